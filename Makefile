@@ -1,0 +1,65 @@
+# Every target installs what it needs into .venv first; nothing outside this folder is touched.
+
+PYTHON ?= python3
+BIN    := .venv/bin
+STAMP  := .venv/installed.stamp
+
+# The real data sets are not part of the repository. Tests and benchmarks that want them look here.
+ifndef DARKMETRICS_DATA
+ifneq ($(wildcard ../shared/data),)
+export DARKMETRICS_DATA := $(abspath ../shared/data)
+endif
+endif
+
+# pytest already runs one process per core; BLAS threads on top of that would only get in each other's way.
+test guarantees: export OMP_NUM_THREADS := 1
+test guarantees: export OPENBLAS_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint typecheck format bench guarantees clean
+
+help: ## show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(STAMP) ## evaluate a classifier with part of its labels hidden, and print what comes out
+	@$(BIN)/python examples/demo.py
+
+test: $(STAMP) ## everything a change must pass: style, types, layers, tests (fastest first)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/pytest -q -n auto
+
+lint: $(STAMP) ## check style, formatting and layers
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/lint-imports --no-logo
+
+typecheck: $(STAMP) ## check types
+	@$(BIN)/mypy
+
+format: $(STAMP) ## repair formatting and what else can be repaired safely
+	@$(BIN)/ruff check --fix-only
+	@$(BIN)/ruff format
+
+bench: $(STAMP) ## measure speed and memory
+	@$(BIN)/python -m benchmarks
+
+guarantees: $(STAMP) ## the slow statistical tests
+	@$(BIN)/pytest -q -n auto -m guarantees
+
+clean: ## remove the virtual environment, caches and build products
+	@rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Made anew when the dependencies change. The stamp comes last, so a broken install is tried again.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "darkmetrics needs Python 3.11 or newer; '$(PYTHON)' is" \
+		     "$$($(PYTHON) --version 2>/dev/null || echo missing)." \
+		     "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "Installing into .venv (once; about a minute) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,14 @@
+"""Names for the array types that the whole package passes around."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+AnyArray: TypeAlias = npt.NDArray[Any]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+ComplexArray: TypeAlias = npt.NDArray[np.complex128]
+Formula: TypeAlias = Callable[..., Any]

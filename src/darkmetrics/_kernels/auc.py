@@ -1,0 +1,141 @@
+"""ROC-AUC as a function of two sums of the labels (mathematics, section 3).
+
+With weighted mid-ranks `rho_i` (weight below the score plus half the weight tied with it), `P = sum w_i Y_i` and
+`R = sum w_i Y_i rho_i`: numerator `A = R - P^2 / 2`, denominator `D = P (W - P)`, ROC-AUC = A / D. Counting ties in
+full, as the paper does, adds `1/2 sum_g P_g (W_g - P_g)` over groups g of tied scores to the numerator.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+
+
+class RankData(NamedTuple):
+    """What ROC-AUC needs of an evaluation set; arrays hold one entry per cell with missing rows, by rising score."""
+
+    counts: IntArray
+    weight: FloatArray
+    rho: FloatArray
+    group: IntArray
+    known_p: float
+    known_r: float
+    total: float
+    full_ties: bool
+    # One entry per group of tied scores that holds missing rows: total weight, known positive weight.
+    group_total: FloatArray
+    group_known: FloatArray
+    # Tied pairs of groups without missing rows: a constant of the numerator when ties count in full.
+    settled_ties: float
+
+
+class AucMoments(NamedTuple):
+    """Means, variances and covariance of numerator A and denominator D."""
+
+    mean_a: float
+    mean_d: float
+    var_a: float
+    var_d: float
+    cov: float
+
+
+class LinearParts(NamedTuple):
+    """Coefficients of the centred labels `w_i (Y_i - p_i)` in A and D, and the variance and means they rest on."""
+
+    a: FloatArray
+    d: FloatArray
+    variance: FloatArray
+    mean_p: float
+    mean_r: float
+
+
+def linear_parts(data: RankData, p: FloatArray) -> LinearParts:
+    """First-order coefficients of numerator and denominator, using e^2 = v + (1 - 2p) e."""
+    w, c = data.weight, data.counts
+    mean_p = data.known_p + float(c @ (w * p))
+    mean_r = data.known_r + float(c @ (w * p * data.rho))
+    skew = w * (1.0 - 2.0 * p)
+    a = data.rho - mean_p - 0.5 * skew
+    d = data.total - 2.0 * mean_p - skew
+    if data.full_ties:
+        group_mean = data.group_known + np.bincount(data.group, c * w * p, data.group_total.size)
+        a = a + 0.5 * ((data.group_total - 2.0 * group_mean)[data.group] - skew)
+    return LinearParts(a, d, w**2 * p * (1.0 - p), mean_p, mean_r)
+
+
+def auc_moments(data: RankData, p: FloatArray) -> AucMoments:
+    """First two moments of numerator and denominator, equal to the paper's O(n^4) sums, in O(cells)."""
+    c = data.counts
+    parts = linear_parts(data, p)
+    v = parts.variance
+    total_v = float(c @ v)
+    pairs = 0.5 * (total_v**2 - float(c @ v**2))
+    mean_a = parts.mean_r - 0.5 * (parts.mean_p**2 + total_v)
+    mean_d = parts.mean_p * (data.total - parts.mean_p) - total_v
+    var_a = float(c @ (v * parts.a**2)) + pairs
+    var_d = float(c @ (v * parts.d**2)) + 4.0 * pairs
+    cov = float(c @ (v * parts.a * parts.d)) + 2.0 * pairs
+    if data.full_ties:
+        size = data.group_total.size
+        group_mean = data.group_known + np.bincount(data.group, c * data.weight * p, size)
+        group_v = np.bincount(data.group, c * v, size)
+        tied_pairs = 0.5 * float((group_v**2 - np.bincount(data.group, c * v**2, size)).sum())
+        mean_a += data.settled_ties + 0.5 * float((group_mean * (data.group_total - group_mean) - group_v).sum())
+        var_a += 3.0 * tied_pairs
+        cov += 2.0 * tied_pairs
+    return AucMoments(mean_a, mean_d, var_a, var_d, cov)
+
+
+def auc_from_sums(data: RankData, p_sum: FloatArray, r_sum: FloatArray, ties: FloatArray | float) -> FloatArray:
+    """ROC-AUC of labelings with these totals; nan where one class is absent."""
+    d = p_sum * (data.total - p_sum)
+    # A class is absent when its weight is zero up to the rounding of the sums.
+    absent = np.minimum(p_sum, data.total - p_sum) <= 1e-12 * data.total
+    result: FloatArray = np.full(d.shape, np.nan)
+    np.divide(r_sum - 0.5 * p_sum**2 + ties, d, out=result, where=~absent)
+    return result
+
+
+def auc_values(data: RankData, positives: IntArray) -> FloatArray:
+    """ROC-AUC of each labeling (rows of `positives`: positives among the missing rows of each cell)."""
+    mass = positives * data.weight
+    p_sum = data.known_p + mass.sum(axis=1)
+    r_sum = data.known_r + mass @ data.rho
+    ties: FloatArray | float = 0.0
+    if data.full_ties:
+        size = data.group_total.size
+        group_p = np.broadcast_to(data.group_known, (mass.shape[0], size)).copy()
+        np.add.at(group_p.T, data.group, mass.T)
+        ties = data.settled_ties + 0.5 * (group_p * (data.group_total - group_p)).sum(axis=1)
+    return auc_from_sums(data, p_sum, r_sum, ties)
+
+
+def auc_extremes(data: RankData) -> tuple[float, float]:
+    """Lowest and highest ROC-AUC over all labelings of the missing rows (mathematics, section 5).
+
+    For each number q of positives the best labeling takes the q highest missing scores, the worst the q lowest; one
+    scan over q with prefix sums. With unequal weights the scan is sharp when the extremes lie on their side of 1/2.
+    """
+    return float(np.nanmin(_scan(data, best=False))), float(np.nanmax(_scan(data, best=True)))
+
+
+def _scan(data: RankData, *, best: bool) -> FloatArray:
+    """ROC-AUC when the missing rows turn positive one after the other, from the best or from the worst score."""
+    step = -1 if best else 1
+    counts = data.counts[::step]
+    weight = np.repeat(data.weight[::step], counts)
+    rho = np.repeat(data.rho[::step], counts)
+    p_sum = data.known_p + np.concatenate(([0.0], np.cumsum(weight)))
+    r_sum = data.known_r + np.concatenate(([0.0], np.cumsum(weight * rho)))
+    ties: FloatArray | float = 0.0
+    if data.full_ties:
+        group = np.repeat(data.group[::step], counts)
+        start = np.flatnonzero(np.diff(group, prepend=-1))
+        inside = np.cumsum(weight)
+        before = np.repeat(inside[start] - weight[start], np.diff(np.append(start, group.size)))
+        after = data.group_known[group] + inside - before
+        gain = 0.5 * weight * (data.group_total[group] - 2.0 * after + weight)
+        base = 0.5 * float((data.group_known * (data.group_total - data.group_known)).sum())
+        ties = data.settled_ties + base + np.concatenate(([0.0], np.cumsum(gain)))
+    return auc_from_sums(data, p_sum, r_sum, ties)

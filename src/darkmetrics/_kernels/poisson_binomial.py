@@ -1,0 +1,125 @@
+"""The number of successes among independent trials with unequal chances (mathematics, section 1)."""
+
+import numpy as np
+import scipy.fft
+
+from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray
+
+# Below this many trials one convolution per trial takes a few milliseconds and keeps every term positive, so even
+# the tails have full relative accuracy; above it the characteristic function is faster.
+_CONVOLUTION_LIMIT = 1000
+# Masses below exp(-LOG_TAIL), about 1e-18, are cut: far below the rounding error of a sum of the others.
+LOG_TAIL = 41.5
+_DIRECT_ROWS = 256
+_MAX_SERIES_RATIO = 0.6
+
+
+def tail_reach(variance: float, largest: float = 1.0) -> float:
+    """Distance from the mean beyond which a sum of bounded independent terms has mass below 1e-18 (Bernstein)."""
+    linear = LOG_TAIL * largest / 3.0
+    return linear + float(np.sqrt(linear**2 + 2.0 * LOG_TAIL * variance))
+
+
+def poisson_binomial_pmf(p: FloatArray, counts: IntArray | None = None) -> tuple[int, FloatArray]:
+    """Offset and pmf of the number of successes among independent trials with chances `p`.
+
+    `counts[i]` trials share the chance `p[i]`. The pmf is cut where it falls below 1e-18; its length grows like
+    the standard deviation, not like the number of trials. O(len(p)) for many trials.
+    """
+    counts = np.ones(p.shape, dtype=np.int64) if counts is None else counts
+    offset = int(counts[p >= 1.0].sum())
+    open_ = (p > 0.0) & (p < 1.0) & (counts > 0)
+    if not open_.all():
+        p, counts = p[open_], counts[open_]
+    trials = int(counts.sum())
+    if trials <= _CONVOLUTION_LIMIT:
+        pmf = _by_convolution(np.repeat(p, counts))
+        low = 0
+    elif 2.0 * float(counts @ p) > trials:
+        # Counting the rarer outcome keeps the phases small, and with them their rounding error.
+        low, pmf = _by_characteristic_function(1.0 - p, counts, trials)
+        low, pmf = trials - low - pmf.size + 1, pmf[::-1]
+    else:
+        low, pmf = _by_characteristic_function(p, counts, trials)
+    inside = np.flatnonzero(pmf > np.exp(-LOG_TAIL))
+    first, last = int(inside[0]), int(inside[-1]) + 1
+    pmf = pmf[first:last]
+    return offset + low + first, pmf / pmf.sum()
+
+
+def _by_convolution(p: FloatArray) -> FloatArray:
+    pmf = np.zeros(p.size + 1)
+    pmf[0] = 1.0
+    for k, chance in enumerate(p.tolist()):
+        success = pmf[: k + 1] * chance
+        pmf[: k + 1] *= 1.0 - chance
+        pmf[1 : k + 2] += success
+    return pmf
+
+
+def _by_characteristic_function(p: FloatArray, counts: IntArray, trials: int) -> tuple[int, FloatArray]:
+    mean = float(counts @ p)
+    variance = float(counts @ (p * (1.0 - p)))
+    reach = tail_reach(variance)
+    low, high = max(0, int(mean - reach)), min(trials, int(np.ceil(mean + reach)))
+    length = int(scipy.fft.next_fast_len(high - low + 1, real=True))
+    t = 2.0 * np.pi * np.arange(length // 2 + 1) / length
+    # |cf(t)| <= exp(-2 sin^2(t/2) sum v), so all frequencies beyond this one vanish in double precision.
+    needed = np.sin(t / 2.0) ** 2 <= LOG_TAIL / (2.0 * variance)
+    t = t[needed]
+    log_cf = _centred_log_cf(p, counts, t)
+    spectrum = np.zeros(length // 2 + 1, dtype=np.complex128)
+    spectrum[: t.size] = np.exp(log_cf + 1j * t * (mean - low))
+    # irfft sums with exp(+itk); the pmf needs exp(-itk), that is the conjugate spectrum.
+    pmf = scipy.fft.irfft(np.conj(spectrum), n=length)[: high - low + 1]
+    return low, np.maximum(pmf, 0.0)
+
+
+def _centred_log_cf(p: FloatArray, counts: IntArray, t: FloatArray) -> ComplexArray:
+    """Centred log E exp(it(X - EX)): a power series about the mean chance, splitting the rows until it converges."""
+    trials = float(counts.sum())
+    centre = float(counts @ p) / trials
+    modulus = -4.0 * np.sin(t / 2.0) ** 2
+    base_abs2 = 1.0 + centre * (1.0 - centre) * modulus
+    w_abs = np.sqrt(-modulus / np.maximum(base_abs2, 1e-300))
+    spread = float(np.max(np.abs(p - centre)))
+    ratio = float(np.max(w_abs)) * spread
+    if ratio > _MAX_SERIES_RATIO:
+        if p.size <= _DIRECT_ROWS:
+            return _direct_log_cf(p, counts, t)
+        middle = 0.5 * (float(p.min()) + float(p.max()))
+        lower = p <= middle
+        upper = ~lower
+        return _centred_log_cf(p[lower], counts[lower], t) + _centred_log_cf(p[upper], counts[upper], t)
+    log_cf: ComplexArray = trials * _bernoulli_log_cf(np.array([centre]), t)[0]
+    if spread == 0.0:
+        return log_cf
+    z = np.exp(1j * t) - 1.0
+    w = z / (1.0 + centre * z)
+    deviation = p - centre
+    power = deviation.copy()
+    size = float(counts @ deviation**2) / spread**2
+    w_power = w.copy()
+    for k in range(2, 200):
+        power *= deviation
+        w_power = w_power * w
+        log_cf = log_cf + ((-1.0) ** (k + 1) / k * float(counts @ power)) * w_power
+        if size * ratio**k / k < 1e-17:
+            break
+    return log_cf
+
+
+def _direct_log_cf(p: FloatArray, counts: IntArray, t: FloatArray) -> ComplexArray:
+    result: ComplexArray = counts.astype(np.float64) @ _bernoulli_log_cf(p, t)
+    return result
+
+
+def _bernoulli_log_cf(p: FloatArray, t: FloatArray) -> ComplexArray:
+    """The logarithm of E exp(it(Y - p)) for each p (rows) and t (columns), without complex cancellation."""
+    half = np.sin(t / 2.0) ** 2
+    column = p[:, None]
+    with np.errstate(divide="ignore"):  # p = 1/2 at t = pi: a factor of zero, whose log is cut at exp(-1e4) = 0
+        log_abs = np.maximum(0.5 * np.log1p(-4.0 * column * (1.0 - column) * half), -1e4)
+    angle = np.arctan2(column * np.sin(t), 1.0 - 2.0 * column * half)
+    result: ComplexArray = log_abs + 1j * (angle - column * t)
+    return result

@@ -1,0 +1,123 @@
+"""What people do today: drop unlabelled rows, bootstrap what is left, or ignore the labels."""
+
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.distribution import Discrete, MetricDistribution
+from darkmetrics.evaluate import DEFAULT_METRICS, Evaluation, evaluate
+from darkmetrics.evaluation_set import Cells, EvaluationSet
+from darkmetrics.exceptions import InputError
+from darkmetrics.methods.base import check_n_resamples
+from darkmetrics.metrics import ConfusionMetric, Metric, metrics_from
+
+_CHUNK = 1 << 22
+
+
+def complete_case(data: EvaluationSet, metrics: Any = DEFAULT_METRICS) -> dict[str, float]:
+    """What would dropping the unlabelled rows report? One number per metric, NaN where it is 0/0.
+
+    Unbiased only if labels are missing completely at random; no error bar.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> data = dm.EvaluationSet([1, 0, None, 1], [0.9, 0.8, 0.7, 0.1])
+    >>> dm.baselines.complete_case(data, ["precision", "recall"])
+    {'precision': 0.5, 'recall': 0.5}
+    """
+    labelled = _labelled(data)
+    return {metric.name: metric.value(labelled) for metric in metrics_from(metrics)}
+
+
+def bootstrap(
+    data: EvaluationSet, metrics: Any = DEFAULT_METRICS, *, n_resamples: int = 10_000, rng: Any = None
+) -> dict[str, MetricDistribution]:
+    """How much would the complete-case value vary if the labelled rows were drawn again?
+
+    The paper's baseline: resamples the labelled rows with replacement. The spread is sampling error of the labelled
+    rows; the bias of dropping the others stays.
+
+    Parameters
+    ----------
+    data : EvaluationSet
+        Its labelled rows are resampled.
+    metrics
+        As in `evaluate`; callables are called once per resample.
+    n_resamples : int
+        Number of resamples.
+    rng : None, int or numpy Generator
+        Source of randomness.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> data = dm.EvaluationSet([1, 0, None, 1, 1, 0], [0.9, 0.8, 0.7, 0.1, 0.6, 0.2])
+    >>> law = dm.baselines.bootstrap(data, "accuracy", n_resamples=1000, rng=0)["accuracy"]
+    >>> law.method
+    'bootstrap'
+    """
+    size = check_n_resamples(n_resamples)
+    labelled = _labelled(data)
+    generator = np.random.default_rng(rng)
+    laws: dict[str, MetricDistribution] = {}
+    for metric in metrics_from(metrics):
+        # A confusion matrix has four counts: its resamples need no more than these.
+        cells = _by_decision(labelled.cells) if isinstance(metric, ConfusionMetric) else labelled.cells
+        values = _resampled_values(metric, cells, size, generator)
+        masses = np.ones(values.size)
+        laws[metric.name] = Discrete.from_atoms(values, masses, metric.undefined_as, method="bootstrap")
+    return laws
+
+
+def confidence_based(data: EvaluationSet, *, label_model: Any = "given", metrics: Any = DEFAULT_METRICS) -> Evaluation:
+    """What do the probabilities alone say, as monitoring tools estimate it? Every label is treated as missing.
+
+    Right only as far as the probabilities are; the labels that did arrive are ignored.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> data = dm.EvaluationSet([1, 0, None], [0.9, 0.4, 0.7], probability=[0.9, 0.4, 0.7])
+    >>> round(dm.baselines.confidence_based(data, metrics="precision")["precision"].mean(), 9)
+    0.8
+    """
+    blank = data.unlabelled()
+    chance = blank.cells.probability
+    if label_model == "given" and chance is not None and bool(np.isnan(chance).any()):
+        raise InputError("probability: confidence-based estimation needs one for every row, not only for missing ones.")
+    return evaluate(blank, label_model=label_model, metrics=metrics)
+
+
+def _labelled(data: EvaluationSet) -> EvaluationSet:
+    if not isinstance(data, EvaluationSet):
+        raise InputError(f"data: expected an EvaluationSet, got {type(data).__name__}.")
+    if data.n_labelled == 0:
+        raise InputError("data: no labelled row. Complete-case baselines need labels.")
+    return data.labelled()
+
+
+def _by_decision(cells: Cells) -> Cells:
+    """The same counts with scores forgotten: one cell per decision and weight."""
+    if cells.weight is not None:
+        return cells
+    sides = np.array([False, True])
+    count = {f: np.array([getattr(cells, f)[cells.decision == side].sum() for side in sides]) for f in _COUNTS}
+    return Cells(score=sides.astype(np.float64), decision=sides, **count)
+
+
+_COUNTS = ("positives", "negatives", "missing")
+
+
+def _resampled_values(metric: Metric, cells: Cells, n_resamples: int, rng: np.random.Generator) -> FloatArray:
+    counted = np.concatenate([cells.positives, cells.negatives])
+    rows = int(counted.sum())
+    weight = np.ones(cells.score.size) if cells.weight is None else cells.weight
+    chunk = max(1, min(n_resamples, _CHUNK // counted.size))
+    parts = []
+    for start in range(0, n_resamples, chunk):
+        draws = rng.multinomial(rows, counted / rows, size=min(chunk, n_resamples - start))
+        positives, negatives = draws[:, : weight.size] * weight, draws[:, weight.size :] * weight
+        parts.append(metric.of_counts(cells, positives, negatives))
+    return np.concatenate(parts)

@@ -1,0 +1,28 @@
+"""Errors and warnings, and the one way to suggest a name that was misspelt."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Input that breaks a rule: the message names the argument, the rule and the first offending value."""
+
+
+class UnknownNameError(InputError):
+    """A metric, method or label model that does not exist; the message suggests the nearest one."""
+
+
+class MethodError(InputError):
+    """A method that cannot give the law of the metric asked for."""
+
+
+class UndefinedMetricWarning(UserWarning):
+    """A metric is 0/0 with a probability that shows: its value there follows `zero_division`."""
+
+
+def unknown_name(argument: str, kind: str, name: str, choices: Iterable[str], hint: str = "") -> UnknownNameError:
+    """The error for a name that is not among the choices, with the nearest one suggested."""
+    known = sorted(choices)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    suggestion = f" Did you mean {near[0]!r}?" if near else f" Choose from {', '.join(map(repr, known))}."
+    return UnknownNameError(f"{argument}: unknown {kind} {name!r}.{suggestion}{' ' + hint if hint else ''}")

@@ -1,0 +1,200 @@
+"""A metric bound to an evaluation set, as a function of the unknown labels: `g(A y)` (architecture, second idea).
+
+A functional knows nothing of probabilities. It says what the metric is for any labeling of the missing rows, and
+which values it can take at all (the sharp bounds). Methods turn it, together with probabilities, into a law.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
+from darkmetrics._kernels.auc import RankData, auc_extremes, auc_values
+from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
+
+# Extremes of a formula that declares no direction are searched over at most this many combinations of counts.
+_SEARCH_LIMIT = 4_000_000
+_ENUMERATE_LIMIT = 2**15
+
+
+class Extremes(NamedTuple):
+    """Worst and best value over all labelings of the missing rows; `sharp` when both are attained."""
+
+    low: float
+    high: float
+    sharp: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Functional(ABC):
+    """`missing` rows per cell (cells without missing rows left out) and the value of a 0/0 (`fill`, nan: left out)."""
+
+    missing: IntArray
+    fill: float
+
+    @abstractmethod
+    def values(self, positives: IntArray) -> FloatArray:
+        """The metric for each labeling (row: positives among the missing rows of each cell); nan where 0/0."""
+
+    @abstractmethod
+    def _extremes(self) -> Extremes:
+        """Extremes over the labelings for which the metric is defined; nan when there is none."""
+
+    @cached_property
+    def extremes(self) -> Extremes:
+        """The sharp bounds: no labeling of the missing rows leads outside, and both ends can happen."""
+        low, high, sharp = self._extremes()
+        if not np.isnan(self.fill) and self.can_be_undefined():
+            low, high = float(np.fmin(low, self.fill)), float(np.fmax(high, self.fill))
+        return Extremes(low, high, sharp)
+
+    def corners(self) -> FloatArray:
+        """The metric when every missing row is negative, and when every one is positive."""
+        return self.values(np.stack([np.zeros_like(self.missing), self.missing]))
+
+    def can_be_undefined(self) -> bool:
+        """Whether some labeling leads to 0/0; a class can vanish only at a corner."""
+        return bool(np.isnan(self.corners()).any())
+
+    def undefined_mass(self, p: FloatArray) -> float:
+        """Probability of 0/0 when a class has to vanish for it: all missing rows negative, or all positive."""
+        undefined = np.isnan(self.corners())
+        if undefined.all() and np.isnan(self._extremes().low):
+            return 1.0
+        with np.errstate(divide="ignore"):
+            none, all_ = np.exp(self.missing @ np.log1p(-p)), np.exp(self.missing @ np.log(p))
+        return float(none * undefined[0] + all_ * undefined[1]) if self.missing.size else float(undefined[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Missing cells sorted into groups; the law of each group's positives is independent of the others'."""
+
+    groups: tuple[IntArray, ...]
+    # Weight of a row, per missing cell; None when every row counts once.
+    weight: FloatArray | None
+
+    def totals(self, missing: IntArray) -> tuple[float, ...]:
+        """The largest sum of each group: all its rows positive."""
+        mass = missing if self.weight is None else missing * self.weight
+        return tuple(float(mass[rows].sum()) for rows in self.groups)
+
+
+class RatioForm(NamedTuple):
+    """Numerator and denominator of a ratio of linear sums: a constant and one coefficient per group each."""
+
+    numerator: FloatArray
+    denominator: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class CountFunctional(Functional):
+    """A formula of the positives in a few groups of rows: every confusion-matrix and top-k metric."""
+
+    split: Split
+    offset: tuple[float, ...]
+    formula: Formula
+    # For each group, how the metric moves with its positives: +1, -1, 0 (not at all) or None (either way).
+    direction: tuple[int | None, ...]
+    ratio: RatioForm | None = None
+
+    def at(self, sums: Sequence[FloatArray]) -> FloatArray:
+        """The formula at sums of positive weight among the missing rows of each group; nan where undefined."""
+        known = [offset + np.asarray(s, dtype=np.float64) for offset, s in zip(self.offset, sums, strict=True)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.asarray(self.formula(*known), dtype=np.float64)
+        return np.where(np.isfinite(value), value, np.nan)
+
+    def values(self, positives: IntArray) -> FloatArray:
+        mass = positives if self.split.weight is None else positives * self.split.weight
+        return self.at([mass[:, rows].sum(axis=1) for rows in self.split.groups])
+
+    def _extremes(self) -> Extremes:
+        totals = self.split.totals(self.missing)
+        choices: list[FloatArray] = []
+        size, sharp = 1.0, True
+        for total, direction in zip(totals, self.direction, strict=True):
+            if direction is None:
+                # A class vanishes only at the ends, where a 0/0 may hide the extreme: its neighbours are kept.
+                sharp = sharp and self.split.weight is None
+                choices.append(np.linspace(0.0, total, int(min(total, 1e6)) + 1))
+            else:
+                choices.append(np.unique([0.0, min(1.0, total), max(0.0, total - 1.0), total]))
+            size *= choices[-1].size
+        while size > _SEARCH_LIMIT:
+            longest = int(np.argmax([c.size for c in choices]))
+            size /= choices[longest].size
+            kept = max(2, int(_SEARCH_LIMIT / size))
+            choices[longest] = np.unique(np.rint(np.linspace(0.0, totals[longest], min(kept, 1000))))
+            size, sharp = size * choices[longest].size, False
+        grid = np.meshgrid(*choices, indexing="ij") if choices else []
+        value = self.at(grid)
+        if np.isnan(value).all():
+            return Extremes(np.nan, np.nan, sharp)
+        return Extremes(float(np.nanmin(value)), float(np.nanmax(value)), sharp)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFunctional(Functional):
+    """`constant + sum weight_i Y_i`: Brier score, log loss, any mean of a per-row loss."""
+
+    weight: FloatArray
+    constant: float
+
+    def values(self, positives: IntArray) -> FloatArray:
+        result: FloatArray = self.constant + positives @ self.weight
+        return result
+
+    def _extremes(self) -> Extremes:
+        change = self.missing * self.weight
+        low, high = float(change[change < 0.0].sum()), float(change[change > 0.0].sum())
+        return Extremes(self.constant + low, self.constant + high, sharp=True)
+
+
+@dataclass(frozen=True, eq=False)
+class RankFunctional(Functional):
+    """`shift + scale * ROC-AUC`, through the two sums it depends on."""
+
+    data: RankData
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def affine(self, auc: FloatArray) -> FloatArray:
+        """The metric for these values of ROC-AUC."""
+        return self.shift + self.scale * auc
+
+    def values(self, positives: IntArray) -> FloatArray:
+        return self.affine(auc_values(self.data, positives))
+
+    def _extremes(self) -> Extremes:
+        if np.isnan(self.corners()).all() and self.missing.sum() < 2:
+            return Extremes(np.nan, np.nan, sharp=True)
+        low, high = auc_extremes(self.data)
+        # With unequal weights the scan is proven sharp only when the extremes lie on their side of one half.
+        equal = bool(np.all(self.data.weight == self.data.weight[:1]))
+        first, last = sorted(self.affine(np.array([low, high])).tolist())
+        return Extremes(first, last, sharp=equal or low <= 0.5 <= high)
+
+
+@dataclass(frozen=True, eq=False)
+class ScenarioFunctional(Functional):
+    """Any function of the labels, known only by calling it: `call` takes labelings (rows) and returns values."""
+
+    call: Callable[[IntArray], FloatArray]
+    range: tuple[float, float]
+
+    def values(self, positives: IntArray) -> FloatArray:
+        return self.call(positives)
+
+    def _extremes(self) -> Extremes:
+        if number_of_labelings(self.missing) > _ENUMERATE_LIMIT:
+            return Extremes(self.range[0], self.range[1], sharp=False)
+        positives, _ = all_labelings(self.missing, np.full(self.missing.size, 0.5))
+        value = self.values(positives)
+        if np.isnan(value).all():
+            return Extremes(np.nan, np.nan, sharp=True)
+        return Extremes(float(np.nanmin(value)), float(np.nanmax(value)), sharp=True)

@@ -1,0 +1,46 @@
+"""From the word a user gives to the method it stands for, and `auto`."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.distribution import MetricDistribution
+from darkmetrics.exceptions import InputError, MethodError, unknown_name
+from darkmetrics.functional import Functional
+from darkmetrics.methods.base import Memo, Method
+from darkmetrics.methods.exact import Exact
+from darkmetrics.methods.gaussian import Gaussian
+from darkmetrics.methods.monte_carlo import MonteCarlo
+
+
+@dataclass(frozen=True)
+class Auto(Method):
+    """The exact law where there is one, else Monte Carlo; the law's `method` says which it was."""
+
+    n_resamples: int = 10_000
+    name: ClassVar[str] = "auto"
+
+    def law(self, functional: Functional, p: FloatArray, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
+        try:
+            return Exact().law(functional, p, rng=rng, memo=memo)
+        except MethodError:
+            return MonteCarlo(self.n_resamples).law(functional, p, rng=rng, memo=memo)
+
+
+_WORDS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, Exact, MonteCarlo, Gaussian)}
+
+
+def method_from(method: Any) -> Method:
+    """The method that a word or a settings object stands for."""
+    if isinstance(method, Method):
+        return method
+    if isinstance(method, str):
+        if method not in _WORDS:
+            raise unknown_name("method", "method", method, _WORDS)
+        return _WORDS[method]()
+    raise InputError(
+        f"method: expected one of {', '.join(map(repr, sorted(_WORDS)))} or a settings object such as "
+        f"methods.MonteCarlo(n_resamples=1000), got {method!r}."
+    )

@@ -1,0 +1,93 @@
+"""PEMI-Gauss, Algorithm 2 of the paper: a Gaussian with the mean and variance of a ratio of sums."""
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import ClassVar
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.auc import auc_moments
+from darkmetrics.distribution import MetricDistribution, Normal, Undefined
+from darkmetrics.exceptions import MethodError
+from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
+from darkmetrics.methods.base import Memo, Method, about, point_mass
+
+
+@dataclass(frozen=True)
+class Gaussian(Method):
+    """The paper's Gaussian approximation (PEMI-Gauss): cheap, smooth, and wrong by O(n^-1/2).
+
+    Ratios and linear metrics have the paper's mean and variance; ROC-AUC has the paper's moments in O(n log n); other
+    formulas of the confusion matrix the first-order (delta method) ones, which agree with the paper's for ratios.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model=[0.8], method=dm.methods.Gaussian())["precision"]
+    <Normal: mean 0.9, 90% interval 0.571 to 1.229, gaussian>
+    """
+
+    name: ClassVar[str] = "gaussian"
+
+    def law(self, functional: Functional, p: FloatArray, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
+        point = point_mass(functional, p)
+        if point is not None:
+            return point
+        facts = about(functional, "gaussian")
+        mean, variance = gaussian_moments(functional, p)
+        if np.isnan(mean) or np.isnan(variance):
+            return Undefined(undefined=1.0, **facts)
+        undefined = functional.undefined_mass(p)
+        return Normal(loc=mean, scale=float(np.sqrt(max(variance, 0.0))), undefined=undefined, **facts)
+
+
+@singledispatch
+def gaussian_moments(functional: Functional, p: FloatArray) -> tuple[float, float]:
+    """Mean and variance of the Gaussian that stands for the law."""
+    raise MethodError("method: 'gaussian' needs a metric with a known mean and variance; use 'auto' or 'monte_carlo'.")
+
+
+@gaussian_moments.register
+def _(functional: LinearFunctional, p: FloatArray) -> tuple[float, float]:
+    rows = functional.missing
+    mean = functional.constant + float(rows @ (functional.weight * p))
+    return mean, float(rows @ (functional.weight**2 * p * (1.0 - p)))
+
+
+@gaussian_moments.register
+def _(functional: RankFunctional, p: FloatArray) -> tuple[float, float]:
+    a, d, var_a, var_d, cov = auc_moments(functional.data, p)
+    if d <= 0.0:
+        return np.nan, np.nan
+    variance = (a**2 * var_d + d**2 * var_a - 2.0 * cov * a * d) / d**4
+    return functional.shift + functional.scale * a / d, functional.scale**2 * variance
+
+
+@gaussian_moments.register
+def _(functional: CountFunctional, p: FloatArray) -> tuple[float, float]:
+    weight = np.ones(p.size) if functional.split.weight is None else functional.split.weight
+    mass = functional.missing * weight
+    means = np.array([float(mass[rows] @ p[rows]) for rows in functional.split.groups])
+    variances = np.array([float((mass * weight)[rows] @ (p * (1.0 - p))[rows]) for rows in functional.split.groups])
+    mean = float(functional.at(list(means)))
+    if functional.ratio is not None:
+        known = np.concatenate(([1.0], means + functional.offset))
+        denominator = float(functional.ratio.denominator @ known)
+        if denominator == 0.0:
+            return np.nan, np.nan
+        slope = (functional.ratio.numerator - mean * functional.ratio.denominator)[1:] / denominator
+    else:
+        slope = np.array([_slope(functional, means, i) for i in range(means.size)])
+    return mean, float(slope**2 @ variances)
+
+
+def _slope(functional: CountFunctional, means: FloatArray, axis: int) -> float:
+    """Partial derivative by a five-point difference, whose error is of fourth order in a step of 1/1000."""
+    step = 1e-3 * max(1.0, abs(float(means[axis]) + functional.offset[axis]))
+    value = 0.0
+    for multiple, factor in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
+        shifted = means.copy()
+        shifted[axis] += multiple * step
+        value += factor * float(functional.at(list(shifted)))
+    return value / (12.0 * step)

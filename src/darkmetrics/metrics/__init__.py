@@ -1,0 +1,104 @@
+"""Metrics as data: records in a registry, one formula each.
+
+Import rule: a metric knows evaluation sets and functionals; it knows no method and no label model.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from darkmetrics.exceptions import InputError
+from darkmetrics.metrics.confusion import (
+    CONFUSION_METRICS,
+    FN,
+    FP,
+    TN,
+    TP,
+    ConfusionMetric,
+    expected_cost,
+    fbeta,
+)
+from darkmetrics.metrics.metric import (
+    Family,
+    Metric,
+    list_metrics,
+    metric_from_text,
+    register_metric,
+    registered,
+)
+from darkmetrics.metrics.ranking import (
+    RANKING_METRICS,
+    RankMetric,
+    TopMetric,
+    gini,
+    lift_at_k,
+    precision_at_k,
+    recall_at_k,
+    roc_auc,
+)
+from darkmetrics.metrics.scoring import SCORING_METRICS, CallableMetric, LossMetric, metric_from_callable
+
+__all__ = [
+    "FN",
+    "FP",
+    "TN",
+    "TP",
+    "CallableMetric",
+    "ConfusionMetric",
+    "Family",
+    "LossMetric",
+    "Metric",
+    "RankMetric",
+    "TopMetric",
+    "expected_cost",
+    "fbeta",
+    "gini",
+    "lift_at_k",
+    "list_metrics",
+    "metrics_from",
+    "precision_at_k",
+    "recall_at_k",
+    "register_metric",
+    "registered",
+    "roc_auc",
+]
+
+for _record in (*CONFUSION_METRICS, *RANKING_METRICS, *SCORING_METRICS):
+    register_metric(_record)
+
+
+def metrics_from(metrics: Any) -> list[Metric]:
+    """The metrics that a name, a record, a callable, or a sequence or mapping of these stands for."""
+    if isinstance(metrics, Mapping):
+        chosen = [_named(str(name), metric) for name, metric in metrics.items()]
+    elif isinstance(metrics, (str, Metric, Family)) or callable(metrics):
+        chosen = [_one(metrics)]
+    elif isinstance(metrics, Sequence) or hasattr(metrics, "__iter__"):
+        chosen = [_one(metric) for metric in metrics]
+    else:
+        raise InputError(f"metrics: expected names or metrics, got {metrics!r}.")
+    if not chosen:
+        raise InputError("metrics: none given. Name at least one; list_metrics() shows all.")
+    names = [metric.name for metric in chosen]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"metrics: {twice!r} is asked for twice.")
+    return chosen
+
+
+def _one(metric: Any) -> Metric:
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, Family):
+        return metric_from_text(metric.name)
+    if isinstance(metric, str):
+        return metric_from_text(metric)
+    if callable(metric):
+        return metric_from_callable(metric)
+    raise InputError(f"metrics: expected a name, a Metric or a callable f(y_true, y_score), got {metric!r}.")
+
+
+def _named(name: str, metric: Any) -> Metric:
+    if callable(metric) and not isinstance(metric, Metric):
+        return metric_from_callable(metric, name)
+    return replace(_one(metric), name=name)

@@ -1,0 +1,291 @@
+"""Metrics of the confusion matrix: formulas of true and false positives and negatives at the decision."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.evaluation_set import Cells, EvaluationSet
+from darkmetrics.functional import CountFunctional, RatioForm, Split
+from darkmetrics.metrics.metric import Family, Metric, number_argument
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A weighted sum of the four counts; sums, multiples and ratios of such sums read like the formula they are."""
+
+    tp: float = 0.0
+    fp: float = 0.0
+    fn: float = 0.0
+    tn: float = 0.0
+
+    def __add__(self, other: "Linear") -> "Linear":
+        return Linear(self.tp + other.tp, self.fp + other.fp, self.fn + other.fn, self.tn + other.tn)
+
+    def __rmul__(self, factor: float) -> "Linear":
+        return Linear(factor * self.tp, factor * self.fp, factor * self.fn, factor * self.tn)
+
+    def __truediv__(self, other: "Linear") -> "Ratio":
+        return Ratio(self, other)
+
+    def __call__(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        return self.tp * tp + self.fp * fp + self.fn * fn + self.tn * tn
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A ratio of two weighted sums of the counts: the form for which the paper gives mean, variance and bounds."""
+
+    numerator: Linear
+    denominator: Linear
+
+    def __call__(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        return self.numerator(tp, fp, fn, tn) / self.denominator(tp, fp, fn, tn)
+
+    def at(self, yes: float, no: float) -> RatioForm:
+        """The ratio in terms of TP and FN alone, when `yes` rows are decided positive and `no` negative."""
+
+        def reduced(part: Linear) -> FloatArray:
+            return np.array([part.fp * yes + part.tn * no, part.tp - part.fp, part.fn - part.tn])
+
+        return RatioForm(reduced(self.numerator), reduced(self.denominator))
+
+
+TP, FP, FN, TN = Linear(tp=1.0), Linear(fp=1.0), Linear(fn=1.0), Linear(tn=1.0)
+_ALL = TP + FP + FN + TN
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfusionMetric(Metric):
+    """A metric that is a formula `f(tp, fp, fn, tn)` of (weighted) counts; numpy arrays go in, so write it with numpy.
+
+    Attributes
+    ----------
+    formula : callable
+        The metric; nan or infinity means undefined (0/0).
+    direction : tuple
+        How the metric moves when a missing row decided positive (first) or negative (second) turns out positive:
+        +1 up, -1 down, 0 not at all, None (default) unknown. Knowing it makes large sets fast and bounds sharp.
+    """
+
+    formula: Callable[..., Any]
+    direction: tuple[int | None, int | None] = (None, None)
+
+    def bind(self, data: EvaluationSet, fill: float) -> CountFunctional:
+        cells = data.cells
+        total, known = cells.mass(cells.total), cells.mass(cells.positives)
+        yes, no = float(total[cells.decision].sum()), float(total[~cells.decision].sum())
+        formula = self.formula
+
+        def of_positives(tp: FloatArray, fn: FloatArray) -> Any:
+            return formula(tp, yes - tp, fn, no - fn)
+
+        return CountFunctional(
+            missing=cells.missing[data.missing_cells],
+            fill=fill,
+            split=Split(data.missing_by_decision, data.missing_weight),
+            offset=(float(known[cells.decision].sum()), float(known[~cells.decision].sum())),
+            formula=of_positives,
+            direction=self.direction,
+            ratio=formula.at(yes, no) if isinstance(formula, Ratio) else None,
+        )
+
+    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+        yes, no = cells.decision.astype(np.float64), (~cells.decision).astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = self.formula(positives @ yes, negatives @ yes, positives @ no, negatives @ no)
+        value = np.asarray(value, dtype=np.float64)
+        return np.where(np.isfinite(value), value, np.nan)
+
+
+def _balanced_accuracy(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    # As in scikit-learn, a class without rows is left out of the average.
+    recall = np.where(tp + fn > 0.0, tp / (tp + fn), tn / (tn + fp))
+    specificity = np.where(tn + fp > 0.0, tn / (tn + fp), tp / (tp + fn))
+    return 0.5 * (recall + specificity)
+
+
+def _mcc(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    # One square root per margin: the product of four counts of a billion rows would lose its last digits.
+    return (tp * tn - fp * fn) / (np.sqrt(tp + fp) * np.sqrt(tp + fn) * np.sqrt(tn + fp) * np.sqrt(tn + fn))
+
+
+def _cohen_kappa(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    return 2.0 * (tp * tn - fp * fn) / ((tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
+
+
+def _fbeta(beta: float) -> ConfusionMetric:
+    b2 = number_argument(beta, "beta", above=0.0) ** 2
+    return ConfusionMetric(
+        name=f"fbeta({beta:g})",
+        formula=((1.0 + b2) * TP) / ((1.0 + b2) * TP + b2 * FN + FP),
+        meaning=f"precision and recall in one number, recall counting {beta:g} times as much",
+        direction=(1, -1),
+        undefined_as=0.0,
+    )
+
+
+def _expected_cost(c_fp: float = 1.0, c_fn: float = 1.0) -> ConfusionMetric:
+    c_fp, c_fn = number_argument(c_fp, "c_fp", above=0.0), number_argument(c_fn, "c_fn", above=0.0)
+    return ConfusionMetric(
+        name=f"expected_cost({c_fp:g}, {c_fn:g})",
+        formula=(c_fp * FP + c_fn * FN) / _ALL,
+        meaning=f"cost per row when a false alarm costs {c_fp:g} and a miss {c_fn:g}",
+        better="lower",
+        range=(0.0, max(c_fp, c_fn)),
+        direction=(-1, 1),
+    )
+
+
+def fbeta(beta: float) -> ConfusionMetric:
+    """Which share of both worlds, precision and recall, does the classifier reach? Recall counts `beta` times as much.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> two = dm.metrics.fbeta(2)
+    >>> round(dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=two, label_model=[0.8])["fbeta(2)"].mean(), 4)
+    0.9667
+    """
+    return _fbeta(beta)
+
+
+def expected_cost(c_fp: float = 1.0, c_fn: float = 1.0) -> ConfusionMetric:
+    """What do the errors cost per row? A false alarm costs `c_fp`, a miss `c_fn`, in any unit.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> cost = dm.metrics.expected_cost(c_fp=1, c_fn=10)
+    >>> round(dm.evaluate([1, 0, None], [0.9, 0.4, 0.2], metrics=cost, label_model=[0.3])[cost.name].mean(), 9)
+    1.0
+    """
+    return _expected_cost(c_fp, c_fn)
+
+
+CONFUSION_METRICS: tuple[Metric | Family, ...] = (
+    ConfusionMetric(
+        name="accuracy",
+        formula=(TP + TN) / _ALL,
+        meaning="share of all rows that are decided rightly",
+        direction=(1, -1),
+    ),
+    ConfusionMetric(
+        name="precision",
+        formula=TP / (TP + FP),
+        meaning="share of the positive decisions that are right",
+        direction=(1, 0),
+        undefined_as=0.0,
+    ),
+    ConfusionMetric(
+        name="recall",
+        formula=TP / (TP + FN),
+        meaning="share of the positives that the classifier finds",
+        direction=(1, -1),
+        undefined_as=0.0,
+    ),
+    ConfusionMetric(
+        name="specificity",
+        formula=TN / (TN + FP),
+        meaning="share of the negatives that are left alone",
+        direction=(1, -1),
+        undefined_as=0.0,
+    ),
+    ConfusionMetric(
+        name="npv",
+        formula=TN / (TN + FN),
+        meaning="share of the negative decisions that are right",
+        direction=(0, -1),
+        undefined_as=0.0,
+    ),
+    ConfusionMetric(
+        name="fpr",
+        formula=FP / (FP + TN),
+        meaning="share of the negatives that raise a false alarm",
+        better="lower",
+        direction=(-1, 1),
+        undefined_as=0.0,
+    ),
+    ConfusionMetric(
+        name="fnr",
+        formula=FN / (FN + TP),
+        meaning="share of the positives that are missed",
+        better="lower",
+        direction=(-1, 1),
+        undefined_as=0.0,
+    ),
+    ConfusionMetric(
+        name="f1",
+        formula=(2.0 * TP) / (2.0 * TP + FP + FN),
+        meaning="harmonic mean of precision and recall",
+        direction=(1, -1),
+        undefined_as=0.0,
+    ),
+    Family(name="fbeta", make=fbeta, example=_fbeta(2.0), needs_argument=True),
+    ConfusionMetric(
+        name="balanced_accuracy",
+        formula=_balanced_accuracy,
+        meaning="mean of the shares of positives and of negatives decided rightly",
+        direction=(None, None),
+    ),
+    ConfusionMetric(
+        name="mcc",
+        formula=_mcc,
+        meaning="correlation between decision and label",
+        range=(-1.0, 1.0),
+        direction=(1, -1),
+        undefined_as=0.0,
+    ),
+    ConfusionMetric(
+        name="cohen_kappa",
+        formula=_cohen_kappa,
+        meaning="agreement of decision and label beyond chance",
+        range=(-1.0, 1.0),
+        direction=(1, -1),
+    ),
+    ConfusionMetric(
+        name="jaccard",
+        formula=TP / (TP + FP + FN),
+        meaning="true positives as a share of all rows that are positive or decided so",
+        direction=(1, -1),
+        undefined_as=0.0,
+    ),
+    ConfusionMetric(
+        name="g_mean",
+        formula=lambda tp, fp, fn, tn: np.sqrt(tp / (tp + fn) * (tn / (tn + fp))),
+        meaning="geometric mean of recall and specificity",
+        direction=(1, -1),
+    ),
+    ConfusionMetric(
+        name="youden_j",
+        formula=lambda tp, fp, fn, tn: tp / (tp + fn) - fp / (fp + tn),
+        meaning="recall minus false-positive rate",
+        range=(-1.0, 1.0),
+        direction=(1, -1),
+    ),
+    ConfusionMetric(
+        name="markedness",
+        formula=lambda tp, fp, fn, tn: tp / (tp + fp) - fn / (fn + tn),
+        meaning="how much more often positive decisions than negative ones are positive",
+        range=(-1.0, 1.0),
+        direction=(1, -1),
+    ),
+    ConfusionMetric(
+        name="prevalence",
+        formula=(TP + FN) / _ALL,
+        meaning="share of all rows that are positive",
+        better="neither",
+        direction=(1, 1),
+    ),
+    Family(name="expected_cost", make=expected_cost, example=_expected_cost(1.0, 5.0), needs_argument=False),
+    ConfusionMetric(
+        name="predicted_to_actual",
+        formula=(TP + FP) / (TP + FN),
+        meaning="positive decisions per positive row; 1 means as many alarms as there should be",
+        better="neither",
+        range=(0.0, np.inf),
+        direction=(-1, -1),
+    ),
+)

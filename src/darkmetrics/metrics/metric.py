@@ -1,0 +1,152 @@
+"""What a metric is: a record that binds to an evaluation set, and the registry that finds records by name."""
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.evaluation_set import Cells, EvaluationSet
+from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.functional import Functional
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(ABC):
+    """A metric as data: what it is called, what it means, and how it binds to an evaluation set.
+
+    Attributes
+    ----------
+    name : str
+        The key under which results appear.
+    meaning : str
+        What the number tells a reader, in a phrase.
+    better : str
+        "higher", "lower" or "neither".
+    range : tuple of float
+        Smallest and largest value the metric can have on any data.
+    undefined_as : float
+        Value of a 0/0 when `zero_division="warn"`: what scikit-learn returns, NaN where it returns NaN.
+    """
+
+    name: str
+    meaning: str = ""
+    better: Literal["higher", "lower", "neither"] = "higher"
+    range: tuple[float, float] = (0.0, 1.0)
+    undefined_as: float = np.nan
+
+    @abstractmethod
+    def bind(self, data: EvaluationSet, fill: float) -> Functional:
+        """The metric on these rows as a function of the missing labels; `fill` stands for a 0/0."""
+
+    @abstractmethod
+    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+        """The metric of many fully labelled sets: positive and negative weight per cell (sets x cells); nan for 0/0."""
+
+    def value(self, data: EvaluationSet, fill: float = np.nan) -> float:
+        """The metric on the labelled rows of a set; `fill` (NaN by default) where it is 0/0."""
+        cells = data.cells
+        value = float(self.of_counts(cells, cells.mass(cells.positives)[None], cells.mass(cells.negatives)[None])[0])
+        return fill if np.isnan(value) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """Metrics that differ in a parameter: `make` builds one, `example` is one for tests and documentation."""
+
+    name: str
+    make: Callable[..., Metric]
+    example: Metric
+    needs_argument: bool
+
+
+_REGISTRY: dict[str, Metric | Family] = {}
+
+
+def register_metric(metric: Metric | Family, *, overwrite: bool = False) -> Metric | Family:
+    """Make a metric available by its name, everywhere a name is accepted.
+
+    Parameters
+    ----------
+    metric : Metric or Family
+        For example a `ConfusionMetric`, a `LossMetric` or a `CallableMetric`.
+    overwrite : bool
+        Replace a metric of the same name; otherwise that is an error.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> wasted = dm.metrics.ConfusionMetric(
+    ...     name="wasted_reviews",
+    ...     formula=lambda tp, fp, fn, tn: fp / (tp + fp),
+    ...     meaning="share of alerts in vain",
+    ...     better="lower",
+    ...     direction=(-1, 0),
+    ... )
+    >>> _ = dm.register_metric(wasted, overwrite=True)
+    >>> dm.evaluate([1, 0, 1], [0.9, 0.8, 0.7], metrics="wasted_reviews", label_model="half")["wasted_reviews"].mean()
+    0.3333333333333333
+    """
+    if not isinstance(metric, (Metric, Family)):
+        raise InputError(f"metric: expected a Metric such as ConfusionMetric(...), got {metric!r}.")
+    if metric.name in _REGISTRY and not overwrite:
+        raise InputError(f"metric: {metric.name!r} is already registered; pass overwrite=True to replace it.")
+    _REGISTRY[metric.name] = metric
+    return metric
+
+
+def list_metrics() -> list[str]:
+    """Names of all metrics that `evaluate` knows, for anyone looking for what to ask for.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> dm.list_metrics()[:4]
+    ['accuracy', 'precision', 'recall', 'specificity']
+    """
+    return list(_REGISTRY)
+
+
+def registered(name: str) -> Metric | Family:
+    """The record behind a registered name."""
+    if name not in _REGISTRY:
+        hint = f"list_metrics() shows all {len(_REGISTRY)}."
+        raise unknown_name("metrics", "metric", name, _REGISTRY, hint)
+    return _REGISTRY[name]
+
+
+def metric_from_text(text: str) -> Metric:
+    """The metric that a text stands for: a name, or a name with arguments such as "fbeta(2)"."""
+    name, _, rest = text.partition("(")
+    record = registered(name.strip())
+    if not rest:
+        if isinstance(record, Metric):
+            return record
+        if record.needs_argument:
+            raise InputError(f"metrics: {text!r} needs a parameter, for example {record.example.name!r}.")
+        return record.make()
+    if isinstance(record, Metric):
+        raise InputError(f"metrics: {record.name!r} takes no parameter, got {text!r}.")
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if not isinstance(call, ast.Call):
+            raise ValueError
+        positional = [ast.literal_eval(argument) for argument in call.args]
+        named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        return record.make(*positional, **named)
+    except InputError:
+        raise
+    except (SyntaxError, ValueError, TypeError):
+        raise InputError(f"metrics: cannot read {text!r}. Write it like {record.example.name!r}.") from None
+
+
+def number_argument(value: Any, name: str, *, above: float) -> float:
+    """A parameter of a metric as a float, checked to be finite and large enough."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not np.isfinite(value):
+        raise InputError(f"{name}: expected a finite number, got {value!r}.")
+    if value < above:
+        raise InputError(f"{name}: {value!r}. It must be at least {above:g}.")
+    return float(value)

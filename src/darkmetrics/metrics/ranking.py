@@ -1,0 +1,311 @@
+"""Metrics of the order of the scores: ROC-AUC, Gini, average precision, and the top k."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.auc import RankData
+from darkmetrics._kernels.average_precision import average_precision
+from darkmetrics.evaluation_set import Cells, EvaluationSet
+from darkmetrics.exceptions import InputError
+from darkmetrics.functional import CountFunctional, RankFunctional, RatioForm, ScenarioFunctional, Split
+from darkmetrics.metrics.metric import Family, Metric
+from darkmetrics.metrics.scoring import scenario_functional
+
+
+@dataclass(frozen=True)
+class _Ties:
+    """Groups of equal scores: where each starts, which one a cell is in, and the weight of each."""
+
+    starts: IntArray
+    of_cell: IntArray
+    total: FloatArray
+
+    @classmethod
+    def of(cls, cells: Cells) -> "_Ties":
+        new = np.concatenate(([True], np.diff(cells.score) != 0.0))
+        starts = np.flatnonzero(new)
+        return cls(starts, np.cumsum(new) - 1, _add_up(cells.mass(cells.total), starts))
+
+
+def _add_up(per_cell: FloatArray, starts: IntArray) -> FloatArray:
+    """Sums over the cells of each group, along the last axis."""
+    if starts.size == per_cell.shape[-1]:
+        return per_cell
+    result: FloatArray = np.add.reduceat(per_cell, starts, axis=-1)
+    return result
+
+
+def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
+    cells, rows = data.cells, data.missing_cells
+    ties = _Ties.of(cells)
+    rho = (np.cumsum(ties.total) - 0.5 * ties.total)[ties.of_cell]
+    known = cells.mass(cells.positives)
+    group = ties.of_cell[rows]
+    renumbered = np.cumsum(np.diff(group, prepend=group[:1]) != 0)
+    open_groups = group[np.flatnonzero(np.diff(group, prepend=-1))]
+    group_known = _add_up(known, ties.starts)
+    settled = 0.0
+    if full_ties:
+        pairs = 0.5 * group_known * (ties.total - group_known)
+        settled = float(pairs.sum() - pairs[open_groups].sum())
+    return RankData(
+        counts=cells.missing[rows],
+        weight=np.ones(rows.size) if cells.weight is None else cells.weight[rows],
+        rho=rho[rows],
+        group=renumbered,
+        known_p=float(known.sum()),
+        known_r=float(known @ rho),
+        total=float(ties.total.sum()),
+        full_ties=full_ties,
+        group_total=ties.total[open_groups],
+        group_known=group_known[open_groups],
+        settled_ties=settled,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankMetric(Metric):
+    """`shift + scale * ROC-AUC`, ties counting one half or in full."""
+
+    scale: float = 1.0
+    shift: float = 0.0
+    full_ties: bool = False
+
+    def bind(self, data: EvaluationSet, fill: float) -> RankFunctional:
+        ranks = _rank_data(data, full_ties=self.full_ties)
+        return RankFunctional(missing=ranks.counts, fill=fill, data=ranks, scale=self.scale, shift=self.shift)
+
+    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+        starts = _Ties.of(cells).starts
+        positive, negative = _add_up(positives, starts), _add_up(negatives, starts)
+        below = np.cumsum(negative, axis=1) - (0.0 if self.full_ties else 0.5) * negative
+        pairs = positive.sum(axis=1) * negative.sum(axis=1)
+        result = np.full(pairs.shape, np.nan)
+        np.divide((positive * below).sum(axis=1), pairs, out=result, where=pairs > 0.0)
+        return self.shift + self.scale * result
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragePrecision(Metric):
+    """Average precision, with ties taken together as scikit-learn does."""
+
+    def bind(self, data: EvaluationSet, fill: float) -> ScenarioFunctional:
+        return scenario_functional(self, data, fill)
+
+    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+        starts = _Ties.of(cells).starts
+        positive, negative = _add_up(positives, starts)[:, ::-1], _add_up(negatives, starts)[:, ::-1]
+        return average_precision(positive, positive + negative)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopMetric(Metric):
+    """A formula of the positives among the k highest scores (`top`), of all positives, of k and of the row count.
+
+    Rows tied at the cut count by the share of them that fits into the top k: the mean over random tie-breaks.
+    """
+
+    k: float
+    fraction: bool
+    formula: Callable[[Any, Any, Any, Any], Any]
+    ratio: Callable[[float, float, float], tuple[list[float], list[float]]]
+    uses_all: bool
+
+    def bind(self, data: EvaluationSet, fill: float) -> CountFunctional:
+        cells, rows = data.cells, data.missing_cells
+        ties = _Ties.of(cells)
+        n = float(ties.total.sum())
+        k = self._size(n)
+        share = _share_in_top(ties.total, k)[ties.of_cell]
+        known = cells.mass(cells.positives)
+        share_missing = share[rows]
+        cut = share[(share > 0.0) & (share < 1.0)]
+        part = float(cut[0]) if cut.size else 0.0
+        groups = [share_missing == 1.0, share_missing == 0.0, (share_missing > 0.0) & (share_missing < 1.0)]
+        offset = [
+            known[share == 1.0].sum(),
+            known[share == 0.0].sum(),
+            known[(share > 0.0) & (share < 1.0)].sum(),
+        ]
+        formula = self.formula
+
+        def of_positives(top: Any, below: Any, tied: Any) -> Any:
+            return formula(top + part * tied, top + below + tied, k, n)
+
+        numerator, denominator = self.ratio(part, k, n)
+        return CountFunctional(
+            missing=cells.missing[rows],
+            fill=fill,
+            split=Split(tuple(np.flatnonzero(g) for g in groups), data.missing_weight),
+            offset=tuple(float(x) for x in offset),
+            formula=of_positives,
+            direction=(1, -1, None) if self.uses_all else (1, 0, 1),
+            ratio=RatioForm(np.array(numerator), np.array(denominator)),
+        )
+
+    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+        starts = _Ties.of(cells).starts
+        positive, total = _add_up(positives, starts), _add_up(positives + negatives, starts)
+        n = total.sum(axis=1)
+        k = np.array([self._size(float(rows)) for rows in n])
+        top = (positive * _share_in_top(total, k[:, None])).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = self.formula(top, positive.sum(axis=1), k, n)
+        return np.where(np.isfinite(value), value, np.nan)
+
+    def _size(self, n: float) -> float:
+        k = max(1.0, np.floor(self.k * n + 0.5)) if self.fraction else self.k
+        if k > n:
+            raise InputError(f"k: {self.name} asks for the top {k:g}, but there are only {n:g} rows.")
+        return float(k)
+
+
+def _share_in_top(total: FloatArray, k: Any) -> FloatArray:
+    """Which share of each tie group (along the last axis, by rising score) falls among the k highest scores."""
+    above = total.sum(axis=-1, keepdims=True) - np.cumsum(total, axis=-1)
+    result: FloatArray = np.clip((k - above) / np.where(total > 0.0, total, 1.0), 0.0, 1.0)
+    return result
+
+
+def _k_of(k: Any) -> tuple[float, bool]:
+    if isinstance(k, bool) or not isinstance(k, (int, float, np.number)) or not np.isfinite(k):
+        raise InputError(f"k: expected a count of rows or a fraction of them, got {k!r}.")
+    if isinstance(k, (int, np.integer)):
+        if k < 1:
+            raise InputError(f"k: {k}. The top k must hold at least one row.")
+        return float(k), False
+    if not 0.0 < k <= 1.0:
+        raise InputError(f"k: {k!r}. A fraction of the rows lies in (0, 1]; a count is a whole number.")
+    return float(k), True
+
+
+def precision_at_k(k: int | float) -> TopMetric:
+    """Which share of the k highest scores is positive? `k` is a count (int) or a fraction of the rows (float).
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> top = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics="precision_at_k(2)", label_model=[0.8])
+    >>> round(top["precision_at_k(2)"].mean(), 9)
+    0.9
+    """
+    size, fraction = _k_of(k)
+    return TopMetric(
+        name=f"precision_at_k({k})",
+        k=size,
+        fraction=fraction,
+        formula=lambda top, positives, k, n: top / k,
+        ratio=lambda part, k, n: ([0.0, 1.0, 0.0, part], [k, 0.0, 0.0, 0.0]),
+        uses_all=False,
+        meaning="share of the highest scores that are positive",
+    )
+
+
+def recall_at_k(k: int | float) -> TopMetric:
+    """Which share of the positives is among the k highest scores? `k` is a count (int) or a fraction (float).
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> top = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics="recall_at_k(1)", label_model=[0.8])
+    >>> round(top["recall_at_k(1)"].mean(), 9)
+    0.6
+    """
+    size, fraction = _k_of(k)
+    return TopMetric(
+        name=f"recall_at_k({k})",
+        k=size,
+        fraction=fraction,
+        formula=lambda top, positives, k, n: top / positives,
+        ratio=lambda part, k, n: ([0.0, 1.0, 0.0, part], [0.0, 1.0, 1.0, 1.0]),
+        uses_all=True,
+        undefined_as=0.0,
+        meaning="share of the positives found among the highest scores",
+    )
+
+
+def lift_at_k(k: int | float) -> TopMetric:
+    """How many times as many positives do the k highest scores hold as k random rows? `k`: count or fraction.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> top = dm.evaluate([1, 0, None, 0], [0.9, 0.4, 0.7, 0.1], metrics="lift_at_k(0.5)", label_model=[0.5])
+    >>> round(top["lift_at_k(0.5)"].mean(), 9)
+    2.0
+    """
+    size, fraction = _k_of(k)
+    return TopMetric(
+        name=f"lift_at_k({k})",
+        k=size,
+        fraction=fraction,
+        formula=lambda top, positives, k, n: top / positives * (n / k),
+        ratio=lambda part, k, n: ([0.0, n / k, 0.0, part * n / k], [0.0, 1.0, 1.0, 1.0]),
+        uses_all=True,
+        range=(0.0, np.inf),
+        meaning="positives among the highest scores per positive expected among as many random rows",
+    )
+
+
+def _check_ties(ties: str) -> bool:
+    if ties not in ("half", "full"):
+        raise InputError(f"ties: expected 'half' or 'full', got {ties!r}.")
+    return ties == "full"
+
+
+def roc_auc(ties: Literal["half", "full"] = "half") -> RankMetric:
+    """How likely does a random positive score above a random negative? Ties count one half, or in full as in the paper.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> dm.evaluate([1, 0, 1, 0], [0.9, 0.9, 0.7, 0.1], metrics="roc_auc", label_model="half")["roc_auc"].mean()
+    0.625
+    >>> full = dm.metrics.roc_auc(ties="full")
+    >>> dm.evaluate([1, 0, 1, 0], [0.9, 0.9, 0.7, 0.1], metrics=full, label_model="half")[full.name].mean()
+    0.75
+    """
+    full = _check_ties(ties)
+    return RankMetric(
+        name="roc_auc(ties='full')" if full else "roc_auc",
+        full_ties=full,
+        meaning="chance that a random positive scores above a random negative",
+    )
+
+
+def gini(ties: Literal["half", "full"] = "half") -> RankMetric:
+    """How far is the ranking from random, on a scale from -1 to 1? Gini = 2 ROC-AUC - 1.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> dm.evaluate([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1], metrics="gini", label_model="half")["gini"].mean()
+    0.5
+    """
+    full = _check_ties(ties)
+    return RankMetric(
+        name="gini(ties='full')" if full else "gini",
+        scale=2.0,
+        shift=-1.0,
+        full_ties=full,
+        range=(-1.0, 1.0),
+        meaning="how much better than random the ranking is (0 random, 1 perfect)",
+    )
+
+
+RANKING_METRICS: tuple[Metric | Family, ...] = (
+    Family(name="roc_auc", make=roc_auc, example=roc_auc(), needs_argument=False),
+    Family(name="gini", make=gini, example=gini(), needs_argument=False),
+    AveragePrecision(
+        name="average_precision",
+        meaning="mean precision over the thresholds at which positives are found",
+        undefined_as=0.0,
+    ),
+    Family(name="precision_at_k", make=precision_at_k, example=precision_at_k(0.1), needs_argument=True),
+    Family(name="recall_at_k", make=recall_at_k, example=recall_at_k(0.1), needs_argument=True),
+    Family(name="lift_at_k", make=lift_at_k, example=lift_at_k(0.1), needs_argument=True),
+)

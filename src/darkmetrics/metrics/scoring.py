@@ -1,0 +1,176 @@
+"""Metrics of the scores themselves: means of a per-row loss, and any function of labels and scores."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.evaluation_set import Cells, EvaluationSet
+from darkmetrics.exceptions import InputError
+from darkmetrics.functional import LinearFunctional, ScenarioFunctional
+from darkmetrics.metrics.metric import Metric
+
+# Complete labelings are built this many numbers at a time, so that memory does not grow with their number.
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossMetric(Metric):
+    """The (weighted) mean over all rows of a loss `f(y, score)`; `y` is 0.0 or 1.0, arrays go in.
+
+    Attributes
+    ----------
+    loss : callable
+        Loss of each row.
+    needs_probabilities : bool
+        Whether the scores must lie in [0, 1].
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> off = dm.metrics.LossMetric(name="off", loss=lambda y, s: abs(y - s), better="lower", range=(0, 1))
+    >>> round(dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=off, label_model=[0.5])["off"].mean(), 4)
+    0.3333
+    """
+
+    loss: Callable[[Any, FloatArray], Any]
+    needs_probabilities: bool = False
+
+    def bind(self, data: EvaluationSet, fill: float) -> LinearFunctional:
+        cells, rows = data.cells, data.missing_cells
+        if self.needs_probabilities and not (cells.score[0] >= 0.0 and cells.score[-1] <= 1.0):
+            bad = cells.score[0] if cells.score[0] < 0.0 else cells.score[-1]
+            raise InputError(f"metrics: {self.name!r} needs scores that are probabilities, found {bad:g}.")
+        if_one, if_zero = (
+            self._losses(np.ones_like(cells.score), cells),
+            self._losses(np.zeros_like(cells.score), cells),
+        )
+        total = float(cells.mass(cells.total).sum())
+        known = cells.mass(cells.positives) @ if_one + cells.mass(cells.negatives + cells.missing) @ if_zero
+        weight = 1.0 if cells.weight is None else cells.weight[rows]
+        return LinearFunctional(
+            missing=cells.missing[rows],
+            fill=fill,
+            weight=np.asarray(weight * (if_one - if_zero)[rows] / total),
+            constant=float(known) / total,
+        )
+
+    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+        one, zero = (
+            self._losses(np.ones_like(cells.score), cells),
+            self._losses(np.zeros_like(cells.score), cells),
+        )
+        result: FloatArray = (positives @ one + negatives @ zero) / (positives + negatives).sum(axis=1)
+        return result
+
+    def _losses(self, y: FloatArray, cells: Cells) -> FloatArray:
+        loss = np.asarray(self.loss(y, cells.score), dtype=np.float64)
+        if loss.shape != y.shape:
+            raise InputError(
+                f"loss: {self.name!r} returned shape {loss.shape} for {y.shape[0]:,} rows; one loss per row."
+            )
+        if not np.isfinite(loss).all():
+            at = int(np.argmax(~np.isfinite(loss)))
+            raise InputError(
+                f"loss: {self.name!r} is {loss[at]} for label {y[at]:g} and score {cells.score[at]:g}. "
+                "A loss must be finite for both labels."
+            )
+        return loss
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallableMetric(Metric):
+    """Any function `f(y_true, y_score)` of complete labels and scores, for example one of scikit-learn's.
+
+    It is called once per labeling: exactly for up to 15 missing rows, on random labelings above. With sample weights
+    it is called with `sample_weight=`. NaN means undefined.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> from sklearn.metrics import roc_auc_score
+    >>> auc = dm.metrics.CallableMetric(name="auc", function=roc_auc_score)
+    >>> round(dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=auc, label_model=[0.8])["auc"].mean(), 9)
+    1.0
+    """
+
+    function: Callable[..., Any]
+    range: tuple[float, float] = (-np.inf, np.inf)
+
+    def bind(self, data: EvaluationSet, fill: float) -> ScenarioFunctional:
+        return scenario_functional(self, data, fill)
+
+    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+        weight = np.ones(cells.score.size) if cells.weight is None else cells.weight
+        per_row = np.where(weight > 0.0, weight, 1.0)
+        labels = np.tile(np.array([1, 0]), cells.score.size)
+        values = np.empty(positives.shape[0])
+        for i, (ones, zeros) in enumerate(zip(positives / per_row, negatives / per_row, strict=True)):
+            counts = np.rint(np.stack([ones, zeros], axis=1)).astype(np.int64)
+            total = counts.sum(axis=1)
+            named = {} if cells.weight is None else {"sample_weight": np.repeat(weight, total)}
+            values[i] = self._call(np.repeat(labels, counts.ravel()), np.repeat(cells.score, total), named)
+        return values
+
+    def _call(self, y_true: IntArray, y_score: FloatArray, named: dict[str, Any]) -> float:
+        value = self.function(y_true, y_score, **named)
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise InputError(f"metrics: {self.name!r} returned {value!r}; a metric returns one number.") from None
+
+
+def scenario_functional(metric: Metric, data: EvaluationSet, fill: float) -> ScenarioFunctional:
+    """A metric of which nothing is known but how to evaluate it on complete labels."""
+    cells, rows = data.cells, data.missing_cells
+    weight = np.ones(rows.size) if cells.weight is None else cells.weight[rows]
+    ones, zeros = cells.mass(cells.positives), cells.mass(cells.negatives + cells.missing)
+
+    def call(positives: IntArray) -> FloatArray:
+        values = np.empty(positives.shape[0])
+        chunk = max(1, _CHUNK // ones.size)
+        for start in range(0, positives.shape[0], chunk):
+            turned = positives[start : start + chunk] * weight
+            positive, negative = np.tile(ones, (turned.shape[0], 1)), np.tile(zeros, (turned.shape[0], 1))
+            positive[:, rows] += turned
+            negative[:, rows] -= turned
+            values[start : start + chunk] = metric.of_counts(cells, positive, negative)
+        return values
+
+    return ScenarioFunctional(missing=cells.missing[rows], fill=fill, call=call, range=metric.range)
+
+
+def metric_from_callable(function: Callable[..., Any], name: str | None = None) -> CallableMetric:
+    """Wrap a plain function `f(y_true, y_score)` under its own name, or the one given."""
+    own = getattr(function, "__name__", type(function).__name__)
+    text = inspect.getdoc(function) or ""
+    return CallableMetric(name=name or own, function=function, meaning=text.partition("\n")[0], better="neither")
+
+
+def _log_loss(y: FloatArray, score: FloatArray) -> FloatArray:
+    # Clipped as in scikit-learn, so that a score of exactly 0 or 1 costs much but not everything.
+    eps = float(np.finfo(np.float64).eps)
+    p = np.clip(score, eps, 1.0 - eps)
+    return -np.where(y > 0.0, np.log(p), np.log1p(-p))
+
+
+SCORING_METRICS: tuple[Metric, ...] = (
+    LossMetric(
+        name="brier",
+        loss=lambda y, s: (s - y) ** 2,
+        needs_probabilities=True,
+        meaning="mean squared distance between score and label",
+        better="lower",
+    ),
+    LossMetric(
+        name="log_loss",
+        loss=_log_loss,
+        needs_probabilities=True,
+        meaning="mean surprise of the label under the score, in nats",
+        better="lower",
+        range=(0.0, np.inf),
+    ),
+)
