@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from darkmetrics._kernels.arrays import FloatArray, Formula
+from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
 from darkmetrics._kernels.quadrature import product_moments
 from darkmetrics.exceptions import InputError
 
@@ -286,35 +286,33 @@ class ProductLaw(MetricDistribution):
         total = np.cumsum(self.masses[0])
         return np.concatenate(([0.0], total / total[-1]))
 
-    def _crossing(self, t: float) -> Any:
-        """Per row, how many values of the first variable come before the formula passes t."""
-        axis, (grid, _) = self.axes[0], self._rows
-        low = np.zeros(grid[0].size, dtype=np.int64)
-        high = np.full(grid[0].size, axis.size, dtype=np.int64)
+    def _crossing(self, t: float, between: tuple[IntArray, IntArray] | None = None) -> IntArray:
+        """Per row, how many values of the first variable come before the formula passes t.
+
+        `between` holds crossings of a smaller and a larger t, in either order, which leave fewer values to try.
+        """
+        axis, (grid, weight) = self.axes[0], self._rows
+        if between is None:
+            low = np.zeros(weight.size, dtype=np.int64)
+            high = np.full(weight.size, axis.size, dtype=np.int64)
+        else:
+            low, high = np.minimum(*between), np.maximum(*between)
         while np.any(low < high):
             middle = (low + high) // 2
             value = self.formula(axis[np.minimum(middle, axis.size - 1)], *grid)
             before = (value <= t) if self.rising else (value > t)
             before &= low < high
-            low = np.where(before, middle + 1, low)
-            high = np.where(before, high, middle)
+            low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
         return low
 
-    def _cdf_at(self, t: float) -> float:
-        level = self._cumulative[self._crossing(t)]
+    def _mass_up_to(self, crossing: IntArray) -> float:
+        """P(metric <= t) from the crossing of t."""
+        level = self._cumulative[crossing]
         return float(self._rows[1] @ (level if self.rising else 1.0 - level))
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         shifted = t - _slack(t) if left else t + _slack(t)
-        return np.array([self._cdf_at(float(x)) for x in shifted])
-
-    def _next_atom(self, t: float) -> float:
-        """The smallest value above t."""
-        axis, (grid, _) = self.axes[0], self._rows
-        place = self._crossing(t) - (0 if self.rising else 1)
-        inside = (place >= 0) & (place < axis.size)
-        value = self.formula(axis[np.clip(place, 0, axis.size - 1)], *grid)
-        return float(np.min(value[inside])) if inside.any() else np.inf
+        return np.array([self._mass_up_to(self._crossing(float(x))) for x in shifted])
 
     def _ppf(self, q: FloatArray) -> FloatArray:
         return np.array([self._quantile(float(level)) for level in q])
@@ -323,35 +321,67 @@ class ProductLaw(MetricDistribution):
         low, high = self._corner_range
         if q <= 0.0:
             return low
-        mean, sd = self.mean(), self.std()
-        # Start from the Gaussian guess: most quantiles lie within a fraction of a standard deviation of it.
-        guess = mean + sd * float(ndtri(min(max(q, 1e-15), 1.0 - 1e-15)))
-        width = max(0.02 * sd, 1e-15)
-        a, b = low - 1e-9 * max(1.0, abs(low)), high
-        left, right = max(a, guess - width), min(b, guess + width)
-        if a < left < b and self._cdf_at(left) < q - 1e-14:
-            a = left
-        if a < right < b and self._cdf_at(right) >= q - 1e-14:
-            b = right
-        while b - a > 1e-7 * sd + 4e-16 * max(abs(a), abs(b)):
-            middle = 0.5 * (a + b)
-            if self._cdf_at(middle) < q - 1e-14:
-                a = middle
-            else:
-                b = middle
-        # The bracket holds few atoms now: walk up to the first one that reaches q.
-        for _ in range(64):
-            a = self._next_atom(a + float(_slack(np.array(a))))
-            if a >= b or self._cdf_at(a + float(_slack(np.array(a)))) >= q - 1e-14:
-                break
-        return min(a, high)
+        search = _Search(self, low - 1e-9 * max(1.0, abs(low)), high, q - 1e-14)
+        # The law is nearly Gaussian wherever it is not tabulated: two Newton steps from the Gaussian quantile leave
+        # only a small fraction of a standard deviation to bisect.
+        sd, z = self.std(), float(ndtri(min(max(q, 1e-15), 1.0 - 1e-15)))
+        guess, density = self.mean() + sd * z, np.exp(-0.5 * z**2) / (sd * np.sqrt(2.0 * np.pi))
+        for _ in range(2):
+            guess += float(np.clip((q - search.try_at(guess)) / density, -sd, sd))
+        for side in (-1.0, 1.0):
+            search.try_at(guess + side * 1e-6 * sd)
+        while search.width() > 1e-7 * sd:
+            search.try_at(0.5 * (search.a + search.b))
+        return search.first_atom()
 
     @cached_property
     def _corner_range(self) -> tuple[float, float]:
         """Smallest and largest value on the lattice window."""
-        grid, _ = self._rows
-        ends = [self.formula(np.full(grid[0].size, self.axes[0][end]), *grid) for end in (0, -1)]
+        grid, weight = self._rows
+        ends = [self.formula(np.full(weight.size, self.axes[0][end]), *grid) for end in (0, -1)]
         return float(np.min(ends)), float(np.max(ends))
 
     def _moments(self) -> tuple[float, float]:
         return product_moments(self.formula, self.axes, self.masses)
+
+
+class _Search:
+    """A bracket [a, b] with cdf(a) < q <= cdf(b) that shrinks, keeping the crossings of both ends."""
+
+    def __init__(self, law: ProductLaw, a: float, b: float, q: float) -> None:
+        self.law, self.a, self.b, self.q = law, a, b, q
+        rows, size = law._rows[1].size, law.axes[0].size
+        self._at_a = np.full(rows, 0 if law.rising else size, dtype=np.int64)
+        self._at_b = np.full(rows, size if law.rising else 0, dtype=np.int64)
+
+    def width(self) -> float:
+        """Width of the bracket, zero when no number lies between its ends."""
+        return 0.0 if self.b <= np.nextafter(self.a, np.inf) else self.b - self.a
+
+    def try_at(self, t: float) -> float:
+        """The cdf at t, which becomes an end of the bracket if it lies inside."""
+        if not self.a < t < self.b:
+            return self.law._mass_up_to(self.law._crossing(t))
+        crossing = self.law._crossing(t, (self._at_a, self._at_b))
+        mass = self.law._mass_up_to(crossing)
+        if mass < self.q:
+            self.a, self._at_a = t, crossing
+        else:
+            self.b, self._at_b = t, crossing
+        return mass
+
+    def first_atom(self) -> float:
+        """The smallest atom in the bracket at which the cdf reaches q; few are left by now."""
+        axis, (grid, _) = self.law.axes[0], self.law._rows
+        atom = self.b
+        for _ in range(1000):
+            place = self._at_a - (0 if self.law.rising else 1)
+            inside = (place >= 0) & (place < axis.size)
+            value = self.law.formula(axis[np.clip(place, 0, axis.size - 1)], *grid)
+            atom = float(np.min(value[inside])) if inside.any() else self.b
+            if atom >= self.b:
+                break
+            # Values that differ by rounding alone are one atom, and the largest of them carries all its mass.
+            if self.try_at(min(atom + float(_slack(np.array(atom))), np.nextafter(self.b, -np.inf))) >= self.q:
+                return atom
+        return min(atom, self.b)

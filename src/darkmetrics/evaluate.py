@@ -255,7 +255,6 @@ def evaluate(
     generator = _generator(rng)
     (p,) = model.nodes(data).probability
     memo = Memo()
-    complete = data.labelled()
     laws: dict[str, MetricDistribution] = {}
     labelled_only: dict[str, float] = {}
     for metric in chosen:
@@ -265,7 +264,7 @@ def evaluate(
         if zero_division == "warn" and law.undefined > _WARN_FROM:
             warnings.warn(_undefined_message(metric, law.undefined), UndefinedMetricWarning, stacklevel=2)
         laws[metric.name] = law
-        labelled_only[metric.name] = metric.value(complete, value_of_0_by_0) if data.n_labelled else np.nan
+        labelled_only[metric.name] = metric.value(data, value_of_0_by_0) if data.n_labelled else np.nan
     return Evaluation(
         data=data,
         metrics={metric.name: metric for metric in chosen},

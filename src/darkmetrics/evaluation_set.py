@@ -1,6 +1,6 @@
 """EvaluationSet: scores, decisions and partly missing labels, as a table of cells that prints a census of itself."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -23,11 +23,22 @@ class Cells:
     weight: FloatArray | None = None
     probability: FloatArray | None = None
 
-    @property
+    @cached_property
     def total(self) -> IntArray:
         """Rows per cell, whatever their label."""
         result: IntArray = self.positives + self.negatives + self.missing
         return result
+
+    @cached_property
+    def tie_starts(self) -> IntArray:
+        """Index of the first cell of each distinct score."""
+        new = np.ones(self.score.size, dtype=np.bool_)
+        new[1:] = self.score[1:] != self.score[:-1]
+        return np.flatnonzero(new)
+
+    def arrays(self) -> dict[str, Any]:
+        """The columns of the table by name."""
+        return {column.name: getattr(self, column.name) for column in fields(self)}
 
     def mass(self, counts: IntArray) -> FloatArray:
         """Weight of that many rows of each cell."""
@@ -162,10 +173,27 @@ class EvaluationSet:
         return np.flatnonzero(self.cells.missing)
 
     @cached_property
+    def missing_counts(self) -> IntArray:
+        """Missing rows in each of the `missing_cells`."""
+        counts: IntArray = self.cells.missing[self.missing_cells]
+        return counts
+
+    @cached_property
     def missing_by_decision(self) -> tuple[IntArray, IntArray]:
         """Positions within `missing_cells` of the cells decided positive, and of those decided negative."""
         decided = self.cells.decision[self.missing_cells]
         return np.flatnonzero(decided), np.flatnonzero(~decided)
+
+    @cached_property
+    def by_decision(self) -> dict[str, tuple[float, float]]:
+        """Weight of the positive, negative and missing rows that are decided positive, and decided negative."""
+        cells, yes = self.cells, self.cells.decision
+        sums = {}
+        for name in _COUNTS:
+            mass = cells.mass(getattr(cells, name))
+            inside = float(mass @ yes)
+            sums[name] = (inside, float(mass.sum()) - inside if cells.weight is None else float(mass @ ~yes))
+        return sums
 
     @property
     def missing_weight(self) -> FloatArray | None:
@@ -174,7 +202,10 @@ class EvaluationSet:
 
     def labelled(self) -> "EvaluationSet":
         """The labelled rows alone: what is left when unlabelled rows are dropped."""
-        cells = replace(self.cells, missing=np.zeros_like(self.cells.missing))
+        cells = self.cells
+        kept = np.flatnonzero(cells.total > cells.missing)
+        columns: dict[str, Any] = {name: None if a is None else a[kept] for name, a in cells.arrays().items()}
+        cells = replace(Cells(**columns), missing=np.zeros(kept.size, dtype=np.int64))
         return EvaluationSet.from_cells(cells, threshold=self.threshold, pos_label=self.pos_label)
 
     def unlabelled(self) -> "EvaluationSet":
@@ -217,32 +248,33 @@ def _or_ones(cells: Cells) -> FloatArray:
 
 def _group(rows: Cells, *, split: bool) -> Cells:
     """Sort by score and add up rows with equal keys; `split` when equal scores may have different decisions."""
-    score = rows.score + 0.0  # -0.0 and 0.0 are one score
-    order = np.argsort(score)
-    tied = bool(np.any(np.diff(score[order]) == 0.0))
+    order = np.argsort(rows.score)
+    score = rows.score[order] + 0.0  # -0.0 and 0.0 are one score
+    tied = bool(np.any(score[1:] == score[:-1]))
     keys: list[AnyArray] = [score]
     if tied:
-        keys += [key for key in (rows.decision if split else None, rows.weight) if key is not None]
+        other: list[AnyArray] = [key for key in (rows.decision if split else None, rows.weight) if key is not None]
         if rows.probability is not None:
-            keys.append(np.where(np.isnan(rows.probability), -1.0, rows.probability))
-        if len(keys) > 1:
-            order = np.lexsort(keys[::-1])
+            other.append(np.where(np.isnan(rows.probability), -1.0, rows.probability))
+        if other:
+            order = np.lexsort([*other, rows.score + 0.0])
+            keys = [rows.score[order] + 0.0, *(key[order] for key in other)]
     kept = order
     counts = {name: getattr(rows, name)[order].astype(np.int64) for name in _COUNTS}
     if tied:
         new = np.ones(score.size, dtype=np.bool_)
-        new[1:] = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
+        new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
         starts = np.flatnonzero(new)
-        kept = order[starts]
+        kept, score = order[starts], score[starts]
         counts = {name: np.add.reduceat(count, starts) for name, count in counts.items()}
     cells = Cells(
-        score=score[kept],
+        score=score,
         decision=rows.decision[kept],
         **counts,
         weight=None if rows.weight is None else rows.weight[kept],
         probability=None if rows.probability is None else rows.probability[kept],
     )
-    for array in vars(cells).values():
+    for array in cells.arrays().values():
         if array is not None:
             array.setflags(write=False)
     return cells

@@ -1,9 +1,12 @@
 """The only file that knows DataFrame engines: columns in, columns out, and what counts as a missing label."""
 
 import importlib
+import numbers
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence, Set
+from decimal import Decimal
+from types import NoneType
+from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -11,18 +14,23 @@ import numpy as np
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray
 from darkmetrics.exceptions import InputError
 
+_ENGINES = ("pandas", "polars", "pyarrow")
+_PLAIN = {int, bool, float, NoneType}
+
 
 def label_column(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
     """The labels as an array, and where they are missing: null, None, NaN, NaT, pd.NA or masked."""
     array, missing = _to_numpy(values, name)
     if array.ndim != 1:
-        raise InputError(f"{name}: expected one label per row, got an array of shape {array.shape}.")
-    if array.dtype.kind == "f":
+        _refuse_shape(array, name, "label")
+    if array.dtype.kind in "fc":
         missing = missing | np.isnan(array)
     elif array.dtype.kind in "mM":
         missing = missing | np.isnat(array)
     elif array.dtype.kind == "O":
-        missing = missing | np.fromiter((_is_gap(value) for value in array), dtype=np.bool_, count=array.size)
+        array, missing = _labels_from_objects(array, missing, name)
+    elif array.dtype.kind == "V":
+        raise InputError(f"{name}: expected one label per row, got records of type {array.dtype}. Pass one field.")
     return array, missing
 
 
@@ -30,36 +38,42 @@ def number_column(values: Any, name: str) -> FloatArray:
     """A column of numbers as float64; nulls become NaN, which the caller judges."""
     array, missing = _to_numpy(values, name)
     if array.ndim != 1:
-        hint = ""
-        if array.ndim == 2 and array.shape[1] == 2:
-            hint = f" For predict_proba output pass the column of the positive class: {name}[:, 1]."
-        raise InputError(f"{name}: expected one number per row, got an array of shape {array.shape}.{hint}")
-    if array.dtype.kind not in "fiub":
-        if array.dtype.kind == "O" and missing.any():
-            array = np.where(missing, np.nan, array)
-        try:
-            if array.dtype.kind == "c":
-                raise TypeError
-            if array.dtype.kind in "SU":
-                raise ValueError
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            first = next((v for v in array.tolist() if not _is_number(v)), array.tolist()[0])
-            raise InputError(f"{name}: expected numbers, found {first!r} of type {type(first).__name__}.") from None
-    numbers: FloatArray = array.astype(np.float64, copy=False)
-    if missing.any():
-        numbers = np.where(missing, np.nan, numbers)
-    return numbers
+        _refuse_shape(array, name, "number")
+    if array.dtype.kind == "O":
+        result = _numbers_from_objects(array, missing, name)
+    elif array.dtype.kind in "fiub":
+        with np.errstate(over="ignore"):  # beyond the range of float64 is infinite, which the caller judges
+            result = array.astype(np.float64, copy=False)
+    else:
+        _refuse_value(array[0] if array.size else array.dtype, name, 0)
+    return np.where(missing, np.nan, result) if missing.any() else result
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT, pd.NA or masked, told by behaviour: none of them equals itself."""
+    if value is None or value is np.ma.masked:
+        return True
+    try:
+        return not bool(value == value)
+    except (TypeError, ArithmeticError):  # pd.NA refuses to be a truth value, and a signalling NaN to be compared
+        return True
+
+
+def is_container(kind: type) -> bool:
+    """Whether values of this type hold other values, and so cannot be a label or a number."""
+    return hasattr(kind, "__len__") and not issubclass(kind, (str, bytes))
 
 
 def to_native_frame(columns: Mapping[str, Sequence[Any]], backend: str | None = None) -> Any:
     """A DataFrame of the named engine, or of the first one installed among pandas, polars and pyarrow."""
     if backend is None:
-        backend = next((name for name in ("pandas", "polars", "pyarrow") if _importable(name)), None)
+        backend = next((name for name in _ENGINES if _importable(name)), None)
         if backend is None:
             raise InputError("to_frame: needs pandas, polars or pyarrow; to_dict() needs none of them.")
-    elif backend not in ("pandas", "polars", "pyarrow"):
-        raise InputError(f"backend: expected 'pandas', 'polars' or 'pyarrow', got {backend!r}.")
+    elif backend not in _ENGINES:
+        raise InputError(f"backend: expected {', '.join(map(repr, _ENGINES))} or None, got {backend!r}.")
+    elif not _importable(backend):
+        raise InputError(f"backend: {backend!r} is not installed; to_dict() needs no DataFrame package.")
     return nw.from_dict(dict(columns), backend=importlib.import_module(backend)).to_native()
 
 
@@ -74,59 +88,158 @@ def _importable(name: str) -> bool:
 def _to_numpy(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
     """Array and null mask of anything column-like."""
     if isinstance(values, np.ma.MaskedArray):
-        return np.asarray(values.data), np.ma.getmaskarray(values)
-    if isinstance(values, np.ndarray):
-        return values, np.zeros(values.shape[:1], dtype=np.bool_)
-    pyarrow = sys.modules.get("pyarrow")
-    if pyarrow is not None and isinstance(values, pyarrow.Array):
-        values = pyarrow.chunked_array([values])
-    series = nw.from_native(values, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        missing = series.is_null().to_numpy().astype(np.bool_)
-        if missing.any() and not (series.dtype.is_float()):
-            present = series.filter(~series.is_null()).to_numpy()
-            array = np.empty(missing.size, dtype=object if present.dtype.kind in "OSU" else np.float64)
-            array[~missing] = present
-            array[missing] = None if array.dtype.kind == "O" else np.nan
-            return array, missing
-        return np.asarray(series.to_numpy()), missing
-    if isinstance(values, (str, bytes)) or np.isscalar(values) or values is None:
-        raise InputError(f"{name}: expected one value per row, got {values!r}.")
-    try:
+        missing = np.ma.getmaskarray(values)
+        array = np.asarray(values.data)
+    elif isinstance(values, np.ndarray):
         array = np.asarray(values)
-        if array.dtype.kind in "SU" and not all(isinstance(value, str) for value in values):
-            array = _object_array(values)  # numpy would have turned None and numbers into text
-    except (TypeError, ValueError):
+        missing = np.zeros(array.shape[:1], dtype=np.bool_)
+    elif isinstance(values, (list, tuple)):
+        array = _from_list(values)
+        missing = np.zeros(array.shape[:1], dtype=np.bool_)
+    else:
+        array, missing = _from_engine(values, name)
+    # numpy's own variable-width text compares and sorts unlike its other kinds; as objects it is ordinary text.
+    return (array.astype(object) if array.dtype.kind == "T" else array), missing
+
+
+def _from_list(values: Sequence[Any]) -> AnyArray:
+    kinds = set(map(type, values))
+    text = any(issubclass(kind, (str, bytes)) for kind in kinds)
+    # numpy would turn masked elements into NaN with a warning, and numbers beside text into text.
+    if np.ma.core.MaskedConstant not in kinds and (not text or len(kinds) == 1):
         try:
-            array = _object_array(values)
-        except TypeError:
-            raise InputError(f"{name}: expected one value per row, got {type(values).__name__}.") from None
-    return array, np.zeros(array.shape[:1], dtype=np.bool_)
+            return np.asarray(values)
+        except (TypeError, ValueError):
+            pass  # rows of different shapes; the caller names the first
+    return _object_array(values)
 
 
-def _object_array(values: Any) -> AnyArray:
-    items = list(values)
+def _object_array(items: Sequence[Any]) -> AnyArray:
     array = np.empty(len(items), dtype=object)
     for i, item in enumerate(items):
         array[i] = item
     return array
 
 
-def _is_gap(value: Any) -> bool:
-    """None, NaN, NaT or pd.NA, told by behaviour: none of them equals itself."""
-    if value is None:
-        return True
-    try:
-        return not bool(value == value)
-    except TypeError:  # pd.NA refuses to be a truth value
-        return True
+def _from_engine(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
+    pyarrow = sys.modules.get("pyarrow")
+    if pyarrow is not None and isinstance(values, pyarrow.Array):
+        values = pyarrow.chunked_array([values])
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        array = _from_other(values, name)
+        return array, np.zeros(array.shape[:1], dtype=np.bool_)
+    dtype = series.dtype
+    if not (dtype.is_float() or dtype.is_integer() or dtype == nw.Boolean) or dtype in (nw.Int128, nw.UInt128):
+        array = _object_array(series.to_list())
+        return array, np.zeros(array.size, dtype=np.bool_)
+    missing = series.is_null().to_numpy().astype(np.bool_)
+    if missing.any() and not dtype.is_float():
+        array = np.full(missing.size, np.nan)
+        array[~missing] = series.filter(~series.is_null()).to_numpy()
+        return array, missing
+    return np.asarray(series.to_numpy()), missing
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, (str, bytes, complex)):
-        return False
+def _from_other(values: Any, name: str) -> AnyArray:
+    """Array of anything that is neither an array nor a list nor a Series; what is not a column is refused by name."""
+    rule = f"{name}: expected a column with one value per row (a list, array or Series)"
+    kind = type(values).__name__
+    if values is None or isinstance(values, (str, bytes, memoryview)) or np.isscalar(values):
+        raise InputError(f"{rule}, got {'a memoryview' if isinstance(values, memoryview) else _short(values)}.")
+    if isinstance(values, Mapping):
+        raise InputError(f"{rule}, got a {kind}. Pass one of its values.")
+    if isinstance(values, Set):
+        raise InputError(f"{rule}, got a {kind}, which has no order.")
+    if isinstance(values, Iterator):
+        raise InputError(f"{rule}, got a {kind}, which can be read only once. Make it a list first.")
+    frame = nw.from_native(values, pass_through=True)
+    if isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
+        names = ", ".join(map(repr, frame.collect_schema().names()[:5]))
+        raise InputError(f"{rule}, got a {kind} with columns {names}. Pass one of its columns.")
     try:
-        float(value)
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:  # arrays of other libraries say why in their own words
+        raise InputError(f"{rule}, got a {kind} that cannot be read: {error}") from None
+    if array.ndim == 0:
+        raise InputError(f"{rule}, got a {kind}.")
+    if array.dtype.kind in "SU" and not all(isinstance(value, (str, bytes)) for value in values):
+        array = _object_array(list(values))
+    return array
+
+
+def _labels_from_objects(array: AnyArray, missing: BoolArray, name: str) -> tuple[AnyArray, BoolArray]:
+    items = array.tolist()
+    kinds = set(map(type, items))
+    if kinds <= _PLAIN:
+        try:
+            numbers_ = array.astype(np.float64)
+        except OverflowError:  # a whole number of 300 digits is a label like any other
+            pass
+        else:
+            gaps = np.isnan(numbers_)
+            if bool(np.all(gaps | (numbers_ == 0.0) | (numbers_ == 1.0) | missing)):
+                return numbers_, missing | gaps
+    held = tuple(kind for kind in kinds if is_container(kind))
+    if held:
+        at = next(i for i, item in enumerate(items) if type(item) in held)
+        if not missing[at]:
+            raise InputError(f"{name}: expected one label per row, found {_described(items[at])} at row {at}.")
+    gap = np.fromiter((is_missing(item) for item in items), dtype=np.bool_, count=array.size)
+    return array, missing | gap
+
+
+def _numbers_from_objects(array: AnyArray, missing: BoolArray, name: str) -> FloatArray:
+    items = array.tolist()
+    odd = tuple(kind for kind in set(map(type, items)) if kind not in _PLAIN and not _is_number_type(kind))
+    if odd or missing.any():
+        gaps = missing.copy()
+        for i, item in enumerate(items):
+            if not gaps[i] and type(item) in odd:
+                if is_container(type(item)) or not is_missing(item):
+                    _refuse_value(item, name, i)
+                gaps[i] = True
+        array = np.where(gaps, None, array)
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array([_as_float(item, name, i) for i, item in enumerate(array.tolist())])
+
+
+def _as_float(item: Any, name: str, row: int) -> float:
+    try:
+        return np.nan if item is None else float(item)
+    except OverflowError:
+        raise InputError(f"{name}: the number at row {row} is too large for a 64-bit float.") from None
     except (TypeError, ValueError):
+        _refuse_value(item, name, row)
+
+
+def _is_number_type(kind: type) -> bool:
+    if is_container(kind) or issubclass(kind, (complex, np.complexfloating)):
         return False
-    return True
+    return issubclass(kind, (numbers.Real, Decimal, np.bool_)) or hasattr(kind, "__float__")
+
+
+def _refuse_value(value: Any, name: str, row: int) -> NoReturn:
+    raise InputError(f"{name}: expected numbers, found {_described(value)} at row {row}.")
+
+
+def _refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
+    hint = ""
+    if array.ndim == 2 and array.shape[1] == 1:
+        hint = f" Flatten it: {name}[:, 0]."
+    elif array.ndim == 2 and array.shape[1] == 2 and what == "number":
+        hint = f" For predict_proba output pass the column of the positive class: {name}[:, 1]."
+    found = f"the single value {_short(array.item())}" if array.ndim == 0 else f"an array of shape {array.shape}"
+    raise InputError(f"{name}: expected one {what} per row, got {found}.{hint}")
+
+
+def _described(value: Any) -> str:
+    return f"{_short(value)} of type {type(value).__name__}"
+
+
+def _short(value: Any) -> str:
+    """The value as Python writes it, cut where it would fill a screen."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."

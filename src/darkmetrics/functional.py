@@ -109,6 +109,9 @@ class CountFunctional(Functional):
             value = np.asarray(self.formula(*known), dtype=np.float64)
         return np.where(np.isfinite(value), value, np.nan)
 
+    def corners(self) -> FloatArray:
+        return self.at([np.array([0.0, total]) for total in self.split.totals(self.missing)])
+
     def values(self, positives: IntArray) -> FloatArray:
         mass = positives if self.split.weight is None else positives * self.split.weight
         return self.at([mass[:, rows].sum(axis=1) for rows in self.split.groups])

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
 
 
 class RankData(NamedTuple):
     """What ROC-AUC needs of an evaluation set; arrays hold one entry per cell with missing rows, by rising score."""
 
-    counts: IntArray
+    counts: FloatArray
     weight: FloatArray
     rho: FloatArray
     group: IntArray
@@ -53,8 +53,8 @@ class LinearParts(NamedTuple):
 def linear_parts(data: RankData, p: FloatArray) -> LinearParts:
     """First-order coefficients of numerator and denominator, using e^2 = v + (1 - 2p) e."""
     w, c = data.weight, data.counts
-    mean_p = data.known_p + float(c @ (w * p))
-    mean_r = data.known_r + float(c @ (w * p * data.rho))
+    mean_p = data.known_p + dot(c, w * p)
+    mean_r = data.known_r + dot(c, w * p * data.rho)
     skew = w * (1.0 - 2.0 * p)
     a = data.rho - mean_p - 0.5 * skew
     d = data.total - 2.0 * mean_p - skew
@@ -64,18 +64,18 @@ def linear_parts(data: RankData, p: FloatArray) -> LinearParts:
     return LinearParts(a, d, w**2 * p * (1.0 - p), mean_p, mean_r)
 
 
-def auc_moments(data: RankData, p: FloatArray) -> AucMoments:
+def auc_moments(data: RankData, p: FloatArray, parts: LinearParts | None = None) -> AucMoments:
     """First two moments of numerator and denominator, equal to the paper's O(n^4) sums, in O(cells)."""
     c = data.counts
-    parts = linear_parts(data, p)
+    parts = linear_parts(data, p) if parts is None else parts
     v = parts.variance
-    total_v = float(c @ v)
-    pairs = 0.5 * (total_v**2 - float(c @ v**2))
+    total_v = dot(c, v)
+    pairs = 0.5 * (total_v**2 - dot(c, v**2))
     mean_a = parts.mean_r - 0.5 * (parts.mean_p**2 + total_v)
     mean_d = parts.mean_p * (data.total - parts.mean_p) - total_v
-    var_a = float(c @ (v * parts.a**2)) + pairs
-    var_d = float(c @ (v * parts.d**2)) + 4.0 * pairs
-    cov = float(c @ (v * parts.a * parts.d)) + 2.0 * pairs
+    var_a = dot(c, v * parts.a**2) + pairs
+    var_d = dot(c, v * parts.d**2) + 4.0 * pairs
+    cov = dot(c, v * parts.a * parts.d) + 2.0 * pairs
     if data.full_ties:
         size = data.group_total.size
         group_mean = data.group_known + np.bincount(data.group, c * data.weight * p, size)
@@ -123,7 +123,7 @@ def auc_extremes(data: RankData) -> tuple[float, float]:
 def _scan(data: RankData, *, best: bool) -> FloatArray:
     """ROC-AUC when the missing rows turn positive one after the other, from the best or from the worst score."""
     step = -1 if best else 1
-    counts = data.counts[::step]
+    counts = data.counts[::step].astype(np.int64)
     weight = np.repeat(data.weight[::step], counts)
     rho = np.repeat(data.rho[::step], counts)
     p_sum = data.known_p + np.concatenate(([0.0], np.cumsum(weight)))

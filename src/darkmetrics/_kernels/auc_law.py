@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 from scipy.special import ndtr
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
 from darkmetrics._kernels.auc import RankData, auc_from_sums, auc_moments, linear_parts
 from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmf, tail_reach
 
@@ -22,9 +22,9 @@ def edgeworth_cdf(data: RankData, p: FloatArray, t: FloatArray) -> FloatArray:
     No ratio is expanded: {A / D <= t} = {A - tD <= 0}. Mean and variance are exact; the third and fourth cumulants
     take the linear part and its interplay with the pairs e_i e_j (for full ties: of the half-tie form).
     """
-    moments = auc_moments(data, p)
     parts = linear_parts(data, p)
-    c, w = data.counts.astype(np.float64), data.weight
+    moments = auc_moments(data, p, parts)
+    c, w = data.counts, data.weight
     v = parts.variance
     third = w * (1.0 - 2.0 * p) * v
     fourth = w**2 * v * (1.0 - 6.0 * p * (1.0 - p))
@@ -38,13 +38,13 @@ def edgeworth_cdf(data: RankData, p: FloatArray, t: FloatArray) -> FloatArray:
         """Sum of kernel * (a - t d)^degree, as values at every t."""
         total = np.zeros(t.shape)
         for j in range(degree + 1):
-            total = total + comb(degree, j) * float(kernel @ (a_power[degree - j] * d_power[j])) * (-t) ** j
+            total = total + comb(degree, j) * dot(kernel, a_power[degree - j] * d_power[j]) * (-t) ** j
         return total
 
     mean = moments.mean_a - t * moments.mean_d
     variance = moments.var_a - 2.0 * t * moments.cov + t**2 * moments.var_d
     gamma = 1.0 - 2.0 * t
-    total_v = float(c @ v)
+    total_v = dot(c, v)
     ls = in_t(c * v, 1)
     lls = in_t(c * third, 2)
     l_third = in_t(c * third, 1)
@@ -52,7 +52,7 @@ def edgeworth_cdf(data: RankData, p: FloatArray, t: FloatArray) -> FloatArray:
         in_t(c * third, 3)
         - 3.0 * gamma * (ls**2 - in_t(c * v**2, 2))
         + 3.0 * gamma**2 * (l_third * total_v - in_t(c * third * v, 1))
-        - gamma**3 * (total_v**3 - 3.0 * total_v * float(c @ v**2) + 2.0 * float(c @ v**3))
+        - gamma**3 * (total_v**3 - 3.0 * total_v * dot(c, v**2) + 2.0 * dot(c, v**3))
     )
     k4 = in_t(c * fourth, 4) - 12.0 * gamma * lls * ls + 12.0 * gamma**2 * ls**2 * total_v
     k4 = k4 + 3.0 * gamma**4 * total_v**4
@@ -74,15 +74,15 @@ def lattice_law(data: RankData, p: FloatArray) -> tuple[FloatArray, FloatArray, 
     """
     v = data.counts * p * (1.0 - p)
     # A half-integer centre, so that exact ranks stay on the half-integer lattice.
-    centre = float(np.rint(2.0 * float(v @ data.rho) / float(v.sum())) / 2.0)
+    centre = float(np.rint(2.0 * dot(v, data.rho) / float(v.sum())) / 2.0)
     rho = data.rho - centre
     spread = max(float(np.abs(rho).max()), 0.5)
-    var_s = max(float(v @ rho**2), 0.25)
+    var_s = max(dot(v, rho**2), 0.25)
     if data.full_ties:  # a tied pair moves the sum by at most half the size of its group
         spread += 0.5 * float(data.group_total.max())
-        var_s += 0.25 * float(np.bincount(data.group, v) @ data.group_total**2)
+        var_s += 0.25 * dot(np.bincount(data.group, v), data.group_total**2)
     reach, reach_k = tail_reach(var_s, spread), tail_reach(float(v.sum()))
-    mean_k, mean_s = float(data.counts @ p), float(data.counts @ (p * rho))
+    mean_k, mean_s = dot(data.counts, p), dot(data.counts, p * rho)
     k_low = max(0, int(mean_k - reach_k))
     rows = min(int(data.counts.sum()), int(np.ceil(mean_k + reach_k))) - k_low + 1
     exact = 4.0 * reach <= _EXACT_COLUMNS
@@ -137,14 +137,14 @@ def _bucket(
     data: RankData, rho: FloatArray, p: FloatArray, cells: IntArray, exact: bool
 ) -> tuple[int, FloatArray, FloatArray]:
     """First count, law of the number of positives, and what each count adds to the rank sum."""
-    first, pmf = poisson_binomial_pmf(p[cells], data.counts[cells])
+    first, pmf = poisson_binomial_pmf(p[cells], data.counts[cells].astype(np.int64))
     k = np.arange(first, first + pmf.size, dtype=np.float64)
     weight = data.counts[cells] * np.where(p[cells] > 0.5, 1.0 - p[cells], p[cells])
-    rank = rho[cells[0]] if exact or not weight.any() else float(weight @ rho[cells]) / float(weight.sum())
+    rank = rho[cells[0]] if exact or not weight.any() else dot(weight, rho[cells]) / float(weight.sum())
     # A count above one half is best read from the full side: all rows positive, less the rare negatives.
-    total = float(data.counts[cells] @ rho[cells])
+    total = dot(data.counts[cells], rho[cells])
     trials = float(data.counts[cells].sum())
-    from_full = float(data.counts[cells] @ p[cells]) > 0.5 * trials
+    from_full = dot(data.counts[cells], p[cells]) > 0.5 * trials
     contribution = total - (trials - k) * rank if from_full else k * rank
     if data.full_ties:
         known, size = data.group_known[data.group[cells[0]]], data.group_total[data.group[cells[0]]]

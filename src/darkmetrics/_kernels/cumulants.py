@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import FloatArray, dot
 
 
 @cache
@@ -34,6 +34,6 @@ def sum_cumulants(weights: FloatArray, p: FloatArray, counts: FloatArray, orders
     cumulants = np.empty(orders)
     scaled = counts * weights
     for order in range(1, orders + 1):
-        cumulants[order - 1] = float(scaled @ bernoulli_cumulant(order, p))
+        cumulants[order - 1] = dot(scaled, bernoulli_cumulant(order, p))
         scaled = scaled * weights
     return cumulants

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.fft
 
-from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray
+from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.cumulants import sum_cumulants
 from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmf, tail_reach
 
@@ -40,7 +40,7 @@ class Lattice(NamedTuple):
 
 def linear_sum_law(weights: FloatArray, p: FloatArray, counts: IntArray) -> Lattice:
     """The law of sum w_i Y_i, with `counts[i]` rows that share weight `weights[i]` and chance `p[i]`."""
-    base = float(counts[p >= 1.0] @ weights[p >= 1.0])
+    base = dot(counts[p >= 1.0], weights[p >= 1.0])
     open_ = (p > 0.0) & (p < 1.0) & (counts > 0) & (weights != 0.0)
     w, p, counts = weights[open_], p[open_], counts[open_]
     if w.size == 0:
@@ -55,7 +55,7 @@ def linear_sum_law(weights: FloatArray, p: FloatArray, counts: IntArray) -> Latt
     flip = p > 0.5
     base += float((counts * w)[flip].sum())
     w, p = np.where(flip, -w, w), np.where(flip, 1.0 - p, p)
-    variance = float(counts @ (w**2 * p * (1.0 - p)))
+    variance = dot(counts, w**2 * p * (1.0 - p))
     unit = _common_unit(w)
     if unit is not None:
         lattice = _by_convolution(base, w, p, counts, variance, unit, exact=True)
@@ -95,7 +95,7 @@ def _common_unit(w: FloatArray) -> float | None:
 def _by_convolution(
     base: float, w: FloatArray, p: FloatArray, counts: IntArray, variance: float, step: float, *, exact: bool
 ) -> Lattice | None:
-    mean = float(counts @ (w * p))
+    mean = dot(counts, w * p)
     reach = tail_reach(variance, float(np.max(np.abs(w))))
     low = max(mean - reach, float((counts * w)[w < 0.0].sum()))
     high = min(mean + reach, float((counts * w)[w > 0.0].sum()))
@@ -134,7 +134,7 @@ def _buckets(
     buckets = []
     for rows in np.split(order, starts[1:]):
         expected = counts[rows] * p[rows]
-        weight = float(level[rows[0]]) * step if exact else float(expected @ w[rows]) / float(expected.sum())
+        weight = float(level[rows[0]]) * step if exact else dot(expected, w[rows]) / float(expected.sum())
         offset, pmf = poisson_binomial_pmf(p[rows], counts[rows])
         buckets.append((weight, offset, pmf))
     return buckets
@@ -144,7 +144,7 @@ def _by_characteristic_function(
     base: float, w: FloatArray, p: FloatArray, counts: IntArray, variance: float, small: np.ndarray
 ) -> Lattice:
     sd = math.sqrt(variance)
-    mean = float(counts @ (w * p))
+    mean = dot(counts, w * p)
     reach = tail_reach(variance, float(np.max(np.abs(w))))
     step = 2.0 * reach / _GRID
     # Rows of small weight alone damp the characteristic function below 1e-17 beyond t = 13 / sd.

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.fft
 
-from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray
+from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray, dot
 
 # Below this many trials one convolution per trial takes a few milliseconds and keeps every term positive, so even
 # the tails have full relative accuracy; above it the characteristic function is faster.
@@ -35,7 +35,7 @@ def poisson_binomial_pmf(p: FloatArray, counts: IntArray | None = None) -> tuple
     if trials <= _CONVOLUTION_LIMIT:
         pmf = _by_convolution(np.repeat(p, counts))
         low = 0
-    elif 2.0 * float(counts @ p) > trials:
+    elif 2.0 * dot(counts, p) > trials:
         # Counting the rarer outcome keeps the phases small, and with them their rounding error.
         low, pmf = _by_characteristic_function(1.0 - p, counts, trials)
         low, pmf = trials - low - pmf.size + 1, pmf[::-1]
@@ -58,8 +58,8 @@ def _by_convolution(p: FloatArray) -> FloatArray:
 
 
 def _by_characteristic_function(p: FloatArray, counts: IntArray, trials: int) -> tuple[int, FloatArray]:
-    mean = float(counts @ p)
-    variance = float(counts @ (p * (1.0 - p)))
+    mean = dot(counts, p)
+    variance = dot(counts, p * (1.0 - p))
     reach = tail_reach(variance)
     low, high = max(0, int(mean - reach)), min(trials, int(np.ceil(mean + reach)))
     length = int(scipy.fft.next_fast_len(high - low + 1, real=True))
@@ -67,7 +67,7 @@ def _by_characteristic_function(p: FloatArray, counts: IntArray, trials: int) ->
     # |cf(t)| <= exp(-2 sin^2(t/2) sum v), so all frequencies beyond this one vanish in double precision.
     needed = np.sin(t / 2.0) ** 2 <= LOG_TAIL / (2.0 * variance)
     t = t[needed]
-    log_cf = _centred_log_cf(p, counts, t)
+    log_cf = _centred_log_cf(p, counts.astype(np.float64), t)
     spectrum = np.zeros(length // 2 + 1, dtype=np.complex128)
     spectrum[: t.size] = np.exp(log_cf + 1j * t * (mean - low))
     # irfft sums with exp(+itk); the pmf needs exp(-itk), that is the conjugate spectrum.
@@ -75,10 +75,10 @@ def _by_characteristic_function(p: FloatArray, counts: IntArray, trials: int) ->
     return low, np.maximum(pmf, 0.0)
 
 
-def _centred_log_cf(p: FloatArray, counts: IntArray, t: FloatArray) -> ComplexArray:
+def _centred_log_cf(p: FloatArray, counts: FloatArray, t: FloatArray) -> ComplexArray:
     """Centred log E exp(it(X - EX)): a power series about the mean chance, splitting the rows until it converges."""
     trials = float(counts.sum())
-    centre = float(counts @ p) / trials
+    centre = dot(counts, p) / trials
     modulus = -4.0 * np.sin(t / 2.0) ** 2
     base_abs2 = 1.0 + centre * (1.0 - centre) * modulus
     w_abs = np.sqrt(-modulus / np.maximum(base_abs2, 1e-300))
@@ -98,19 +98,19 @@ def _centred_log_cf(p: FloatArray, counts: IntArray, t: FloatArray) -> ComplexAr
     w = z / (1.0 + centre * z)
     deviation = p - centre
     power = deviation.copy()
-    size = float(counts @ deviation**2) / spread**2
+    size = dot(counts, deviation**2) / spread**2
     w_power = w.copy()
     for k in range(2, 200):
         power *= deviation
         w_power = w_power * w
-        log_cf = log_cf + ((-1.0) ** (k + 1) / k * float(counts @ power)) * w_power
+        log_cf = log_cf + ((-1.0) ** (k + 1) / k * dot(counts, power)) * w_power
         if size * ratio**k / k < 1e-17:
             break
     return log_cf
 
 
-def _direct_log_cf(p: FloatArray, counts: IntArray, t: FloatArray) -> ComplexArray:
-    result: ComplexArray = counts.astype(np.float64) @ _bernoulli_log_cf(p, t)
+def _direct_log_cf(p: FloatArray, counts: FloatArray, t: FloatArray) -> ComplexArray:
+    result: ComplexArray = counts @ _bernoulli_log_cf(p, t)
     return result
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import FloatArray, dot
 from darkmetrics._kernels.auc import auc_moments
 from darkmetrics._kernels.auc_law import edgeworth_cdf, lattice_law
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
@@ -94,7 +94,7 @@ def _(functional: RankFunctional, p: FloatArray, memo: Memo) -> MetricDistributi
     if number_of_labelings(functional.missing) <= _ENUMERATE_LIMIT:
         return enumerated_law(functional, p)
     data = functional.data
-    variance = float(functional.missing @ (p * (1.0 - p)))
+    variance = dot(functional.missing, p * (1.0 - p))
     unit = bool(np.all(data.weight == 1.0))
     if unit and variance < _LATTICE_VARIANCE:
         auc, masses, exact = lattice_law(data, p)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import FloatArray, dot
 from darkmetrics._kernels.auc import auc_moments
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
@@ -51,8 +51,8 @@ def gaussian_moments(functional: Functional, p: FloatArray) -> tuple[float, floa
 @gaussian_moments.register
 def _(functional: LinearFunctional, p: FloatArray) -> tuple[float, float]:
     rows = functional.missing
-    mean = functional.constant + float(rows @ (functional.weight * p))
-    return mean, float(rows @ (functional.weight**2 * p * (1.0 - p)))
+    mean = functional.constant + dot(rows, functional.weight * p)
+    return mean, dot(rows, functional.weight**2 * p * (1.0 - p))
 
 
 @gaussian_moments.register
@@ -68,18 +68,18 @@ def _(functional: RankFunctional, p: FloatArray) -> tuple[float, float]:
 def _(functional: CountFunctional, p: FloatArray) -> tuple[float, float]:
     weight = np.ones(p.size) if functional.split.weight is None else functional.split.weight
     mass = functional.missing * weight
-    means = np.array([float(mass[rows] @ p[rows]) for rows in functional.split.groups])
-    variances = np.array([float((mass * weight)[rows] @ (p * (1.0 - p))[rows]) for rows in functional.split.groups])
+    means = np.array([dot(mass[rows], p[rows]) for rows in functional.split.groups])
+    variances = np.array([dot((mass * weight)[rows], (p * (1.0 - p))[rows]) for rows in functional.split.groups])
     mean = float(functional.at(list(means)))
     if functional.ratio is not None:
         known = np.concatenate(([1.0], means + functional.offset))
-        denominator = float(functional.ratio.denominator @ known)
+        denominator = dot(functional.ratio.denominator, known)
         if denominator == 0.0:
             return np.nan, np.nan
         slope = (functional.ratio.numerator - mean * functional.ratio.denominator)[1:] / denominator
     else:
         slope = np.array([_slope(functional, means, i) for i in range(means.size)])
-    return mean, float(slope**2 @ variances)
+    return mean, dot(slope**2, variances)
 
 
 def _slope(functional: CountFunctional, means: FloatArray, axis: int) -> float:

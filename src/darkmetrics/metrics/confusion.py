@@ -74,23 +74,30 @@ class ConfusionMetric(Metric):
     direction: tuple[int | None, int | None] = (None, None)
 
     def bind(self, data: EvaluationSet, fill: float) -> CountFunctional:
-        cells = data.cells
-        total, known = cells.mass(cells.total), cells.mass(cells.positives)
-        yes, no = float(total[cells.decision].sum()), float(total[~cells.decision].sum())
+        (tp, fn), (fp, tn), (open_yes, open_no) = (
+            data.by_decision[name] for name in ("positives", "negatives", "missing")
+        )
+        yes, no = tp + fp + open_yes, fn + tn + open_no
         formula = self.formula
 
         def of_positives(tp: FloatArray, fn: FloatArray) -> Any:
             return formula(tp, yes - tp, fn, no - fn)
 
         return CountFunctional(
-            missing=cells.missing[data.missing_cells],
+            missing=data.missing_counts,
             fill=fill,
             split=Split(data.missing_by_decision, data.missing_weight),
-            offset=(float(known[cells.decision].sum()), float(known[~cells.decision].sum())),
+            offset=(tp, fn),
             formula=of_positives,
             direction=self.direction,
             ratio=formula.at(yes, no) if isinstance(formula, Ratio) else None,
         )
+
+    def value(self, data: EvaluationSet, fill: float = np.nan) -> float:
+        (tp, fn), (fp, tn) = data.by_decision["positives"], data.by_decision["negatives"]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = float(self.formula(*(np.float64(count) for count in (tp, fp, fn, tn))))
+        return value if np.isfinite(value) else fill
 
     def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
         yes, no = cells.decision.astype(np.float64), (~cells.decision).astype(np.float64)

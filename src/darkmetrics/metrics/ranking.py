@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
 from darkmetrics._kernels.auc import RankData
 from darkmetrics._kernels.average_precision import average_precision
 from darkmetrics.evaluation_set import Cells, EvaluationSet
@@ -26,9 +26,16 @@ class _Ties:
 
     @classmethod
     def of(cls, cells: Cells) -> "_Ties":
-        new = np.concatenate(([True], np.diff(cells.score) != 0.0))
-        starts = np.flatnonzero(new)
-        return cls(starts, np.cumsum(new) - 1, _add_up(cells.mass(cells.total), starts))
+        starts = cells.tie_starts
+        # Without ties the groups are the cells themselves, and nothing has to be moved.
+        of_cell = starts
+        if starts.size < cells.score.size:
+            of_cell = np.repeat(np.arange(starts.size), np.diff(starts, append=cells.score.size))
+        return cls(starts, of_cell, _add_up(cells.mass(cells.total), starts))
+
+    def spread(self, per_group: FloatArray) -> FloatArray:
+        """The value of its group, for each cell."""
+        return per_group if self.starts.size == self.of_cell.size else per_group[self.of_cell]
 
 
 def _add_up(per_cell: FloatArray, starts: IntArray) -> FloatArray:
@@ -42,7 +49,7 @@ def _add_up(per_cell: FloatArray, starts: IntArray) -> FloatArray:
 def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
     cells, rows = data.cells, data.missing_cells
     ties = _Ties.of(cells)
-    rho = (np.cumsum(ties.total) - 0.5 * ties.total)[ties.of_cell]
+    rho = ties.spread(np.cumsum(ties.total) - 0.5 * ties.total)
     known = cells.mass(cells.positives)
     group = ties.of_cell[rows]
     renumbered = np.cumsum(np.diff(group, prepend=group[:1]) != 0)
@@ -53,12 +60,12 @@ def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
         pairs = 0.5 * group_known * (ties.total - group_known)
         settled = float(pairs.sum() - pairs[open_groups].sum())
     return RankData(
-        counts=cells.missing[rows],
+        counts=data.missing_counts.astype(np.float64),
         weight=np.ones(rows.size) if cells.weight is None else cells.weight[rows],
         rho=rho[rows],
         group=renumbered,
         known_p=float(known.sum()),
-        known_r=float(known @ rho),
+        known_r=dot(known, rho),
         total=float(ties.total.sum()),
         full_ties=full_ties,
         group_total=ties.total[open_groups],
@@ -77,10 +84,10 @@ class RankMetric(Metric):
 
     def bind(self, data: EvaluationSet, fill: float) -> RankFunctional:
         ranks = _rank_data(data, full_ties=self.full_ties)
-        return RankFunctional(missing=ranks.counts, fill=fill, data=ranks, scale=self.scale, shift=self.shift)
+        return RankFunctional(missing=data.missing_counts, fill=fill, data=ranks, scale=self.scale, shift=self.shift)
 
     def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-        starts = _Ties.of(cells).starts
+        starts = cells.tie_starts
         positive, negative = _add_up(positives, starts), _add_up(negatives, starts)
         below = np.cumsum(negative, axis=1) - (0.0 if self.full_ties else 0.5) * negative
         pairs = positive.sum(axis=1) * negative.sum(axis=1)
@@ -97,7 +104,7 @@ class AveragePrecision(Metric):
         return scenario_functional(self, data, fill)
 
     def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-        starts = _Ties.of(cells).starts
+        starts = cells.tie_starts
         positive, negative = _add_up(positives, starts)[:, ::-1], _add_up(negatives, starts)[:, ::-1]
         return average_precision(positive, positive + negative)
 
@@ -120,7 +127,7 @@ class TopMetric(Metric):
         ties = _Ties.of(cells)
         n = float(ties.total.sum())
         k = self._size(n)
-        share = _share_in_top(ties.total, k)[ties.of_cell]
+        share = ties.spread(_share_in_top(ties.total, k))
         known = cells.mass(cells.positives)
         share_missing = share[rows]
         cut = share[(share > 0.0) & (share < 1.0)]
@@ -148,7 +155,7 @@ class TopMetric(Metric):
         )
 
     def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-        starts = _Ties.of(cells).starts
+        starts = cells.tie_starts
         positive, total = _add_up(positives, starts), _add_up(positives + negatives, starts)
         n = total.sum(axis=1)
         k = np.array([self._size(float(rows)) for rows in n])
