@@ -33,6 +33,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
     laws: Mapping[str, MetricDistribution]
     # The metrics on the labelled rows alone: what dropping the unlabelled rows would have reported.
     labelled_only: Mapping[str, float]
+    # What a 0/0 of each metric counts as; NaN: it is left out.
+    fills: Mapping[str, float]
     assumption: str
     confidence_level: float = 0.9
 
@@ -53,11 +55,12 @@ class Evaluation(Mapping[str, MetricDistribution]):
         These are the extremes of metrics that rise with every right decision. They are not for ROC-AUC: use
         `self[metric].support()` for bounds that nothing can pass.
         """
-        self[metric]
-        functional = self.metrics[metric].bind(self.data, np.nan)
+        self[metric]  # an unknown name gets its error here
+        functional = self.metrics[metric].bind(self.data, self.fills[metric])
         right = functional.missing * self.data.cells.decision[self.data.missing_cells]
         wrong = functional.missing - right
-        pessimistic, optimistic = functional.values(np.stack([wrong, right])).tolist()
+        values = functional.values(np.stack([wrong, right]))
+        pessimistic, optimistic = np.where(np.isnan(values), functional.fill, values).tolist()
         return Interval(pessimistic, optimistic)
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,7 +146,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
             name,
             _number(law.mean(), decimals),
             f"{_number(low, decimals)} to {_number(high, decimals)}" if np.isfinite(low) else "undefined",
-            _number(self.labelled_only[name], 3),
+            _number(self.labelled_only[name], 3) if self.data.n_labelled else "no labels",
             bounds if law.bounds_sharp else f"({bounds})",
             law.method,
             "0" if law.undefined == 0.0 else "<0.1%" if law.undefined < 0.001 else f"{law.undefined:.1%}",
@@ -256,20 +259,21 @@ def evaluate(
     (p,) = model.nodes(data).probability
     memo = Memo()
     laws: dict[str, MetricDistribution] = {}
+    fills = {metric.name: metric.undefined_as if fill is None else fill for metric in chosen}
     labelled_only: dict[str, float] = {}
     for metric in chosen:
-        value_of_0_by_0 = metric.undefined_as if fill is None else fill
-        functional = metric.bind(data, value_of_0_by_0)
+        functional = metric.bind(data, fills[metric.name])
         law = how.law(functional, p, rng=generator, memo=memo)
         if zero_division == "warn" and law.undefined > _WARN_FROM:
             warnings.warn(_undefined_message(metric, law.undefined), UndefinedMetricWarning, stacklevel=2)
         laws[metric.name] = law
-        labelled_only[metric.name] = metric.value(data, value_of_0_by_0) if data.n_labelled else np.nan
+        labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
     return Evaluation(
         data=data,
         metrics={metric.name: metric for metric in chosen},
         laws=laws,
         labelled_only=labelled_only,
+        fills=fills,
         assumption=model.describe(data) if data.n_missing else "",
     )
 

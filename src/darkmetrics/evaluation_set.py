@@ -23,18 +23,18 @@ class Cells:
     weight: FloatArray | None = None
     probability: FloatArray | None = None
 
-    @cached_property
+    @property
     def total(self) -> IntArray:
         """Rows per cell, whatever their label."""
         result: IntArray = self.positives + self.negatives + self.missing
         return result
 
     @cached_property
-    def tie_starts(self) -> IntArray:
-        """Index of the first cell of each distinct score."""
+    def tie_starts(self) -> IntArray | None:
+        """Index of the first cell of each distinct score; None when no two cells share a score."""
         new = np.ones(self.score.size, dtype=np.bool_)
         new[1:] = self.score[1:] != self.score[:-1]
-        return np.flatnonzero(new)
+        return None if new.all() else np.flatnonzero(new)
 
     def arrays(self) -> dict[str, Any]:
         """The columns of the table by name."""
@@ -175,7 +175,7 @@ class EvaluationSet:
     @cached_property
     def missing_counts(self) -> IntArray:
         """Missing rows in each of the `missing_cells`."""
-        counts: IntArray = self.cells.missing[self.missing_cells]
+        counts: IntArray = self.cells.missing[self.missing_cells].astype(np.int64)
         return counts
 
     @cached_property
@@ -260,7 +260,10 @@ def _group(rows: Cells, *, split: bool) -> Cells:
             order = np.lexsort([*other, rows.score + 0.0])
             keys = [rows.score[order] + 0.0, *(key[order] for key in other)]
     kept = order
-    counts = {name: getattr(rows, name)[order].astype(np.int64) for name in _COUNTS}
+    # Half the memory for counts that cannot overflow: no sum of them exceeds the number of rows.
+    many = sum(int(getattr(rows, name).sum(dtype=np.int64)) for name in _COUNTS) >= 2**31
+    dtype = np.int64 if many else np.int32
+    counts = {name: getattr(rows, name)[order].astype(dtype) for name in _COUNTS}
     if tied:
         new = np.ones(score.size, dtype=np.bool_)
         new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)

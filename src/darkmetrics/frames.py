@@ -45,7 +45,9 @@ def number_column(values: Any, name: str) -> FloatArray:
         with np.errstate(over="ignore"):  # beyond the range of float64 is infinite, which the caller judges
             result = array.astype(np.float64, copy=False)
     else:
-        _refuse_value(array[0] if array.size else array.dtype, name, 0)
+        if array.size:
+            _refuse_value(array[:1].tolist()[0], name, 0)
+        result = np.empty(0)  # an empty column has no numbers, whatever its type
     return np.where(missing, np.nan, result) if missing.any() else result
 
 
@@ -61,7 +63,7 @@ def is_missing(value: Any) -> bool:
 
 def is_container(kind: type) -> bool:
     """Whether values of this type hold other values, and so cannot be a label or a number."""
-    return hasattr(kind, "__len__") and not issubclass(kind, (str, bytes))
+    return hasattr(kind, "__len__") and not issubclass(kind, (str, bytes, np.ma.core.MaskedConstant))
 
 
 def to_native_frame(columns: Mapping[str, Sequence[Any]], backend: str | None = None) -> Any:
@@ -143,10 +145,10 @@ def _from_engine(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
 
 def _from_other(values: Any, name: str) -> AnyArray:
     """Array of anything that is neither an array nor a list nor a Series; what is not a column is refused by name."""
-    rule = f"{name}: expected a column with one value per row (a list, array or Series)"
+    rule = f"{name}: expected a list, array or Series with one value per row"
     kind = type(values).__name__
-    if values is None or isinstance(values, (str, bytes, memoryview)) or np.isscalar(values):
-        raise InputError(f"{rule}, got {'a memoryview' if isinstance(values, memoryview) else _short(values)}.")
+    if values is None or isinstance(values, (str, bytes, numbers.Number, np.generic)):
+        raise InputError(f"{rule}, got {_short(values)}.")
     if isinstance(values, Mapping):
         raise InputError(f"{rule}, got a {kind}. Pass one of its values.")
     if isinstance(values, Set):
@@ -155,14 +157,15 @@ def _from_other(values: Any, name: str) -> AnyArray:
         raise InputError(f"{rule}, got a {kind}, which can be read only once. Make it a list first.")
     frame = nw.from_native(values, pass_through=True)
     if isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
-        names = ", ".join(map(repr, frame.collect_schema().names()[:5]))
-        raise InputError(f"{rule}, got a {kind} with columns {names}. Pass one of its columns.")
+        names = frame.collect_schema().names()
+        shown = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
+        raise InputError(f"{rule}, got a {kind} ({shown}). Pass one of its columns.")
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:  # arrays of other libraries say why in their own words
-        raise InputError(f"{rule}, got a {kind} that cannot be read: {error}") from None
+        raise InputError(f"{rule}, got type {kind}, which cannot be read: {error}") from None
     if array.ndim == 0:
-        raise InputError(f"{rule}, got a {kind}.")
+        raise InputError(f"{rule}, got type {kind}.")
     if array.dtype.kind in "SU" and not all(isinstance(value, (str, bytes)) for value in values):
         array = _object_array(list(values))
     return array
@@ -180,13 +183,14 @@ def _labels_from_objects(array: AnyArray, missing: BoolArray, name: str) -> tupl
             gaps = np.isnan(numbers_)
             if bool(np.all(gaps | (numbers_ == 0.0) | (numbers_ == 1.0) | missing)):
                 return numbers_, missing | gaps
-    held = tuple(kind for kind in kinds if is_container(kind))
-    if held:
-        at = next(i for i, item in enumerate(items) if type(item) in held)
-        if not missing[at]:
-            raise InputError(f"{name}: expected one label per row, found {_described(items[at])} at row {at}.")
-    gap = np.fromiter((is_missing(item) for item in items), dtype=np.bool_, count=array.size)
-    return array, missing | gap
+    held = {kind for kind in kinds if is_container(kind)}
+    missing = missing.copy()
+    for i, item in enumerate(items):
+        if not missing[i]:
+            if type(item) in held:
+                raise InputError(f"{name}: expected one label per row, found {_described(item)} at row {i}.")
+            missing[i] = is_missing(item)
+    return array, missing
 
 
 def _numbers_from_objects(array: AnyArray, missing: BoolArray, name: str) -> FloatArray:
@@ -199,7 +203,8 @@ def _numbers_from_objects(array: AnyArray, missing: BoolArray, name: str) -> Flo
                 if is_container(type(item)) or not is_missing(item):
                     _refuse_value(item, name, i)
                 gaps[i] = True
-        array = np.where(gaps, None, array)
+        array = array.copy()
+        array[gaps] = None
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -57,7 +57,7 @@ class Functional(ABC):
         return self.values(np.stack([np.zeros_like(self.missing), self.missing]))
 
     def can_be_undefined(self) -> bool:
-        """Whether some labeling leads to 0/0; a class can vanish only at a corner."""
+        """Whether some labeling leads to 0/0; for most metrics a class has to vanish, which takes a corner."""
         return bool(np.isnan(self.corners()).any())
 
     def undefined_mass(self, p: FloatArray) -> float:
@@ -116,29 +116,33 @@ class CountFunctional(Functional):
         mass = positives if self.split.weight is None else positives * self.split.weight
         return self.at([mass[:, rows].sum(axis=1) for rows in self.split.groups])
 
-    def _extremes(self) -> Extremes:
+    @cached_property
+    def _search(self) -> tuple[FloatArray, bool]:
+        """The formula wherever an extreme can be, and whether that is everywhere it has to be looked for."""
         totals = self.split.totals(self.missing)
         choices: list[FloatArray] = []
-        size, sharp = 1.0, True
+        complete = True
         for total, direction in zip(totals, self.direction, strict=True):
             if direction is None:
-                # A class vanishes only at the ends, where a 0/0 may hide the extreme: its neighbours are kept.
-                sharp = sharp and self.split.weight is None
-                choices.append(np.linspace(0.0, total, int(min(total, 1e6)) + 1))
+                complete = complete and self.split.weight is None and total <= _SEARCH_LIMIT
+                choices.append(np.linspace(0.0, total, int(min(total, _SEARCH_LIMIT)) + 1))
             else:
+                # Extremes lie at the ends; where a class vanishes there (0/0) they lie next to them.
                 choices.append(np.unique([0.0, min(1.0, total), max(0.0, total - 1.0), total]))
-            size *= choices[-1].size
-        while size > _SEARCH_LIMIT:
+        while np.prod([c.size for c in choices], dtype=np.float64) > _SEARCH_LIMIT:
             longest = int(np.argmax([c.size for c in choices]))
-            size /= choices[longest].size
-            kept = max(2, int(_SEARCH_LIMIT / size))
-            choices[longest] = np.unique(np.rint(np.linspace(0.0, totals[longest], min(kept, 1000))))
-            size, sharp = size * choices[longest].size, False
-        grid = np.meshgrid(*choices, indexing="ij") if choices else []
-        value = self.at(grid)
+            choices[longest] = np.unique(np.rint(np.linspace(0.0, totals[longest], choices[longest].size // 2)))
+            complete = False
+        return self.at(np.meshgrid(*choices, indexing="ij")), complete
+
+    def can_be_undefined(self) -> bool:
+        return bool(np.isnan(self._search[0]).any())
+
+    def _extremes(self) -> Extremes:
+        value, complete = self._search
         if np.isnan(value).all():
-            return Extremes(np.nan, np.nan, sharp)
-        return Extremes(float(np.nanmin(value)), float(np.nanmax(value)), sharp)
+            return Extremes(np.nan, np.nan, complete)
+        return Extremes(float(np.nanmin(value)), float(np.nanmax(value)), complete)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +178,6 @@ class RankFunctional(Functional):
         return self.affine(auc_values(self.data, positives))
 
     def _extremes(self) -> Extremes:
-        if np.isnan(self.corners()).all() and self.missing.sum() < 2:
-            return Extremes(np.nan, np.nan, sharp=True)
         low, high = auc_extremes(self.data)
         # With unequal weights the scan is proven sharp only when the extremes lie on their side of one half.
         equal = bool(np.all(self.data.weight == self.data.weight[:1]))

@@ -117,7 +117,10 @@ def auc_extremes(data: RankData) -> tuple[float, float]:
     For each number q of positives the best labeling takes the q highest missing scores, the worst the q lowest; one
     scan over q with prefix sums. With unequal weights the scan is sharp when the extremes lie on their side of 1/2.
     """
-    return float(np.nanmin(_scan(data, best=False))), float(np.nanmax(_scan(data, best=True)))
+    worst, best = _scan(data, best=False), _scan(data, best=True)
+    if np.isnan(worst).all():
+        return np.nan, np.nan
+    return float(np.nanmin(worst)), float(np.nanmax(best))
 
 
 def _scan(data: RankData, *, best: bool) -> FloatArray:

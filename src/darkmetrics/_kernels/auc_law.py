@@ -6,13 +6,14 @@ import numpy as np
 from scipy.special import ndtr
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
-from darkmetrics._kernels.auc import RankData, auc_from_sums, auc_moments, linear_parts
+from darkmetrics._kernels.auc import LinearParts, RankData, auc_from_sums, auc_moments, linear_parts
 from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmf, tail_reach
 
 # How finely the rank sums are resolved: as many steps per standard deviation as this many operations allow.
 _BUDGET = 2e7
 _FEWEST_STEPS, _MOST_STEPS = 64.0, 512.0
 _EXACT_COLUMNS = 8192
+_CHUNK = 1 << 15  # rows summed at a time: few enough to stay in the processor's cache
 _MAX_BUCKETS = 256
 
 
@@ -24,37 +25,27 @@ def edgeworth_cdf(data: RankData, p: FloatArray, t: FloatArray) -> FloatArray:
     """
     parts = linear_parts(data, p)
     moments = auc_moments(data, p, parts)
-    c, w = data.counts, data.weight
-    v = parts.variance
-    third = w * (1.0 - 2.0 * p) * v
-    fourth = w**2 * v * (1.0 - 6.0 * p * (1.0 - p))
+    sums = _joint_sums(data, p, parts)
 
-    a_power, d_power = [np.ones_like(v)], [np.ones_like(v)]
-    for _ in range(4):
-        a_power.append(a_power[-1] * parts.a)
-        d_power.append(d_power[-1] * parts.d)
-
-    def in_t(kernel: FloatArray, degree: int) -> FloatArray:
-        """Sum of kernel * (a - t d)^degree, as values at every t."""
-        total = np.zeros(t.shape)
-        for j in range(degree + 1):
-            total = total + comb(degree, j) * dot(kernel, a_power[degree - j] * d_power[j]) * (-t) ** j
-        return total
+    def in_t(kernel: str, degree: int) -> FloatArray:
+        """Sum of kernel * (a - t d)^degree, at every t."""
+        terms = [comb(degree, j) * sums[kernel, degree - j, j] * (-t) ** j for j in range(degree + 1)]
+        return np.asarray(np.sum(terms, axis=0), dtype=np.float64)
 
     mean = moments.mean_a - t * moments.mean_d
     variance = moments.var_a - 2.0 * t * moments.cov + t**2 * moments.var_d
     gamma = 1.0 - 2.0 * t
-    total_v = dot(c, v)
-    ls = in_t(c * v, 1)
-    lls = in_t(c * third, 2)
-    l_third = in_t(c * third, 1)
+    total_v = sums["v", 0, 0]
+    ls = in_t("v", 1)
+    lls = in_t("third", 2)
+    l_third = in_t("third", 1)
     k3 = (
-        in_t(c * third, 3)
-        - 3.0 * gamma * (ls**2 - in_t(c * v**2, 2))
-        + 3.0 * gamma**2 * (l_third * total_v - in_t(c * third * v, 1))
-        - gamma**3 * (total_v**3 - 3.0 * total_v * dot(c, v**2) + 2.0 * dot(c, v**3))
+        in_t("third", 3)
+        - 3.0 * gamma * (ls**2 - in_t("v^2", 2))
+        + 3.0 * gamma**2 * (l_third * total_v - in_t("third v", 1))
+        - gamma**3 * (total_v**3 - 3.0 * total_v * sums["v^2", 0, 0] + 2.0 * sums["v^3", 0, 0])
     )
-    k4 = in_t(c * fourth, 4) - 12.0 * gamma * lls * ls + 12.0 * gamma**2 * ls**2 * total_v
+    k4 = in_t("fourth", 4) - 12.0 * gamma * lls * ls + 12.0 * gamma**2 * ls**2 * total_v
     k4 = k4 + 3.0 * gamma**4 * total_v**4
     sd = np.sqrt(variance)
     x = -mean / sd
@@ -64,6 +55,28 @@ def edgeworth_cdf(data: RankData, p: FloatArray, t: FloatArray) -> FloatArray:
     correction = skewness / 6.0 * he2 + kurtosis / 24.0 * he3 + skewness**2 / 72.0 * he5
     result: FloatArray = np.clip(ndtr(x) - density * correction, 0.0, 1.0)
     return result
+
+
+def _joint_sums(data: RankData, p: FloatArray, parts: LinearParts) -> dict[tuple[str, int, int], float]:
+    """Sums over rows of a cumulant times a^i d^j: all that the cumulants of A - tD need, whatever t."""
+    sums: dict[tuple[str, int, int], float] = {}
+    for start in range(0, p.size, _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        c, w, v, chance = data.counts[rows], data.weight[rows], parts.variance[rows], p[rows]
+        third = w * (1.0 - 2.0 * chance) * v
+        fourth = w**2 * v * (1.0 - 6.0 * chance * (1.0 - chance))
+        kernels = {"v": (v, 1), "v^2": (v**2, 2), "v^3": (v**3, 0), "third": (third, 3), "third v": (third * v, 1)}
+        a_power, d_power = [np.ones_like(v)], [np.ones_like(v)]
+        for _ in range(4):
+            a_power.append(a_power[-1] * parts.a[rows])
+            d_power.append(d_power[-1] * parts.d[rows])
+        for name, (kernel, highest) in {**kernels, "fourth": (fourth, 4)}.items():
+            weighted = c * kernel
+            for i in range(highest + 1):
+                for j in range(highest + 1 - i):
+                    key = (name, i, j)
+                    sums[key] = sums.get(key, 0.0) + dot(weighted, a_power[i] * d_power[j])
+    return sums
 
 
 def lattice_law(data: RankData, p: FloatArray) -> tuple[FloatArray, FloatArray, bool]:

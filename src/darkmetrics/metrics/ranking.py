@@ -16,48 +16,34 @@ from darkmetrics.metrics.metric import Family, Metric
 from darkmetrics.metrics.scoring import scenario_functional
 
 
-@dataclass(frozen=True)
-class _Ties:
-    """Groups of equal scores: where each starts, which one a cell is in, and the weight of each."""
-
-    starts: IntArray
-    of_cell: IntArray
-    total: FloatArray
-
-    @classmethod
-    def of(cls, cells: Cells) -> "_Ties":
-        starts = cells.tie_starts
-        # Without ties the groups are the cells themselves, and nothing has to be moved.
-        of_cell = starts
-        if starts.size < cells.score.size:
-            of_cell = np.repeat(np.arange(starts.size), np.diff(starts, append=cells.score.size))
-        return cls(starts, of_cell, _add_up(cells.mass(cells.total), starts))
-
-    def spread(self, per_group: FloatArray) -> FloatArray:
-        """The value of its group, for each cell."""
-        return per_group if self.starts.size == self.of_cell.size else per_group[self.of_cell]
-
-
-def _add_up(per_cell: FloatArray, starts: IntArray) -> FloatArray:
-    """Sums over the cells of each group, along the last axis."""
-    if starts.size == per_cell.shape[-1]:
+def _add_up(per_cell: FloatArray, starts: IntArray | None) -> FloatArray:
+    """Sums over the cells of each tie group, along the last axis; without ties the cells are the groups."""
+    if starts is None:
         return per_cell
     result: FloatArray = np.add.reduceat(per_cell, starts, axis=-1)
     return result
 
 
+def _spread(per_group: FloatArray, cells: Cells) -> FloatArray:
+    """The value of its tie group, for each cell."""
+    if cells.tie_starts is None:
+        return per_group
+    return np.repeat(per_group, np.diff(cells.tie_starts, append=cells.score.size))
+
+
 def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
     cells, rows = data.cells, data.missing_cells
-    ties = _Ties.of(cells)
-    rho = ties.spread(np.cumsum(ties.total) - 0.5 * ties.total)
+    starts = cells.tie_starts
+    total = _add_up(cells.mass(cells.total), starts)
+    rho = _spread(np.cumsum(total) - 0.5 * total, cells)
     known = cells.mass(cells.positives)
-    group = ties.of_cell[rows]
+    group = rows if starts is None else np.searchsorted(starts, rows, side="right") - 1
     renumbered = np.cumsum(np.diff(group, prepend=group[:1]) != 0)
     open_groups = group[np.flatnonzero(np.diff(group, prepend=-1))]
-    group_known = _add_up(known, ties.starts)
+    group_known = _add_up(known, starts)
     settled = 0.0
     if full_ties:
-        pairs = 0.5 * group_known * (ties.total - group_known)
+        pairs = 0.5 * group_known * (total - group_known)
         settled = float(pairs.sum() - pairs[open_groups].sum())
     return RankData(
         counts=data.missing_counts.astype(np.float64),
@@ -66,9 +52,9 @@ def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
         group=renumbered,
         known_p=float(known.sum()),
         known_r=dot(known, rho),
-        total=float(ties.total.sum()),
+        total=float(total.sum()),
         full_ties=full_ties,
-        group_total=ties.total[open_groups],
+        group_total=total[open_groups],
         group_known=group_known[open_groups],
         settled_ties=settled,
     )
@@ -124,10 +110,10 @@ class TopMetric(Metric):
 
     def bind(self, data: EvaluationSet, fill: float) -> CountFunctional:
         cells, rows = data.cells, data.missing_cells
-        ties = _Ties.of(cells)
-        n = float(ties.total.sum())
+        total = _add_up(cells.mass(cells.total), cells.tie_starts)
+        n = float(total.sum())
         k = self._size(n)
-        share = ties.spread(_share_in_top(ties.total, k))
+        share = _spread(_share_in_top(total, k), cells)
         known = cells.mass(cells.positives)
         share_missing = share[rows]
         cut = share[(share > 0.0) & (share < 1.0)]
