@@ -28,6 +28,13 @@ def _slack(t: FloatArray) -> FloatArray:
     return _ATOM * np.maximum(1.0, np.abs(t))
 
 
+def check_level(confidence_level: Any) -> float:
+    """The probability of an interval, checked."""
+    if not isinstance(confidence_level, (int, float, np.number)) or not 0.0 < confidence_level < 1.0:
+        raise InputError(f"confidence_level: {confidence_level!r}. It must lie strictly between 0 and 1.")
+    return float(confidence_level)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MetricDistribution(ABC):
     """The law of one metric on the rows at hand, given what is known about the missing labels.
@@ -107,9 +114,7 @@ class MetricDistribution(ABC):
 
     def interval(self, confidence_level: float = 0.9) -> Interval:
         """Equal-tailed interval that holds the metric with at least this probability."""
-        if not 0.0 < confidence_level < 1.0:
-            raise InputError(f"confidence_level: {confidence_level!r}. It must lie strictly between 0 and 1.")
-        tail = 0.5 * (1.0 - confidence_level)
+        tail = 0.5 * (1.0 - check_level(confidence_level))
         return Interval(*(float(end) for end in self.ppf([tail, 1.0 - tail])))
 
     def support(self) -> Interval:

@@ -1,6 +1,7 @@
 """evaluate(): from labels and scores to the law of every metric, and the Evaluation that holds them."""
 
 import html
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics.distribution import Interval, MetricDistribution
+from darkmetrics.distribution import Interval, MetricDistribution, check_level
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, UndefinedMetricWarning, unknown_name
 from darkmetrics.label_models import LabelModel, Prevalence, label_model_from
@@ -137,7 +138,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     def _row(self, name: str, law: MetricDistribution) -> list[str]:
         low, high = law.interval(self.confidence_level)
-        worst, best = law.support()
+        worst, best = law.support()[:: -1 if self.metrics[name].better == "lower" else 1]
         # As many decimals as the width of the interval deserves: three at least, so that its two ends differ.
         width = high - low
         decimals = 3 if not 0.0 < width < 0.01 else min(8, int(np.ceil(-np.log10(width))) + 1)
@@ -184,6 +185,7 @@ def evaluate(
     sample_weight: Any = None,
     zero_division: Any = "warn",
     rng: Any = None,
+    confidence_level: float = 0.9,
 ) -> Evaluation:
     """How good is this classifier on these rows, when part of their labels is missing?
 
@@ -211,6 +213,8 @@ def evaluate(
         conditional on the metric being defined.
     rng : None, int or numpy Generator
         Source of randomness for Monte Carlo; a seed makes the result repeatable.
+    confidence_level : float
+        Probability of the intervals in the printed table and in `to_dict()`.
 
     Returns
     -------
@@ -242,6 +246,7 @@ def evaluate(
     """
     chosen = metrics_from(metrics)
     how = method_from(method)
+    check_level(confidence_level)
     fill = _fill_value(zero_division)
     data, model = _data_and_model(
         y_true,
@@ -275,6 +280,7 @@ def evaluate(
         labelled_only=labelled_only,
         fills=fills,
         assumption=model.describe(data) if data.n_missing else "",
+        confidence_level=confidence_level,
     )
 
 
@@ -300,9 +306,14 @@ def _data_and_model(
     else:
         if y_score is None:
             raise InputError("y_score: missing. Give the scores, or an EvaluationSet as the only data.")
-        data = EvaluationSet(y_true, y_score, probability=None if named else label_model, **settings)
+        try:
+            data = EvaluationSet(y_true, y_score, probability=None if named else label_model, **settings)
+        except InputError as error:  # name the argument that the caller used
+            raise InputError(re.sub(r"^probability:", "label_model:", str(error))) from None
         if label_model is not None and not named:
             label_model = "given"
+    if label_model is None and data.n_missing == 0:
+        label_model = "half"  # nothing is missing, so nothing depends on it
     if label_model is None:
         raise InputError(
             "label_model: missing. Say where the probabilities of the missing labels come from: an array with one per "

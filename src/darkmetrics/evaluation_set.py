@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from darkmetrics.exceptions import InputError
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Rows that share score, decision, weight and probability, counted by label; sorted by rising score."""
+    """Rows that share score, decision, weight and probability, counted by label; sorted by rising score.
+
+    Arrays are held as read-only views, so that a table does not change by accident.
+    """
 
     score: FloatArray
     decision: BoolArray
@@ -22,6 +25,16 @@ class Cells:
     missing: Any
     weight: FloatArray | None = None
     probability: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        for name, array in self.arrays().items():
+            if array is not None:
+                view = array.view()  # the array itself may be the user's and stays as it is
+                view.setflags(write=False)
+                object.__setattr__(self, name, view)
+
+    def __reduce__(self) -> tuple[type["Cells"], tuple[Any, ...]]:
+        return Cells, tuple(self.arrays().values())  # copies and pickles are read-only too
 
     @property
     def total(self) -> IntArray:
@@ -58,9 +71,9 @@ class EvaluationSet:
     y_score : array-like of float
         Scores of the positive class: finite, higher means more likely positive; they need not be probabilities.
     threshold : float
-        The decision is positive when score >= threshold.
+        The decision is positive when score >= threshold, both taken as 64-bit floats.
     y_pred : array-like, optional
-        Decisions, if they do not follow from a threshold; 0/1 or the same two classes as the labels.
+        Decisions, if they do not follow from a threshold: the same two classes as the labels, or 0/1.
     pos_label : object
         The label that counts as positive.
     missing_label : object, optional
@@ -96,10 +109,15 @@ class EvaluationSet:
         if score.size == 0:
             raise InputError("y_true: no rows. An evaluation set needs at least one.")
         _check_finite(score, "y_score", "Scores must be finite; drop or fill those rows.")
+        _check_label_values(pos_label, missing_label)
         if missing_label is not None:
-            missing = missing | _equals(labels, missing_label)
-        positive = _positives(labels, missing, pos_label, "y_true")
-        decision = _decisions(score, threshold, y_pred, pos_label)
+            missing = missing | _equals(labels, missing, missing_label)
+        positive, classes = _positives(labels, missing, pos_label, "y_true")
+        decision = _by_threshold(score, threshold)
+        if y_pred is not None:
+            if threshold != 0.5:
+                raise InputError(f"threshold: {threshold!r}, but y_pred already gives the decisions. Give one of them.")
+            decision = _decisions(y_pred, score.size, pos_label, classes)
         weight = _weights(sample_weight, score.size)
         chance = _probabilities(probability, missing)
         self.threshold = None if y_pred is not None else float(threshold)
@@ -119,21 +137,28 @@ class EvaluationSet:
             raise AttributeError(f"an EvaluationSet does not change; {name!r} cannot be set.")
         super().__setattr__(name, value)
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"an EvaluationSet does not change; {name!r} cannot be deleted.")
+
     def __add__(self, other: object) -> Self:
         """Both sets as one, as if their rows had come together."""
         if not isinstance(other, EvaluationSet):
             return NotImplemented
         if self.threshold != other.threshold:
-            raise InputError(f"threshold: cannot merge sets with thresholds {self.threshold} and {other.threshold}.")
+            how = ["y_pred" if s.threshold is None else f"threshold {s.threshold:g}" for s in (self, other)]
+            raise InputError(f"threshold: cannot merge a set decided by {how[0]} with one decided by {how[1]}.")
         a, b = self.cells, other.cells
-        if (a.probability is None) != (b.probability is None):
-            raise InputError("probability: one of the two sets has given probabilities and the other has none.")
-        weight = None
+        weight = probability = None
         if a.weight is not None or b.weight is not None:
-            weight = np.concatenate([_or_ones(a), _or_ones(b)])
-        probability = None
-        if a.probability is not None and b.probability is not None:
-            probability = np.concatenate([a.probability, b.probability])
+            weight = np.concatenate([_or_fill(s.weight, s, 1.0) for s in (a, b)])
+        if a.probability is not None or b.probability is not None:
+            for side in (self, other):
+                if side.cells.probability is None and side.n_missing:
+                    raise InputError(
+                        f"probability: one set has it, the other has {side.n_missing:,} missing labels without it. "
+                        "Give it for both or for neither."
+                    )
+            probability = np.concatenate([_or_fill(s.probability, s, np.nan) for s in (a, b)])
         both = {f: np.concatenate([getattr(a, f), getattr(b, f)]) for f in ("score", "decision", *_COUNTS)}
         merged = _group(Cells(**both, weight=weight, probability=probability), split=True)
         return self.from_cells(merged, threshold=self.threshold, pos_label=self.pos_label)
@@ -233,7 +258,7 @@ class EvaluationSet:
         n, m, yes, yes_missing = self.n_rows, self.n_missing, counts["decided"], counts["decided_missing"]
         return (
             f"{n:,} rows: {self.n_labelled:,} labelled ({counts['positives']:,} positive, "
-            f"{counts['negatives']:,} negative), {m:,} missing ({m / n:.1%})\n"
+            f"{counts['negatives']:,} negative), {m:,} missing ({m / max(n, 1):.1%})\n"
             f"{yes:,} positive decisions ({yes_missing:,} of them missing their label), "
             f"{n - yes:,} negative ({m - yes_missing:,})"
         )
@@ -242,8 +267,8 @@ class EvaluationSet:
 _COUNTS = ("positives", "negatives", "missing")
 
 
-def _or_ones(cells: Cells) -> FloatArray:
-    return np.ones(cells.score.size) if cells.weight is None else cells.weight
+def _or_fill(values: FloatArray | None, cells: Cells, fill: float) -> FloatArray:
+    return np.full(cells.score.size, fill) if values is None else values
 
 
 def _group(rows: Cells, *, split: bool) -> Cells:
@@ -289,77 +314,138 @@ def _check_length(values: AnyArray, name: str, rows: int) -> None:
 
 
 def _check_finite(values: FloatArray, name: str, advice: str) -> None:
-    bad = ~np.isfinite(values)
-    if bad.any():
-        first = int(np.argmax(bad))
-        what = "NaN" if np.isnan(values[first]) else "infinite"
+    finite = np.isfinite(values)
+    if not finite.all():
+        bad = values[~finite]
+        found = "NaN (first at" if np.isnan(bad).all() else f"not finite (first {_shown(bad[0])} at"
         raise InputError(
-            f"{name}: {int(bad.sum()):,} of {values.size:,} values are not finite "
-            f"(first: {what} at row {first}). {advice}"
+            f"{name}: {bad.size:,} of {values.size:,} values {'is' if bad.size == 1 else 'are'} {found} "
+            f"row {int(np.argmin(finite))}). {advice}"
         )
 
 
-def _equals(labels: AnyArray, value: Any) -> BoolArray:
-    """Where the labels equal `value`; text never equals a number."""
+def _check_label_values(pos_label: Any, missing_label: Any) -> None:
+    for name, value in (("pos_label", pos_label), ("missing_label", missing_label)):
+        if frames.is_container(type(value)):
+            raise InputError(f"{name}: expected one label value, got {value!r} of type {type(value).__name__}.")
+    if frames.is_missing(pos_label):
+        raise InputError(f"pos_label: {pos_label!r} means a missing label. Say which label is positive.")
+    if not frames.is_missing(missing_label) and bool(pos_label == missing_label):
+        raise InputError(f"missing_label: {missing_label!r} is also pos_label. A label cannot be both.")
+
+
+def _equals(labels: AnyArray, missing: BoolArray, value: Any) -> BoolArray:
+    """Where the labels are present and equal `value`; text never equals a number."""
+    if frames.is_missing(value):
+        return np.zeros(labels.size, dtype=np.bool_)
     if labels.dtype.kind == "O":
-        hits = (item is not None and bool(item == value) for item in _without_gaps(labels))
-        return np.fromiter(hits, dtype=np.bool_, count=labels.size)
+        pairs = zip(labels.tolist(), missing.tolist(), strict=True)
+        return np.fromiter((not gap and bool(item == value) for item, gap in pairs), dtype=np.bool_, count=labels.size)
     if (labels.dtype.kind in "SU") != isinstance(value, (str, bytes)):
         return np.zeros(labels.size, dtype=np.bool_)
-    return np.asarray(labels == value, dtype=np.bool_)
+    try:
+        return np.asarray(labels == value, dtype=np.bool_) & ~missing
+    except OverflowError:  # a whole number beyond every float equals none of them
+        return np.zeros(labels.size, dtype=np.bool_)
 
 
-def _without_gaps(labels: AnyArray) -> list[Any]:
-    _, missing = frames.label_column(labels, "y_true")
-    return [None if gap else value for value, gap in zip(labels.tolist(), missing.tolist(), strict=True)]
-
-
-def _positives(labels: AnyArray, missing: BoolArray, pos_label: Any, name: str) -> BoolArray:
-    """Which labels are positive, after checking that there are at most two classes and `pos_label` can be one."""
-    if labels.dtype.kind in "fiub":
-        one, zero = labels == 1, labels == 0
-        if pos_label == 1 and bool(np.all(one | zero | missing)):
-            return np.asarray(one & ~missing, dtype=np.bool_)
+def _classes(labels: AnyArray, missing: BoolArray) -> list[Any]:
+    """The different labels in the order of the rows, at most three; 1, 1.0 and True are one."""
+    present = labels[~missing]
+    if labels.dtype.kind != "O":
+        _, first = np.unique(present, return_index=True)
+        present = present[np.sort(first)]
     classes: list[Any] = []
-    for value in np.unique(labels[~missing]).tolist() if labels.dtype.kind != "O" else labels[~missing].tolist():
-        if value not in classes:  # 1, 1.0 and True are one class
+    for value in present.tolist():
+        if value not in classes:
             classes.append(value)
-        if len(classes) > 2:
-            break
-    shown = ", ".join(repr(c) for c in classes)
+            if len(classes) > 2:
+                break
+    return classes
+
+
+def _positives(labels: AnyArray, missing: BoolArray, pos_label: Any, name: str) -> tuple[BoolArray, list[Any]]:
+    """Which labels are positive, and the classes there are: at most two, of which `pos_label` can be one."""
+    if labels.dtype.kind in "fiub" and pos_label == 1:
+        one = labels == 1
+        if bool(np.all(one | (labels == 0) | missing)):
+            return np.asarray(one & ~missing, dtype=np.bool_), [0, 1]
+    classes = _classes(labels, missing)
     if len(classes) > 2:
-        at = int(np.flatnonzero(_equals(labels, classes[2]) & ~missing)[0])
-        hint = f" If {-1!r} means missing, say missing_label=-1." if -1 in classes else ""
-        raise InputError(
-            f"{name}: a third label value {classes[2]!r} at row {at} besides {classes[0]!r} and {classes[1]!r}. "
-            f"Labels take two values; the rest must be missing.{hint}"
-        )
-    if classes and not any(c == pos_label for c in classes):
-        binary = all(isinstance(c, (bool, int, float)) and c in (-1, 0, 1) for c in classes) and pos_label == 1
-        if len(classes) == 2 or (pos_label == 1 and not binary):
+        _refuse_third(labels, missing, classes, pos_label, name)
+    if classes and pos_label not in classes:
+        # One class alone may well be the negative one, unless nobody has said which one is positive.
+        unsaid = pos_label == 1 and not all(c in (-1, 0) for c in classes)
+        if len(classes) == 2 or unsaid:
+            shown = " and ".join(_shown(c) for c in classes)
             raise InputError(
                 f"{name}: pos_label={pos_label!r} is not among the labels ({shown}). "
                 "Say which one is positive with pos_label=."
             )
-    return _equals(labels, pos_label) & ~missing
+    return _equals(labels, missing, pos_label), classes
 
 
-def _decisions(score: FloatArray, threshold: float, y_pred: Any, pos_label: Any) -> BoolArray:
-    if y_pred is None:
-        try:
-            cut = float(threshold)
-        except (TypeError, ValueError):
-            raise InputError(f"threshold: expected a number, got {threshold!r}.") from None
-        if np.isnan(cut):
-            raise InputError("threshold: NaN. Scores are compared with the threshold, so it must be a number.")
-        return score >= cut
+def _refuse_third(labels: AnyArray, missing: BoolArray, classes: list[Any], pos_label: Any, name: str) -> NoReturn:
+    first, second, third = (_shown(c) for c in classes)
+    at = int(np.argmax(_equals(labels, missing, classes[2])))
+    rule = "Decisions take two values."
+    if name == "y_true":
+        rule = "Labels take two values; the rest must be missing."
+        # Whole numbers and words are often codes; of a measured value nobody says "this one means missing".
+        codes = [c for c in classes if c not in (0, 1, "0", "1", pos_label) and (isinstance(c, str) or _is_whole(c))]
+        if codes:
+            code = _shown(next((c for c in codes if c == -1 or str(c).lower() in _GAP_WORDS), codes[-1]))
+            rule += f" If {code} means missing, say missing_label={code}."
+    raise InputError(f"{name}: a third value {third} at row {at} besides {first} and {second}. {rule}")
+
+
+_GAP_WORDS = ("", "-1", "?", "<na>", "n/a", "na", "nan", "nat", "none", "null", "missing", "unknown")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+
+
+def _shown(value: Any) -> str:
+    """A value as a user would write it: 1 and not 1.0, because nulls turn whole numbers into floats on the way here."""
+    if isinstance(value, (float, np.floating)):
+        return "NaN" if np.isnan(value) else f"{value:.17g}" if _is_whole(float(value)) else f"{value:g}"
+    return repr(value)
+
+
+def _by_threshold(score: FloatArray, threshold: Any) -> BoolArray:
+    try:
+        if isinstance(threshold, (str, bytes)) or getattr(threshold, "ndim", 0) != 0:
+            raise TypeError
+        cut = float(threshold)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"threshold: expected a number, got {threshold!r}.") from None
+    if np.isnan(cut):
+        raise InputError("threshold: NaN. Scores are compared with the threshold, so it must be a number.")
+    return score >= cut
+
+
+def _decisions(y_pred: Any, rows: int, pos_label: Any, classes: list[Any]) -> BoolArray:
+    """Which rows are decided positive; `classes` are those of the labels."""
     decisions, gaps = frames.label_column(y_pred, "y_pred")
-    _check_length(decisions, "y_pred", score.size)
+    _check_length(decisions, "y_pred", rows)
     if gaps.any():
         raise InputError(f"y_pred: missing at row {int(np.argmax(gaps))}. Every row needs a decision.")
-    if decisions.dtype.kind == "b":
-        return np.asarray(decisions, dtype=np.bool_)
-    return _positives(decisions, gaps, pos_label, "y_pred")
+    found = _classes(decisions, gaps)
+    # 0/1 are no and yes where they cannot be meant as classes; False and True also where the classes are 1 and 2.
+    as_answers = decisions.dtype.kind == "b" or not any(c in (0, 1) for c in classes)
+    if as_answers and pos_label not in (0, 1) and all(value in (0, 1) for value in found):
+        pos_label, classes = 1, []
+    positive, found = _positives(decisions, gaps, pos_label, "y_pred")
+    known = [pos_label, *(c for c in classes if c != pos_label)]
+    if pos_label == 1:
+        known += [c for c in (0, -1) if c not in known]  # beside 1, both are in use for negative
+    stranger = next((c for c in found if c not in known), None)
+    if stranger is not None and len(known) > 1:
+        at = int(np.argmax(_equals(decisions, gaps, stranger)))
+        labels = " and ".join(_shown(c) for c in known[:2])
+        raise InputError(f"y_pred: {_shown(stranger)} at row {at} is none of the labels ({labels}).")
+    return positive
 
 
 def _weights(sample_weight: Any, rows: int) -> FloatArray | None:
@@ -367,12 +453,15 @@ def _weights(sample_weight: Any, rows: int) -> FloatArray | None:
         return None
     weight = frames.number_column(sample_weight, "sample_weight")
     _check_length(weight, "sample_weight", rows)
-    _check_finite(weight, "sample_weight", "Weights must be finite numbers.")
+    _check_finite(weight, "sample_weight", "Weights must be finite; a row that shall not count has weight 0.")
     if (weight < 0.0).any():
         first = int(np.argmax(weight < 0.0))
-        raise InputError(f"sample_weight: {weight[first]:g} at row {first}. Weights must not be negative.")
+        raise InputError(f"sample_weight: {_shown(weight[first])} at row {first}. Weights must not be negative.")
     if not weight.any():
         raise InputError("sample_weight: the weights sum to zero. At least one row must count.")
+    with np.errstate(over="ignore"):
+        if np.isinf(weight.sum()):
+            raise InputError(f"sample_weight: weights like {weight.max():g} have no finite sum. Scale them down.")
     return None if bool(np.all(weight == 1.0)) else weight
 
 
@@ -381,19 +470,22 @@ def _probabilities(probability: Any, missing: BoolArray) -> FloatArray | None:
         return None
     chance = frames.number_column(probability, "probability")
     rows, gaps = missing.size, int(missing.sum())
-    if chance.size == gaps and gaps != rows:
+    if chance.size not in (rows, gaps):
+        raise InputError(
+            f"probability: {chance.size:,} values for {rows:,} rows of which {gaps:,} are missing their label. "
+            "Give one per row, or one per missing row."
+        )
+    per_row = chance.size == rows
+    # Written so that NaN is bad, except where a label makes the probability superfluous.
+    bad = ~((chance >= 0.0) & (chance <= 1.0))
+    if per_row and bad.any():
+        bad &= missing | ~np.isnan(chance)
+    if bad.any():
+        first = int(np.argmax(bad))
+        place = f"row {first}" if per_row else f"position {first} of the {gaps:,} missing rows"
+        raise InputError(f"probability: {_shown(chance[first])} at {place}. Probabilities must lie in [0, 1].")
+    if not per_row:
         full = np.full(rows, np.nan)
         full[missing] = chance
         chance = full
-    elif chance.size != rows:
-        raise InputError(
-            f"probability: {chance.size:,} values for {rows:,} rows of which {gaps:,} are missing. "
-            "Give one per row, or one per missing row."
-        )
-    with np.errstate(invalid="ignore"):
-        bad = np.where(np.isnan(chance), missing, (chance < 0.0) | (chance > 1.0))
-    if bad.any():
-        first = int(np.argmax(bad))
-        what = "NaN on a missing row" if np.isnan(chance[first]) else f"{chance[first]:g}"
-        raise InputError(f"probability: {what} at row {first}. Probabilities must lie in [0, 1].")
     return chance

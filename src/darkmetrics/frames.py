@@ -221,7 +221,7 @@ def _as_float(item: Any, name: str, row: int) -> float:
 
 
 def _is_number_type(kind: type) -> bool:
-    if is_container(kind) or issubclass(kind, (complex, np.complexfloating)):
+    if is_container(kind) or issubclass(kind, (complex, np.complexfloating, np.ma.core.MaskedConstant)):
         return False
     return issubclass(kind, (numbers.Real, Decimal, np.bool_)) or hasattr(kind, "__float__")
 

@@ -16,13 +16,13 @@ from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
 from darkmetrics._kernels.auc import RankData, auc_extremes, auc_values
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
 
-# Extremes of a formula that declares no direction are searched over at most this many combinations of counts.
+# Extremes of a formula of which nothing is known are searched over at most this many combinations of counts.
 _SEARCH_LIMIT = 4_000_000
 _ENUMERATE_LIMIT = 2**15
 
 
 class Extremes(NamedTuple):
-    """Worst and best value over all labelings of the missing rows; `sharp` when both are attained."""
+    """Smallest and largest value over all labelings of the missing rows; `sharp` when both are attained."""
 
     low: float
     high: float
@@ -31,10 +31,15 @@ class Extremes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Functional(ABC):
-    """`missing` rows per cell (cells without missing rows left out) and the value of a 0/0 (`fill`, nan: left out)."""
+    """A function of the labels of the missing rows.
+
+    `missing` counts the missing rows per cell (cells without any are left out), `fill` is the value of a 0/0 (nan:
+    labelings that lead there are left out), `range` encloses every value the metric can have on any data.
+    """
 
     missing: IntArray
     fill: float
+    range: tuple[float, float]
 
     @abstractmethod
     def values(self, positives: IntArray) -> FloatArray:
@@ -51,6 +56,13 @@ class Functional(ABC):
         if not np.isnan(self.fill) and self.can_be_undefined():
             low, high = float(np.fmin(low, self.fill)), float(np.fmax(high, self.fill))
         return Extremes(low, high, sharp)
+
+    def _enumerated_extremes(self) -> Extremes | None:
+        """The extremes by going through all labelings, if they are few."""
+        if number_of_labelings(self.missing) > _ENUMERATE_LIMIT:
+            return None
+        positives, _ = all_labelings(self.missing, np.full(self.missing.size, 0.5))
+        return _extremes_of(self.values(positives))
 
     def corners(self) -> FloatArray:
         """The metric when every missing row is negative, and when every one is positive."""
@@ -82,6 +94,13 @@ class Split:
         """The largest sum of each group: all its rows positive."""
         mass = missing if self.weight is None else missing * self.weight
         return tuple(float(mass[rows].sum()) for rows in self.groups)
+
+    def smallest(self) -> tuple[float, ...]:
+        """The smallest change that one row of each group can make to its sum."""
+        if self.weight is None:
+            return (1.0,) * len(self.groups)
+        positive = (self.weight[rows][self.weight[rows] > 0.0] for rows in self.groups)
+        return tuple(float(w.min()) if w.size else 1.0 for w in positive)
 
 
 class RatioForm(NamedTuple):
@@ -117,32 +136,30 @@ class CountFunctional(Functional):
         return self.at([mass[:, rows].sum(axis=1) for rows in self.split.groups])
 
     @cached_property
-    def _search(self) -> tuple[FloatArray, bool]:
-        """The formula wherever an extreme can be, and whether that is everywhere it has to be looked for."""
-        totals = self.split.totals(self.missing)
+    def _search(self) -> FloatArray | None:
+        """The formula at every place where an extreme or a 0/0 can be; None when there are too many."""
+        totals, smallest = self.split.totals(self.missing), self.split.smallest()
         choices: list[FloatArray] = []
-        complete = True
-        for total, direction in zip(totals, self.direction, strict=True):
-            if direction is None:
-                complete = complete and self.split.weight is None and total <= _SEARCH_LIMIT
-                choices.append(np.linspace(0.0, total, int(min(total, _SEARCH_LIMIT)) + 1))
+        for total, least, direction in zip(totals, smallest, self.direction, strict=True):
+            if direction is None and self.ratio is None:
+                if self.split.weight is not None or total > _SEARCH_LIMIT:
+                    return None
+                choices.append(np.arange(total + 1.0))
             else:
-                # Extremes lie at the ends; where a class vanishes there (0/0) they lie next to them.
-                choices.append(np.unique([0.0, min(1.0, total), max(0.0, total - 1.0), total]))
-        while np.prod([c.size for c in choices], dtype=np.float64) > _SEARCH_LIMIT:
-            longest = int(np.argmax([c.size for c in choices]))
-            choices[longest] = np.unique(np.rint(np.linspace(0.0, totals[longest], choices[longest].size // 2)))
-            complete = False
-        return self.at(np.meshgrid(*choices, indexing="ij")), complete
+                # A monotone formula and a ratio of linear sums have their extremes at the ends, or next to them where
+                # a class vanishes there (0/0).
+                choices.append(np.unique([0.0, min(least, total), max(0.0, total - least), total]))
+        if np.prod([c.size for c in choices], dtype=np.float64) > _SEARCH_LIMIT:
+            return None
+        return self.at(np.meshgrid(*choices, indexing="ij"))
 
     def can_be_undefined(self) -> bool:
-        return bool(np.isnan(self._search[0]).any())
+        return bool(np.isnan(self.corners() if self._search is None else self._search).any())
 
     def _extremes(self) -> Extremes:
-        value, complete = self._search
-        if np.isnan(value).all():
-            return Extremes(np.nan, np.nan, complete)
-        return Extremes(float(np.nanmin(value)), float(np.nanmax(value)), complete)
+        if self._search is not None:
+            return _extremes_of(self._search)
+        return self._enumerated_extremes() or Extremes(*self.range, False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +196,12 @@ class RankFunctional(Functional):
 
     def _extremes(self) -> Extremes:
         low, high = auc_extremes(self.data)
-        # With unequal weights the scan is proven sharp only when the extremes lie on their side of one half.
+        # With unequal weights the scan is proven sharp only for half ties and extremes on either side of one half.
         equal = bool(np.all(self.data.weight == self.data.weight[:1]))
+        if not (equal or (low <= 0.5 <= high and not self.data.full_ties)):
+            return self._enumerated_extremes() or Extremes(*self.range, False)
         first, last = sorted(self.affine(np.array([low, high])).tolist())
-        return Extremes(first, last, sharp=equal or low <= 0.5 <= high)
+        return Extremes(first, last, sharp=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,16 +209,16 @@ class ScenarioFunctional(Functional):
     """Any function of the labels, known only by calling it: `call` takes labelings (rows) and returns values."""
 
     call: Callable[[IntArray], FloatArray]
-    range: tuple[float, float]
 
     def values(self, positives: IntArray) -> FloatArray:
         return self.call(positives)
 
     def _extremes(self) -> Extremes:
-        if number_of_labelings(self.missing) > _ENUMERATE_LIMIT:
-            return Extremes(self.range[0], self.range[1], sharp=False)
-        positives, _ = all_labelings(self.missing, np.full(self.missing.size, 0.5))
-        value = self.values(positives)
-        if np.isnan(value).all():
-            return Extremes(np.nan, np.nan, sharp=True)
-        return Extremes(float(np.nanmin(value)), float(np.nanmax(value)), sharp=True)
+        return self._enumerated_extremes() or Extremes(*self.range, False)
+
+
+def _extremes_of(values: FloatArray) -> Extremes:
+    """Smallest and largest defined value, nan when there is none."""
+    if np.isnan(values).all():
+        return Extremes(np.nan, np.nan, sharp=True)
+    return Extremes(float(np.nanmin(values)), float(np.nanmax(values)), sharp=True)

@@ -17,6 +17,8 @@ def all_labelings(missing: IntArray, p: FloatArray) -> tuple[IntArray, FloatArra
 
     Rows of one cell are alike, so a cell of c rows takes c + 1 values, not 2^c.
     """
+    if missing.size == 0:
+        return np.zeros((1, 0), dtype=np.int64), np.ones(1)
     shape = tuple(int(c) + 1 for c in missing)
     positives = np.indices(shape, dtype=np.int64).reshape(len(shape), -1).T
     probability = np.ones(positives.shape[0])

@@ -18,13 +18,15 @@ class Memo:
     """Remembers, within one call, what several metrics share: the law of the positives of a group of rows."""
 
     def __init__(self) -> None:
-        self._kept: dict[Any, Any] = {}
+        self._kept: dict[tuple[int, ...], tuple[tuple[Any, ...], Any]] = {}
 
-    def get(self, key: Any, make: Callable[[], T]) -> T:
-        """The value kept under this key, made on first use."""
+    def get(self, owners: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """The value that belongs to these very objects, made on first use."""
+        key = tuple(id(owner) for owner in owners)
         if key not in self._kept:
-            self._kept[key] = make()
-        value: T = self._kept[key]
+            # The owners are kept too: an id is only unique while its object lives.
+            self._kept[key] = (owners, make())
+        value: T = self._kept[key][1]
         return value
 
 

@@ -128,7 +128,7 @@ def _tabulated(functional: Functional, grid: FloatArray, levels: FloatArray) -> 
 def _(functional: CountFunctional, p: FloatArray, memo: Memo) -> MetricDistribution:
     if functional.split.weight is not None and number_of_labelings(functional.missing) <= _ENUMERATE_LIMIT:
         return enumerated_law(functional, p)
-    laws = memo.get((id(functional.split.groups), id(p)), partial(group_laws, functional, p))
+    laws = memo.get((functional.split.groups, p), partial(group_laws, functional, p))
     method = "exact" if all(law.exact for law in laws) else "near exact"
     # A variable the formula does not depend on takes no part in the law.
     used = [i for i, direction in enumerate(functional.direction) if direction != 0 and laws[i].pmf.size > 1]

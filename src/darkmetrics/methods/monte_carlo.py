@@ -51,7 +51,7 @@ class MonteCarlo(Method):
     def _count_values(
         self, functional: CountFunctional, p: FloatArray, rng: np.random.Generator, memo: Memo
     ) -> FloatArray:
-        laws = memo.get((id(functional.split.groups), id(p)), partial(group_laws, functional, p))
+        laws = memo.get((functional.split.groups, p), partial(group_laws, functional, p))
         draws = []
         for law in laws:
             place = np.searchsorted(np.cumsum(law.pmf), rng.random(self.n_resamples), side="right")

@@ -9,7 +9,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.evaluation_set import Cells, EvaluationSet
 from darkmetrics.functional import CountFunctional, RatioForm, Split
-from darkmetrics.metrics.metric import Family, Metric, number_argument
+from darkmetrics.metrics.metric import UNIT, Family, Metric, number_argument
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,19 @@ class ConfusionMetric(Metric):
         yes, no = tp + fp + open_yes, fn + tn + open_no
         formula = self.formula
 
+        # Sums of weights carry rounding errors, which must not turn an empty class into a tiny one.
+        dust = 0.0 if data.cells.weight is None else 1e-12 * (yes + no)
+
         def of_positives(tp: FloatArray, fn: FloatArray) -> Any:
-            return formula(tp, yes - tp, fn, no - fn)
+            fp, tn = yes - tp, no - fn
+            if dust > 0.0:
+                tp, fp, fn, tn = (np.where(np.abs(count) <= dust, 0.0, count) for count in (tp, fp, fn, tn))
+            return formula(tp, fp, fn, tn)
 
         return CountFunctional(
             missing=data.missing_counts,
             fill=fill,
+            range=self.range,
             split=Split(data.missing_by_decision, data.missing_weight),
             offset=(tp, fn),
             formula=of_positives,
@@ -127,6 +134,7 @@ def _fbeta(beta: float) -> ConfusionMetric:
     b2 = number_argument(beta, "beta", above=0.0) ** 2
     return ConfusionMetric(
         name=f"fbeta({beta:g})",
+        range=UNIT,
         formula=((1.0 + b2) * TP) / ((1.0 + b2) * TP + b2 * FN + FP),
         meaning=f"precision and recall in one number, recall counting {beta:g} times as much",
         direction=(1, -1),
@@ -176,12 +184,14 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="accuracy",
         formula=(TP + TN) / _ALL,
+        range=UNIT,
         meaning="share of all rows that are decided rightly",
         direction=(1, -1),
     ),
     ConfusionMetric(
         name="precision",
         formula=TP / (TP + FP),
+        range=UNIT,
         meaning="share of the positive decisions that are right",
         direction=(1, 0),
         undefined_as=0.0,
@@ -189,6 +199,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="recall",
         formula=TP / (TP + FN),
+        range=UNIT,
         meaning="share of the positives that the classifier finds",
         direction=(1, -1),
         undefined_as=0.0,
@@ -196,6 +207,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="specificity",
         formula=TN / (TN + FP),
+        range=UNIT,
         meaning="share of the negatives that are left alone",
         direction=(1, -1),
         undefined_as=0.0,
@@ -203,6 +215,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="npv",
         formula=TN / (TN + FN),
+        range=UNIT,
         meaning="share of the negative decisions that are right",
         direction=(0, -1),
         undefined_as=0.0,
@@ -210,6 +223,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="fpr",
         formula=FP / (FP + TN),
+        range=UNIT,
         meaning="share of the negatives that raise a false alarm",
         better="lower",
         direction=(-1, 1),
@@ -218,6 +232,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="fnr",
         formula=FN / (FN + TP),
+        range=UNIT,
         meaning="share of the positives that are missed",
         better="lower",
         direction=(-1, 1),
@@ -226,6 +241,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="f1",
         formula=(2.0 * TP) / (2.0 * TP + FP + FN),
+        range=UNIT,
         meaning="harmonic mean of precision and recall",
         direction=(1, -1),
         undefined_as=0.0,
@@ -234,8 +250,9 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="balanced_accuracy",
         formula=_balanced_accuracy,
+        range=UNIT,
         meaning="mean of the shares of positives and of negatives decided rightly",
-        direction=(None, None),
+        direction=(1, -1),
     ),
     ConfusionMetric(
         name="mcc",
@@ -255,6 +272,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="jaccard",
         formula=TP / (TP + FP + FN),
+        range=UNIT,
         meaning="true positives as a share of all rows that are positive or decided so",
         direction=(1, -1),
         undefined_as=0.0,
@@ -262,6 +280,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="g_mean",
         formula=lambda tp, fp, fn, tn: np.sqrt(tp / (tp + fn) * (tn / (tn + fp))),
+        range=UNIT,
         meaning="geometric mean of recall and specificity",
         direction=(1, -1),
     ),
@@ -282,6 +301,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="prevalence",
         formula=(TP + FN) / _ALL,
+        range=UNIT,
         meaning="share of all rows that are positive",
         better="neither",
         direction=(1, 1),

@@ -13,6 +13,9 @@ from darkmetrics.evaluation_set import Cells, EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.functional import Functional
 
+# The range of most metrics.
+UNIT = (0.0, 1.0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(ABC):
@@ -27,7 +30,7 @@ class Metric(ABC):
     better : str
         "higher", "lower" or "neither".
     range : tuple of float
-        Smallest and largest value the metric can have on any data.
+        Smallest and largest value the metric can have on any data; unknown (infinite) unless given.
     undefined_as : float
         Value of a 0/0 when `zero_division="warn"`: what scikit-learn returns, NaN where it returns NaN.
     """
@@ -35,7 +38,7 @@ class Metric(ABC):
     name: str
     meaning: str = ""
     better: Literal["higher", "lower", "neither"] = "higher"
-    range: tuple[float, float] = (0.0, 1.0)
+    range: tuple[float, float] = (-np.inf, np.inf)
     undefined_as: float = np.nan
 
     @abstractmethod

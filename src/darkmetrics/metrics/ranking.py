@@ -12,7 +12,7 @@ from darkmetrics._kernels.average_precision import average_precision
 from darkmetrics.evaluation_set import Cells, EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, RankFunctional, RatioForm, ScenarioFunctional, Split
-from darkmetrics.metrics.metric import Family, Metric
+from darkmetrics.metrics.metric import UNIT, Family, Metric
 from darkmetrics.metrics.scoring import scenario_functional
 
 
@@ -70,7 +70,9 @@ class RankMetric(Metric):
 
     def bind(self, data: EvaluationSet, fill: float) -> RankFunctional:
         ranks = _rank_data(data, full_ties=self.full_ties)
-        return RankFunctional(missing=data.missing_counts, fill=fill, data=ranks, scale=self.scale, shift=self.shift)
+        return RankFunctional(
+            missing=data.missing_counts, fill=fill, range=self.range, data=ranks, scale=self.scale, shift=self.shift
+        )
 
     def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
         starts = cells.tie_starts
@@ -112,7 +114,9 @@ class TopMetric(Metric):
         cells, rows = data.cells, data.missing_cells
         total = _add_up(cells.mass(cells.total), cells.tie_starts)
         n = float(total.sum())
-        k = self._size(n)
+        k = float(self._size(n, cells))
+        if k > n:
+            raise InputError(f"k: {self.name} asks for the top {k:g}, but there are only {n:g} rows.")
         share = _spread(_share_in_top(total, k), cells)
         known = cells.mass(cells.positives)
         share_missing = share[rows]
@@ -131,8 +135,9 @@ class TopMetric(Metric):
 
         numerator, denominator = self.ratio(part, k, n)
         return CountFunctional(
-            missing=cells.missing[rows],
+            missing=data.missing_counts,
             fill=fill,
+            range=self.range,
             split=Split(tuple(np.flatnonzero(g) for g in groups), data.missing_weight),
             offset=tuple(float(x) for x in offset),
             formula=of_positives,
@@ -144,23 +149,26 @@ class TopMetric(Metric):
         starts = cells.tie_starts
         positive, total = _add_up(positives, starts), _add_up(positives + negatives, starts)
         n = total.sum(axis=1)
-        k = np.array([self._size(float(rows)) for rows in n])
+        k = self._size(n, cells) + np.zeros_like(n)
         top = (positive * _share_in_top(total, k[:, None])).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = self.formula(top, positive.sum(axis=1), k, n)
-        return np.where(np.isfinite(value), value, np.nan)
+        # Fewer labelled rows than k have no top k.
+        return np.where(np.isfinite(value) & (k <= n), value, np.nan)
 
-    def _size(self, n: float) -> float:
-        k = max(1.0, np.floor(self.k * n + 0.5)) if self.fraction else self.k
-        if k > n:
-            raise InputError(f"k: {self.name} asks for the top {k:g}, but there are only {n:g} rows.")
-        return float(k)
+    def _size(self, n: Any, cells: Cells) -> Any:
+        """The rows (with weights: the weight) that make the top; a fraction is rounded to whole rows."""
+        if not self.fraction:
+            return self.k
+        return self.k * n if cells.weight is not None else np.maximum(1.0, np.floor(self.k * n + 0.5))
 
 
 def _share_in_top(total: FloatArray, k: Any) -> FloatArray:
     """Which share of each tie group (along the last axis, by rising score) falls among the k highest scores."""
     above = total.sum(axis=-1, keepdims=True) - np.cumsum(total, axis=-1)
-    result: FloatArray = np.clip((k - above) / np.where(total > 0.0, total, 1.0), 0.0, 1.0)
+    share = np.clip((k - above) / np.where(total > 0.0, total, 1.0), 0.0, 1.0)
+    # Sums of weights carry rounding errors, which must not cut a group that fits.
+    result: FloatArray = np.where(share < 1e-12, 0.0, np.where(share > 1.0 - 1e-12, 1.0, share))
     return result
 
 
@@ -194,6 +202,7 @@ def precision_at_k(k: int | float) -> TopMetric:
         formula=lambda top, positives, k, n: top / k,
         ratio=lambda part, k, n: ([0.0, 1.0, 0.0, part], [k, 0.0, 0.0, 0.0]),
         uses_all=False,
+        range=UNIT,
         meaning="share of the highest scores that are positive",
     )
 
@@ -217,6 +226,7 @@ def recall_at_k(k: int | float) -> TopMetric:
         ratio=lambda part, k, n: ([0.0, 1.0, 0.0, part], [0.0, 1.0, 1.0, 1.0]),
         uses_all=True,
         undefined_as=0.0,
+        range=UNIT,
         meaning="share of the positives found among the highest scores",
     )
 
@@ -266,6 +276,7 @@ def roc_auc(ties: Literal["half", "full"] = "half") -> RankMetric:
     return RankMetric(
         name="roc_auc(ties='full')" if full else "roc_auc",
         full_ties=full,
+        range=UNIT,
         meaning="chance that a random positive scores above a random negative",
     )
 
@@ -295,6 +306,7 @@ RANKING_METRICS: tuple[Metric | Family, ...] = (
     Family(name="gini", make=gini, example=gini(), needs_argument=False),
     AveragePrecision(
         name="average_precision",
+        range=UNIT,
         meaning="mean precision over the thresholds at which positives are found",
         undefined_as=0.0,
     ),

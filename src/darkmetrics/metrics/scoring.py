@@ -11,7 +11,7 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.evaluation_set import Cells, EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import LinearFunctional, ScenarioFunctional
-from darkmetrics.metrics.metric import Metric
+from darkmetrics.metrics.metric import UNIT, Metric
 
 # Complete labelings are built this many numbers at a time, so that memory does not grow with their number.
 _CHUNK = 1 << 20
@@ -52,8 +52,9 @@ class LossMetric(Metric):
         known = cells.mass(cells.positives) @ if_one + cells.mass(cells.negatives + cells.missing) @ if_zero
         weight = 1.0 if cells.weight is None else cells.weight[rows]
         return LinearFunctional(
-            missing=cells.missing[rows],
+            missing=data.missing_counts,
             fill=fill,
+            range=self.range,
             weight=np.asarray(weight * (if_one - if_zero)[rows] / total),
             constant=float(known) / total,
         )
@@ -98,7 +99,6 @@ class CallableMetric(Metric):
     """
 
     function: Callable[..., Any]
-    range: tuple[float, float] = (-np.inf, np.inf)
 
     def bind(self, data: EvaluationSet, fill: float) -> ScenarioFunctional:
         return scenario_functional(self, data, fill)
@@ -140,7 +140,7 @@ def scenario_functional(metric: Metric, data: EvaluationSet, fill: float) -> Sce
             values[start : start + chunk] = metric.of_counts(cells, positive, negative)
         return values
 
-    return ScenarioFunctional(missing=cells.missing[rows], fill=fill, call=call, range=metric.range)
+    return ScenarioFunctional(missing=data.missing_counts, fill=fill, range=metric.range, call=call)
 
 
 def metric_from_callable(function: Callable[..., Any], name: str | None = None) -> CallableMetric:
@@ -160,6 +160,7 @@ def _log_loss(y: FloatArray, score: FloatArray) -> FloatArray:
 SCORING_METRICS: tuple[Metric, ...] = (
     LossMetric(
         name="brier",
+        range=UNIT,
         loss=lambda y, s: (s - y) ** 2,
         needs_probabilities=True,
         meaning="mean squared distance between score and label",
