@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.cells import Cells
 from darkmetrics.distribution import Discrete, MetricDistribution
-from darkmetrics.evaluate import DEFAULT_METRICS, Evaluation, evaluate
-from darkmetrics.evaluation_set import Cells, EvaluationSet
+from darkmetrics.evaluate import DEFAULT_METRICS, Evaluation, evaluate, generator_from
+from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.metrics import ConfusionMetric, Metric, metrics_from
@@ -60,7 +61,7 @@ def bootstrap(
     """
     size = check_n_resamples(n_resamples)
     labelled = _labelled(data)
-    generator = np.random.default_rng(rng)
+    generator = generator_from(rng)
     laws: dict[str, MetricDistribution] = {}
     for metric in metrics_from(metrics):
         # A confusion matrix has four counts: its resamples need no more than these.
@@ -71,7 +72,9 @@ def bootstrap(
     return laws
 
 
-def confidence_based(data: EvaluationSet, *, label_model: Any = "given", metrics: Any = DEFAULT_METRICS) -> Evaluation:
+def confidence_based(
+    data: EvaluationSet, metrics: Any = DEFAULT_METRICS, *, label_model: Any = "given", rng: Any = None
+) -> Evaluation:
     """What do the probabilities alone say, as monitoring tools estimate it? Every label is treated as missing.
 
     Right only as far as the probabilities are; the labels that did arrive are ignored.
@@ -83,19 +86,20 @@ def confidence_based(data: EvaluationSet, *, label_model: Any = "given", metrics
     >>> round(dm.baselines.confidence_based(data, metrics="precision")["precision"].mean(), 9)
     0.8
     """
-    blank = data.unlabelled()
-    chance = blank.cells.probability
-    if label_model == "given" and chance is not None and bool(np.isnan(chance).any()):
-        raise InputError("probability: confidence-based estimation needs one for every row, not only for missing ones.")
-    return evaluate(blank, label_model=label_model, metrics=metrics)
+    return evaluate(_checked(data).unlabelled(), label_model=label_model, metrics=metrics, rng=rng)
 
 
-def _labelled(data: EvaluationSet) -> EvaluationSet:
+def _checked(data: Any) -> EvaluationSet:
     if not isinstance(data, EvaluationSet):
         raise InputError(f"data: expected an EvaluationSet, got {type(data).__name__}.")
-    if data.n_labelled == 0:
+    return data
+
+
+def _labelled(data: Any) -> EvaluationSet:
+    rows = _checked(data)
+    if rows.n_labelled == 0:
         raise InputError("data: no labelled row. Complete-case baselines need labels.")
-    return data.labelled()
+    return rows.labelled()
 
 
 def _by_decision(cells: Cells) -> Cells:

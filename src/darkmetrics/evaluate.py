@@ -115,11 +115,12 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     def _words(self) -> list[str]:
         n, m = self.data.n_rows, self.data.n_missing
-        census = f"{n:,} rows: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
+        census = f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
         return [census, self.assumption] if m else [census]
 
     def _notes(self) -> list[str]:
-        notes = [f"Intervals are for these {self.data.n_rows:,} rows, not for the population they came from."]
+        these = "this row" if self.data.n_rows == 1 else f"these {self.data.n_rows:,} rows"
+        notes = [f"Intervals are for {these}, not for the population they came from."]
         if any(not law.bounds_sharp for law in self.laws.values()):
             notes.append("Bounds in brackets hold, but perhaps no labeling attains them.")
         return notes
@@ -260,7 +261,7 @@ def evaluate(
             "sample_weight": sample_weight,
         },
     )
-    generator = _generator(rng)
+    generator = generator_from(rng)
     (p,) = model.nodes(data).probability
     memo = Memo()
     laws: dict[str, MetricDistribution] = {}
@@ -291,7 +292,12 @@ def _data_and_model(
         label_model = Prevalence(float(label_model))
     named = isinstance(label_model, (str, LabelModel))
     if isinstance(y_true, EvaluationSet):
-        changed = [key for key, value in settings.items() if value is not None and value != _DEFAULTS.get(key)]
+        # Only a plain value can be a default; columns of any engine compare in ways of their own.
+        changed = [
+            key
+            for key, value in settings.items()
+            if value is not None and not (isinstance(value, (int, float)) and value == _DEFAULTS.get(key))
+        ]
         if y_score is not None or changed:
             extra = "y_score" if y_score is not None else changed[0]
             raise InputError(f"{extra}: an EvaluationSet already fixes it; give it when building the set.")
@@ -302,6 +308,8 @@ def _data_and_model(
                 "label_model: an EvaluationSet has cells, not rows, so probabilities per row cannot be matched to it. "
                 "Give them as EvaluationSet(..., probability=p)."
             )
+        if y_true.n_rows == 0:
+            raise InputError("y_true: the EvaluationSet has no rows. An evaluation needs at least one.")
         data = y_true
     else:
         if y_score is None:
@@ -329,12 +337,15 @@ def _fill_value(zero_division: Any) -> float | None:
     """None for "warn" (each metric's own value), else the number that stands for 0/0."""
     if isinstance(zero_division, str) and zero_division == "warn":
         return None
-    if isinstance(zero_division, (int, float)) and (zero_division in (0, 1) or np.isnan(zero_division)):
+    if isinstance(zero_division, (int, float, np.number)) and (
+        zero_division in (0, 1) or zero_division != zero_division
+    ):
         return float(zero_division)
     raise InputError(f"zero_division: expected 'warn', 0, 1 or nan, got {zero_division!r}.")
 
 
-def _generator(rng: Any) -> np.random.Generator:
+def generator_from(rng: Any) -> np.random.Generator:
+    """The generator that a seed or a generator stands for."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):

@@ -23,6 +23,9 @@ class UndefinedMetricWarning(UserWarning):
 def unknown_name(argument: str, kind: str, name: str, choices: Iterable[str], hint: str = "") -> UnknownNameError:
     """The error for a name that is not among the choices, with the nearest one suggested."""
     known = sorted(choices)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    plain = name.lower()
+    # What a name begins with says more than how many letters it shares: "acc" is accuracy, not mcc.
+    begun = [choice for choice in known if choice.startswith(plain)] if plain else []
+    near = [*begun, *difflib.get_close_matches(plain, known, n=1, cutoff=0.5)]
     suggestion = f" Did you mean {near[0]!r}?" if near else f" Choose from {', '.join(map(repr, known))}."
     return UnknownNameError(f"{argument}: unknown {kind} {name!r}.{suggestion}{' ' + hint if hint else ''}")

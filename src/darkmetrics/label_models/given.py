@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, Nodes
@@ -22,7 +24,14 @@ class Given(LabelModel):
     def nodes(self, data: EvaluationSet) -> Nodes:
         if data.cells.probability is None:
             raise InputError("label_model: 'given' needs an EvaluationSet built with probability=.")
-        return Nodes.single(data.cells.probability[data.missing_cells])
+        chance = data.cells.probability[data.missing_cells]
+        without = int(data.missing_counts[np.isnan(chance)].sum())
+        if without:
+            raise InputError(
+                f"probability: {without:,} of {data.n_missing:,} rows without a label have none. "
+                "Give one for every row when building the set."
+            )
+        return Nodes.single(chance)
 
     def describe(self, data: EvaluationSet) -> str:
         return "Assumed: missing labels are independent, with the probabilities given."

@@ -1,6 +1,7 @@
 """Maximum-entropy probabilities: the same chance for every missing row."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,8 @@ class Prevalence(LabelModel):
     prevalence: float | None = None
 
     def __post_init__(self) -> None:
-        if self.prevalence is not None and not 0.0 <= self.prevalence <= 1.0:
+        given: Any = self.prevalence
+        if given is not None and not (isinstance(given, (int, float, np.number)) and 0.0 <= given <= 1.0):
             raise InputError(f"prevalence: {self.prevalence!r}. It must lie in [0, 1].")
 
     def _value(self, data: EvaluationSet) -> float:

@@ -17,7 +17,15 @@ from darkmetrics.methods.monte_carlo import MonteCarlo
 
 @dataclass(frozen=True)
 class Auto(Method):
-    """The exact law where there is one, else Monte Carlo; the law's `method` says which it was."""
+    """The exact law where there is one, else Monte Carlo; the law's `method` says which it was.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> many = dm.methods.Auto(n_resamples=100_000)
+    >>> dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model=[0.8], method=many)["recall"].method
+    'exact'
+    """
 
     n_resamples: int = 10_000
     name: ClassVar[str] = "auto"

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.evaluation_set import Cells, EvaluationSet
+from darkmetrics.cells import Cells
+from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.functional import CountFunctional, RatioForm, Split
 from darkmetrics.metrics.metric import UNIT, Family, Metric, number_argument
 
@@ -68,6 +69,13 @@ class ConfusionMetric(Metric):
     direction : tuple
         How the metric moves when a missing row decided positive (first) or negative (second) turns out positive:
         +1 up, -1 down, 0 not at all, None (default) unknown. Knowing it makes large sets fast and bounds sharp.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> waste = dm.metrics.ConfusionMetric(name="waste", formula=lambda tp, fp, fn, tn: fp / (tp + fp), better="lower")
+    >>> round(dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=waste, label_model=[0.8])["waste"].mean(), 9)
+    0.1
     """
 
     formula: Callable[..., Any]

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.evaluation_set import Cells, EvaluationSet
+from darkmetrics.cells import Cells
+from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.functional import Functional
 
@@ -135,7 +136,7 @@ def metric_from_text(text: str) -> Metric:
         raise InputError(f"metrics: {record.name!r} takes no parameter, got {text!r}.")
     try:
         call = ast.parse(text.strip(), mode="eval").body
-        if not isinstance(call, ast.Call):
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
             raise ValueError
         positional = [ast.literal_eval(argument) for argument in call.args]
         named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}

@@ -9,7 +9,8 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
 from darkmetrics._kernels.auc import RankData
 from darkmetrics._kernels.average_precision import average_precision
-from darkmetrics.evaluation_set import Cells, EvaluationSet
+from darkmetrics.cells import Cells
+from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, RankFunctional, RatioForm, ScenarioFunctional, Split
 from darkmetrics.metrics.metric import UNIT, Family, Metric

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics.evaluation_set import Cells, EvaluationSet
+from darkmetrics.cells import Cells
+from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import LinearFunctional, ScenarioFunctional
 from darkmetrics.metrics.metric import UNIT, Metric
@@ -64,7 +65,9 @@ class LossMetric(Metric):
             self._losses(np.ones_like(cells.score), cells),
             self._losses(np.zeros_like(cells.score), cells),
         )
-        result: FloatArray = (positives @ one + negatives @ zero) / (positives + negatives).sum(axis=1)
+        total = (positives + negatives).sum(axis=1)
+        result = np.full(total.shape, np.nan)
+        np.divide(positives @ one + negatives @ zero, total, out=result, where=total > 0.0)
         return result
 
     def _losses(self, y: FloatArray, cells: Cells) -> FloatArray:

@@ -1,0 +1,91 @@
+"""The table of cells: rows that are alike, counted by label."""
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
+
+COUNTS = ("positives", "negatives", "missing")
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Rows that share score, decision, weight and probability, counted by label; sorted by rising score.
+
+    Arrays are held as read-only views, so that a table does not change by accident.
+    """
+
+    score: FloatArray
+    decision: BoolArray
+    positives: Any
+    negatives: Any
+    missing: Any
+    weight: FloatArray | None = None
+    probability: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        for name, array in self.arrays().items():
+            if array is not None:
+                view = array.view()  # the array itself may be the user's and stays as it is
+                view.setflags(write=False)
+                object.__setattr__(self, name, view)
+
+    def __reduce__(self) -> tuple[type["Cells"], tuple[Any, ...]]:
+        return Cells, tuple(self.arrays().values())  # copies and pickles are read-only too
+
+    @property
+    def total(self) -> IntArray:
+        """Rows per cell, whatever their label."""
+        result: IntArray = self.positives + self.negatives + self.missing
+        return result
+
+    @cached_property
+    def tie_starts(self) -> IntArray | None:
+        """Index of the first cell of each distinct score; None when no two cells share a score."""
+        new = np.ones(self.score.size, dtype=np.bool_)
+        new[1:] = self.score[1:] != self.score[:-1]
+        return None if new.all() else np.flatnonzero(new)
+
+    def arrays(self) -> dict[str, Any]:
+        """The columns of the table by name."""
+        return {column.name: getattr(self, column.name) for column in fields(self)}
+
+    def mass(self, counts: IntArray) -> FloatArray:
+        """Weight of that many rows of each cell."""
+        return counts.astype(np.float64) if self.weight is None else counts * self.weight
+
+
+def group_rows(rows: Cells, *, split: bool) -> Cells:
+    """Sort by score and add up rows with equal keys; `split` when equal scores may have different decisions."""
+    order = np.argsort(rows.score)
+    score = rows.score[order] + 0.0  # -0.0 and 0.0 are one score
+    tied = bool(np.any(score[1:] == score[:-1]))
+    keys: list[AnyArray] = [score]
+    if tied:
+        other: list[AnyArray] = [key for key in (rows.decision if split else None, rows.weight) if key is not None]
+        if rows.probability is not None:
+            other.append(np.where(np.isnan(rows.probability), -1.0, rows.probability))
+        if other:
+            order = np.lexsort([*other, rows.score + 0.0])
+            keys = [rows.score[order] + 0.0, *(key[order] for key in other)]
+    kept = order
+    # Half the memory for counts that cannot overflow: no sum of them exceeds the number of rows.
+    many = sum(int(getattr(rows, name).sum(dtype=np.int64)) for name in COUNTS) >= 2**31
+    dtype = np.int64 if many else np.int32
+    counts = {name: getattr(rows, name)[order].astype(dtype) for name in COUNTS}
+    if tied:
+        new = np.ones(score.size, dtype=np.bool_)
+        new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+        starts = np.flatnonzero(new)
+        kept, score = order[starts], score[starts]
+        counts = {name: np.add.reduceat(count, starts) for name, count in counts.items()}
+    return Cells(
+        score=score,
+        decision=rows.decision[kept],
+        **counts,
+        weight=None if rows.weight is None else rows.weight[kept],
+        probability=None if rows.probability is None else rows.probability[kept],
+    )

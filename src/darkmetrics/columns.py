@@ -1,0 +1,198 @@
+"""The rules that columns of input must keep, and what they mean: labels, decisions, weights, probabilities."""
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray
+from darkmetrics.exceptions import InputError
+
+
+def check_length(values: AnyArray, name: str, rows: int) -> None:
+    """One value per row."""
+    if values.size != rows:
+        raise InputError(f"{name}: {values.size:,} values, but y_score has {rows:,}. Both need one per row.")
+
+
+def check_finite(values: FloatArray, name: str, advice: str) -> None:
+    """No NaN and no infinity."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        bad = values[~finite]
+        found = "NaN (first at" if np.isnan(bad).all() else f"not finite (first {_shown(bad[0])} at"
+        raise InputError(
+            f"{name}: {bad.size:,} of {values.size:,} values {'is' if bad.size == 1 else 'are'} {found} "
+            f"row {int(np.argmin(finite))}). {advice}"
+        )
+
+
+def check_label_values(pos_label: Any, missing_label: Any) -> None:
+    """`pos_label` and `missing_label` are single labels, and not the same."""
+    for name, value in (("pos_label", pos_label), ("missing_label", missing_label)):
+        if frames.is_container(type(value)):
+            raise InputError(f"{name}: expected one label value, got {value!r} of type {type(value).__name__}.")
+    if frames.is_missing(pos_label):
+        raise InputError(f"pos_label: {pos_label!r} means a missing label. Say which label is positive.")
+    if not frames.is_missing(missing_label) and bool(pos_label == missing_label):
+        raise InputError(f"missing_label: {missing_label!r} is also pos_label. A label cannot be both.")
+
+
+def equals(labels: AnyArray, missing: BoolArray, value: Any) -> BoolArray:
+    """Where the labels are present and equal `value`; text never equals a number."""
+    if frames.is_missing(value):
+        return np.zeros(labels.size, dtype=np.bool_)
+    if labels.dtype.kind == "O":
+        pairs = zip(labels.tolist(), missing.tolist(), strict=True)
+        return np.fromiter((not gap and bool(item == value) for item, gap in pairs), dtype=np.bool_, count=labels.size)
+    if (labels.dtype.kind in "SU") != isinstance(value, (str, bytes)):
+        return np.zeros(labels.size, dtype=np.bool_)
+    try:
+        return np.asarray(labels == value, dtype=np.bool_) & ~missing
+    except OverflowError:  # a whole number beyond every float equals none of them
+        return np.zeros(labels.size, dtype=np.bool_)
+
+
+def _classes(labels: AnyArray, missing: BoolArray) -> list[Any]:
+    """The different labels in the order of the rows, at most three; 1, 1.0 and True are one."""
+    present = labels[~missing]
+    if labels.dtype.kind != "O":
+        _, first = np.unique(present, return_index=True)
+        present = present[np.sort(first)]
+    classes: list[Any] = []
+    for value in present.tolist():
+        if value not in classes:
+            classes.append(value)
+            if len(classes) > 2:
+                break
+    return classes
+
+
+def positive_labels(labels: AnyArray, missing: BoolArray, pos_label: Any, name: str) -> tuple[BoolArray, list[Any]]:
+    """Which labels are positive, and the classes there are: at most two, of which `pos_label` can be one."""
+    if labels.dtype.kind in "fiub" and pos_label == 1:
+        one = labels == 1
+        if bool(np.all(one | (labels == 0) | missing)):
+            return np.asarray(one & ~missing, dtype=np.bool_), [0, 1]
+    classes = _classes(labels, missing)
+    if len(classes) > 2:
+        _refuse_third(labels, missing, classes, pos_label, name)
+    if classes and pos_label not in classes:
+        # One class alone may well be the negative one, unless nobody has said which one is positive.
+        unsaid = pos_label == 1 and not all(c in (-1, 0) for c in classes)
+        if len(classes) == 2 or unsaid:
+            shown = " and ".join(_shown(c) for c in classes)
+            raise InputError(
+                f"{name}: pos_label={pos_label!r} is not among the labels ({shown}). "
+                "Say which one is positive with pos_label=."
+            )
+    return equals(labels, missing, pos_label), classes
+
+
+def _refuse_third(labels: AnyArray, missing: BoolArray, classes: list[Any], pos_label: Any, name: str) -> NoReturn:
+    first, second, third = (_shown(c) for c in classes)
+    at = int(np.argmax(equals(labels, missing, classes[2])))
+    rule = "Decisions take two values."
+    if name == "y_true":
+        rule = "Labels take two values; the rest must be missing."
+        # Whole numbers and words are often codes; of a measured value nobody says "this one means missing".
+        codes = [c for c in classes if c not in (0, 1, "0", "1", pos_label) and (isinstance(c, str) or _is_whole(c))]
+        if codes:
+            code = _shown(next((c for c in codes if c == -1 or str(c).lower() in _GAP_WORDS), codes[-1]))
+            rule += f" If {code} means missing, say missing_label={code}."
+    raise InputError(f"{name}: a third value {third} at row {at} besides {first} and {second}. {rule}")
+
+
+_GAP_WORDS = ("", "-1", "?", "<na>", "n/a", "na", "nan", "nat", "none", "null", "missing", "unknown")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+
+
+def _shown(value: Any) -> str:
+    """A value as a user would write it: 1 and not 1.0, because nulls turn whole numbers into floats on the way here."""
+    if isinstance(value, (float, np.floating)):
+        return "NaN" if np.isnan(value) else f"{value:.17g}" if _is_whole(float(value)) else f"{value:g}"
+    return repr(value)
+
+
+def decisions_at(score: FloatArray, threshold: Any) -> BoolArray:
+    """Which rows are decided positive at a threshold."""
+    try:
+        if isinstance(threshold, (str, bytes)) or getattr(threshold, "ndim", 0) != 0:
+            raise TypeError
+        cut = float(threshold)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"threshold: expected a number, got {threshold!r}.") from None
+    if np.isnan(cut):
+        raise InputError("threshold: NaN. Scores are compared with the threshold, so it must be a number.")
+    return score >= cut
+
+
+def given_decisions(y_pred: Any, rows: int, pos_label: Any, classes: list[Any]) -> BoolArray:
+    """Which rows are decided positive; `classes` are those of the labels."""
+    decisions, gaps = frames.label_column(y_pred, "y_pred")
+    check_length(decisions, "y_pred", rows)
+    if gaps.any():
+        raise InputError(f"y_pred: missing at row {int(np.argmax(gaps))}. Every row needs a decision.")
+    found = _classes(decisions, gaps)
+    # 0/1 are no and yes where they cannot be meant as classes; False and True also where the classes are 1 and 2.
+    as_answers = decisions.dtype.kind == "b" or not any(c in (0, 1) for c in classes)
+    if as_answers and pos_label not in (0, 1) and all(value in (0, 1) for value in found):
+        pos_label, classes = 1, []
+    positive, found = positive_labels(decisions, gaps, pos_label, "y_pred")
+    known = [pos_label, *(c for c in classes if c != pos_label)]
+    if pos_label == 1:
+        known += [c for c in (0, -1) if c not in known]  # beside 1, both are in use for negative
+    stranger = next((c for c in found if c not in known), None)
+    if stranger is not None and len(known) > 1:
+        at = int(np.argmax(equals(decisions, gaps, stranger)))
+        labels = " and ".join(_shown(c) for c in known[:2])
+        raise InputError(f"y_pred: {_shown(stranger)} at row {at} is none of the labels ({labels}).")
+    return positive
+
+
+def row_weights(sample_weight: Any, rows: int) -> FloatArray | None:
+    """The weights of the rows; None when every row counts once."""
+    if sample_weight is None:
+        return None
+    weight = frames.number_column(sample_weight, "sample_weight")
+    check_length(weight, "sample_weight", rows)
+    check_finite(weight, "sample_weight", "Weights must be finite; a row that shall not count has weight 0.")
+    if (weight < 0.0).any():
+        first = int(np.argmax(weight < 0.0))
+        raise InputError(f"sample_weight: {_shown(weight[first])} at row {first}. Weights must not be negative.")
+    if not weight.any():
+        raise InputError("sample_weight: the weights sum to zero. At least one row must count.")
+    with np.errstate(over="ignore"):
+        if np.isinf(weight.sum()):
+            raise InputError(f"sample_weight: weights like {weight.max():g} have no finite sum. Scale them down.")
+    return None if bool(np.all(weight == 1.0)) else weight
+
+
+def row_probabilities(probability: Any, missing: BoolArray) -> FloatArray | None:
+    """The chance of each row to be positive, NaN where it is labelled and none was given."""
+    if probability is None:
+        return None
+    chance = frames.number_column(probability, "probability")
+    rows, gaps = missing.size, int(missing.sum())
+    if chance.size not in (rows, gaps):
+        raise InputError(
+            f"probability: {chance.size:,} values for {rows:,} rows of which {gaps:,} are missing their label. "
+            "Give one per row, or one per missing row."
+        )
+    per_row = chance.size == rows
+    # Written so that NaN is bad, except where a label makes the probability superfluous.
+    bad = ~((chance >= 0.0) & (chance <= 1.0))
+    if per_row and bad.any():
+        bad &= missing | ~np.isnan(chance)
+    if bad.any():
+        first = int(np.argmax(bad))
+        place = f"row {first}" if per_row else f"position {first} of the {gaps:,} missing rows"
+        raise InputError(f"probability: {_shown(chance[first])} at {place}. Probabilities must lie in [0, 1].")
+    if not per_row:
+        full = np.full(rows, np.nan)
+        full[missing] = chance
+        chance = full
+    return chance

@@ -1,0 +1,131 @@
+"""The pages say what the library does: metrics, formulas, schema, and the code and tests the proofs point to."""
+
+import ast
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn.metrics
+
+import darkmetrics as dm
+from darkmetrics.metrics import Family
+from darkmetrics.metrics.confusion import CONFUSION_METRICS
+from darkmetrics.metrics.ranking import RANKING_METRICS
+from darkmetrics.metrics.scoring import SCORING_METRICS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+RECORDS = [
+    record.example if isinstance(record, Family) else record
+    for record in (*CONFUSION_METRICS, *RANKING_METRICS, *SCORING_METRICS)
+]
+
+
+def metric_rows():
+    """Name, formula, meaning, better, scikit-learn call and value of 0/0 of each metric, as the page has them."""
+    lines = (DOCS / "reference/metrics.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines if line[:3] == "| `"]
+    return {row[0]: row for row in rows}
+
+
+METRIC_ROWS = metric_rows()
+
+
+def complete_data():
+    rng = np.random.default_rng(0)
+    s = rng.integers(1, 20, 60) / 20  # few distinct values, so that ties occur
+    y = (rng.random(60) < s).astype(int)
+    return y, s
+
+
+def test_the_table_names_every_metric_in_order():
+    assert list(METRIC_ROWS) == [record.name for record in RECORDS]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+def test_the_table_agrees_with_the_record(record):
+    _, _, meaning, better, _, undefined = METRIC_ROWS[record.name]
+    value = "left out" if np.isnan(record.undefined_as) else f"{record.undefined_as:g}"
+    assert (meaning, better) == (record.meaning, record.better)
+    assert undefined in (value, "never")
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+def test_the_table_says_never_where_the_metric_cannot_be_undefined(record):
+    # One class and one decision: whatever can be 0/0 is so for one of these four.
+    extremes = [dm.EvaluationSet([label] * 3, [0.5] * 3, y_pred=[yes] * 3) for label in (0, 1) for yes in (0, 1)]
+    always_defined = all(np.isfinite(record.value(data)) for data in extremes)
+    assert (METRIC_ROWS[record.name][5] == "never") == always_defined
+
+
+@pytest.mark.parametrize("record", [r for r in RECORDS if hasattr(r, "direction")], ids=lambda record: record.name)
+def test_the_formula_in_the_table_gives_the_value_of_the_metric(record):
+    y, s = complete_data()
+    d = s >= 0.5
+    tp, fp, fn, tn = (int(np.sum(rows)) for rows in (d & (y == 1), d & (y == 0), ~d & (y == 1), ~d & (y == 0)))
+    said = eval(METRIC_ROWS[record.name][1], {"tp": tp, "fp": fp, "fn": fn, "tn": tn, "sqrt": math.sqrt})
+    # The same arithmetic in another order: a few roundings of 1e-16.
+    assert record.value(dm.EvaluationSet(y, s)) == pytest.approx(said, rel=1e-13)
+
+
+@pytest.mark.parametrize("record", [r for r in RECORDS if METRIC_ROWS[r.name][4] != "none"], ids=lambda r: r.name)
+def test_the_scikit_learn_call_in_the_table_gives_the_value_of_the_metric(record):
+    y, s = complete_data()
+    said = eval(METRIC_ROWS[record.name][4], vars(sklearn.metrics) | {"y": y, "s": s, "d": (s >= 0.5).astype(int)})
+    # ROC-AUC is the sum of trapezoids there and of ranks here: some 60 roundings of 1e-16.
+    assert record.value(dm.EvaluationSet(y, s)) == pytest.approx(said, rel=1e-12)
+
+
+def test_the_readme_counts_the_metrics():
+    assert len(RECORDS) == 27
+    assert "27 metrics by name" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_schema_page_names_every_key_of_to_dict():
+    result = dm.evaluate([1, 0, None], [0.9, 0.2, 0.7], label_model="half", metrics="recall").to_dict()
+    keys = {*result, *result["census"], *result["metrics"]["recall"]}
+    page = (DOCS / "reference/evaluation.md").read_text(encoding="utf-8")
+    section = page.partition("## to_dict\n")[2].partition("\n## ")[0]
+    said = set(re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE))
+    assert keys == said
+
+
+def test_the_mathematics_points_to_tests_that_exist():
+    page = (DOCS / "explanation/mathematics.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+)`", page))
+    written = {
+        node.name
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert named
+    assert named <= written
+
+
+def test_the_mathematics_points_to_code_that_exists():
+    page = (DOCS / "explanation/mathematics.md").read_text(encoding="utf-8")
+    passages = re.findall(r"^Code:(.*?)(?:Tests?\b|\n\n)", page, flags=re.DOTALL | re.MULTILINE)
+    named = {name for passage in passages for name in re.findall(r"`([\w.]+)`", passage)}
+    written = set()
+    for file in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                written.add(node.name)
+            if isinstance(node, ast.ClassDef):
+                written |= {f"{node.name}.{part.name}" for part in node.body if isinstance(part, ast.FunctionDef)}
+    assert named
+    assert named <= written
+
+
+@pytest.mark.parametrize("page", sorted(path.relative_to(ROOT) for path in DOCS.rglob("*.md")), ids=str)
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text(encoding="utf-8")):
+        assert (ROOT / page.parent / target).exists(), target
+
+
+def test_links_of_the_readme_lead_to_files():
+    for target in re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text(encoding="utf-8")):
+        assert (ROOT / target).exists(), target

@@ -1,0 +1,139 @@
+"""Label models: where the probabilities of the missing labels come from."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import darkmetrics as dm
+from darkmetrics import EvaluationSet, InputError
+from darkmetrics.label_models import Given, Half, LabelModel, Nodes, Prevalence, label_model_from
+
+Y = [1, 0, None, 1, None, 1]
+SCORE = [0.9, 0.2, 0.7, 0.6, 0.3, 0.7]
+
+
+def probabilities(model: LabelModel, data: EvaluationSet) -> list[float]:
+    nodes = model.nodes(data)
+    assert nodes.weight.tolist() == [1.0]
+    assert nodes.probability.shape == (1, data.missing_cells.size)
+    return [float(p) for p in nodes.probability[0]]
+
+
+def test_half_gives_every_missing_row_the_chance_one_half():
+    assert probabilities(Half(), EvaluationSet(Y, SCORE)) == [0.5, 0.5]
+    assert Half().describe(EvaluationSet(Y, SCORE)) == "Assumed: every missing label is positive with chance 1/2."
+
+
+def test_prevalence_is_the_share_of_positives_among_the_labelled_rows():
+    assert probabilities(Prevalence(), EvaluationSet(Y, SCORE)) == [0.75, 0.75]
+    text = Prevalence().describe(EvaluationSet(Y, SCORE))
+    assert text == "Assumed: every missing label is positive with chance 0.75, as among the labelled rows."
+
+
+def test_prevalence_counts_labelled_rows_by_their_weight():
+    data = EvaluationSet(Y, SCORE, sample_weight=[1, 5, 100, 1, 100, 3])
+    assert probabilities(Prevalence(), data) == [0.5, 0.5]
+
+
+def test_prevalence_can_be_stated():
+    assert probabilities(Prevalence(0.1), EvaluationSet(Y, SCORE)) == [0.1, 0.1]
+    assert Prevalence(0.1).describe(EvaluationSet(Y, SCORE)).endswith("with chance 0.1, as stated.")
+    assert probabilities(Prevalence(0.1), EvaluationSet([None], [0.5])) == [0.1]
+
+
+@pytest.mark.parametrize("labels", [[None, None], [1, None]])
+def test_prevalence_without_labelled_weight_asks_to_be_stated(labels):
+    data = EvaluationSet(labels, [0.1, 0.2], sample_weight=[0, 1])
+    with pytest.raises(InputError, match=r"label_model: 'prevalence' takes .* there are none\. State it"):
+        dm.evaluate(data, label_model="prevalence", metrics="accuracy")
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf"), "0.5", [0.5], 1j])
+def test_a_prevalence_that_is_no_probability_is_refused(value):
+    with pytest.raises(InputError, match="prevalence: "):
+        Prevalence(value)
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.25, np.float64(0.25), np.float32(0.25), np.int64(1)])
+def test_a_number_is_one_chance_for_all(value):
+    stated = dm.evaluate(Y, SCORE, label_model=Prevalence(float(value)))
+    assert dm.evaluate(Y, SCORE, label_model=value).to_dict() == stated.to_dict()
+    ready = dm.evaluate(EvaluationSet(Y, SCORE), label_model=value)
+    assert ready.to_dict() == stated.to_dict()
+
+
+def test_the_mean_accuracy_follows_from_the_chances():
+    # Rows 2 (decided positive, chance p) and 4 (decided negative, chance q); three of the four others are right.
+    for model, p, q in [("half", 0.5, 0.5), ("prevalence", 0.75, 0.75), (0.1, 0.1, 0.1), ([0.2, 0.9], 0.2, 0.9)]:
+        result = dm.evaluate(Y, SCORE, label_model=model, metrics="accuracy")
+        assert result["accuracy"].mean() == pytest.approx((4 + p + (1 - q)) / 6, abs=1e-15)
+
+
+def test_probabilities_per_row_and_per_missing_row_agree():
+    per_row = dm.evaluate(Y, SCORE, label_model=[0.9, 0.9, 0.2, 0.9, 0.6, 0.9])
+    per_missing_row = dm.evaluate(Y, SCORE, label_model=[0.2, 0.6])
+    with_gaps = dm.evaluate(Y, SCORE, label_model=[None, None, 0.2, None, 0.6, None])
+    assert per_row.to_dict() == per_missing_row.to_dict() == with_gaps.to_dict()
+
+
+@pytest.mark.parametrize("make", [tuple, np.array, pd.Series, pl.Series, pa.array])
+def test_probabilities_come_in_every_container(make):
+    expected = dm.evaluate(Y, SCORE, label_model=[0.2, 0.6])
+    assert dm.evaluate(Y, SCORE, label_model=make([0.2, 0.6])).to_dict() == expected.to_dict()
+
+
+def test_probabilities_follow_their_rows_through_sorting_and_ties():
+    data = EvaluationSet([None, 1, None, None], [0.7, 0.7, 0.2, 0.7], probability=[0.1, 0.5, 0.2, 0.3])
+    assert sorted(zip(data.cells.score[data.missing_cells], probabilities(Given(), data), strict=True)) == [
+        (0.2, 0.2),
+        (0.7, 0.1),
+        (0.7, 0.3),
+    ]
+
+
+def test_no_missing_row_needs_no_probability():
+    models: list[Any] = ["half", "prevalence", 0.3, []]
+    for model in models:
+        result = dm.evaluate([1, 0], [0.9, 0.1], label_model=model, metrics="accuracy")
+        assert result["accuracy"].mean() == 1.0
+
+
+def test_words_stand_for_label_models():
+    assert label_model_from("half") == Half()
+    assert label_model_from("prevalence") == Prevalence()
+    assert label_model_from("given") == Given()
+    assert label_model_from(Prevalence(0.2)) == Prevalence(0.2)
+
+
+@pytest.mark.parametrize("wrong", [1, None, Half])
+def test_what_is_no_label_model_is_refused(wrong):
+    with pytest.raises(InputError, match="label_model: expected 'half', 'prevalence', 'given', a label model"):
+        label_model_from(wrong)
+
+
+def test_given_needs_given_probabilities():
+    with pytest.raises(InputError, match="label_model: 'given' needs an EvaluationSet built with probability="):
+        Given().nodes(EvaluationSet(Y, SCORE))
+
+
+def test_given_refuses_missing_rows_without_a_probability():
+    blank = EvaluationSet(Y, SCORE, probability=[0.2, 0.6]).unlabelled()
+    with pytest.raises(InputError, match="probability"):
+        Given().nodes(blank)
+
+
+def test_a_label_model_of_the_user_works():
+    class Score(LabelModel):
+        def nodes(self, data):
+            return Nodes.single(data.cells.score[data.missing_cells])
+
+        def describe(self, data):
+            return "Assumed: scores are probabilities."
+
+    result = dm.evaluate(Y, SCORE, label_model=Score())
+    assert result["f1"].mean() == dm.evaluate(Y, SCORE, label_model=[0.7, 0.3])["f1"].mean()
+    assert "Assumed: scores are probabilities." in str(result)

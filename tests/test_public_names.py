@@ -1,0 +1,142 @@
+"""What the package shows: every public name is documented by example, and importing it does nothing else."""
+
+import doctest
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import darkmetrics as dm
+
+MODULES = {module.__name__: module for module in (dm, dm.methods, dm.metrics, dm.label_models)}
+NAMES = {
+    f"{where}.{name}": getattr(module, name)
+    for where, module in [*MODULES.items(), (dm.baselines.__name__, dm.baselines)]
+    for name in getattr(module, "__all__", ["bootstrap", "complete_case", "confidence_based"])
+}
+DOCUMENTED = {name: value for name, value in NAMES.items() if inspect.isclass(value) or inspect.isfunction(value)}
+
+# Named in signatures and results, or raised: a user reads of them but does not call them.
+NOT_CALLED = {
+    *("Evaluation", "MetricDistribution", "Metric", "Family", "Method", "LabelModel", "Memo", "Nodes"),
+    *("InputError", "MethodError", "UnknownNameError", "UndefinedMetricWarning"),
+    # What stands behind a word or a name; `evaluate` calls them.
+    *("method_from", "label_model_from", "metrics_from", "registered"),
+    # Built by roc_auc(), gini(), precision_at_k() and the like.
+    *("RankMetric", "TopMetric"),
+}
+
+
+@pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
+def test_every_name_in_all_exists_once_and_in_order(module):
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_the_public_modules_are_documented():
+    for module in (*MODULES.values(), dm.baselines):
+        assert module.__doc__
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_every_public_function_and_class_has_a_docstring(name):
+    text = DOCUMENTED[name].__doc__ or ""
+    first = text.strip().splitlines()[0] if text.strip() else ""
+    # A dataclass without a docstring gets its own signature for one.
+    assert first
+    assert not first.startswith(f"{name.rsplit('.', 1)[-1]}(")
+    assert first.endswith((".", "?", ";", ":")) or len(text.strip().splitlines()) > 1
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTED if name.rsplit(".", 1)[-1] not in NOT_CALLED])
+def test_every_name_a_user_calls_shows_an_example(name):
+    text = inspect.getdoc(DOCUMENTED[name]) or ""
+    assert "Examples\n--------" in text
+    assert doctest.DocTestParser().get_examples(text)
+
+
+def test_the_names_without_an_example_are_public():
+    assert {name.rsplit(".", 1)[-1] for name in DOCUMENTED} >= NOT_CALLED
+
+
+@pytest.mark.parametrize(
+    "kind", [dm.EvaluationSet, dm.Evaluation, dm.MetricDistribution, dm.Metric], ids=lambda kind: kind.__name__
+)
+def test_every_public_method_has_a_docstring(kind):
+    for name, member in inspect.getmembers(kind):
+        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
+            assert inspect.getdoc(member), name
+
+
+@pytest.mark.parametrize("name", ["evaluate", "EvaluationSet"])
+def test_the_docstring_names_every_parameter(name):
+    text = inspect.getdoc(getattr(dm, name)) or ""
+    for parameter in inspect.signature(getattr(dm, name)).parameters:
+        assert parameter in text
+
+
+def test_the_signatures_share_their_defaults():
+    ours = inspect.signature(dm.EvaluationSet).parameters
+    evaluate = inspect.signature(dm.evaluate).parameters
+    for name in ("threshold", "y_pred", "pos_label", "missing_label", "sample_weight"):
+        assert ours[name].default == evaluate[name].default
+        assert ours[name].kind is evaluate[name].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_a_version_is_named():
+    assert dm.__version__.count(".") == 2
+
+
+def test_errors_are_value_errors():
+    assert issubclass(dm.InputError, ValueError)
+    assert issubclass(dm.UnknownNameError, dm.InputError)
+    assert issubclass(dm.MethodError, dm.InputError)
+    assert issubclass(dm.UndefinedMetricWarning, UserWarning)
+
+
+def run(code, cwd):
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=cwd, capture_output=True, text=True, check=True
+    )
+
+
+def test_import_loads_no_optional_package(tmp_path):
+    heavy = ["pandas", "polars", "pyarrow", "matplotlib", "sklearn", "scipy.stats", "jinja2", "typer", "rich"]
+    loaded = run(f"import darkmetrics, sys; print([name for name in {heavy} if name in sys.modules])", tmp_path)
+    assert loaded.stdout.strip() == "[]"
+
+
+def test_import_and_evaluate_write_nothing(tmp_path):
+    code = """
+import darkmetrics as dm
+result = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model="half")
+str(result), result.to_dict()
+"""
+    done = run(code, tmp_path)
+    assert done.stdout == ""
+    assert done.stderr == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_evaluating_lists_loads_no_dataframe_package(tmp_path):
+    code = """
+import sys
+import darkmetrics as dm
+dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model="half").to_dict()
+print([name for name in ("pandas", "polars", "pyarrow", "sklearn") if name in sys.modules])
+"""
+    assert run(code, tmp_path).stdout.strip() == "[]"
+
+
+def test_import_leaves_the_global_random_state_alone(tmp_path):
+    code = """
+import random
+import numpy as np
+np.random.seed(1); random.seed(1)
+before = (np.random.get_state()[1].tolist(), random.getstate())
+import darkmetrics as dm
+dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model="half", method="monte_carlo", rng=0)
+assert before == (np.random.get_state()[1].tolist(), random.getstate())
+"""
+    run(code, tmp_path)
