@@ -25,7 +25,7 @@ class Interval(NamedTuple):
 
 
 def _slack(t: FloatArray) -> FloatArray:
-    return _ATOM * np.maximum(1.0, np.abs(t))
+    return np.where(np.isinf(t), 0.0, _ATOM * np.maximum(1.0, np.abs(t)))
 
 
 def check_level(confidence_level: Any) -> float:
@@ -331,9 +331,9 @@ class ProductLaw(MetricDistribution):
         # The law is nearly Gaussian wherever it is not tabulated: two Newton steps from the Gaussian quantile leave
         # only a small fraction of a standard deviation to bisect.
         sd, z = self.std(), float(ndtri(min(max(q, 1e-15), 1.0 - 1e-15)))
-        guess, density = self.mean() + sd * z, np.exp(-0.5 * z**2) / (sd * np.sqrt(2.0 * np.pi))
+        guess, density = self.mean() + sd * z, np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
         for _ in range(2):
-            guess += float(np.clip((q - search.try_at(guess)) / density, -sd, sd))
+            guess += sd * float(np.clip((q - search.try_at(guess)) / density, -1.0, 1.0))
         for side in (-1.0, 1.0):
             search.try_at(guess + side * 1e-6 * sd)
         while search.width() > 1e-7 * sd:

@@ -57,12 +57,17 @@ class Functional(ABC):
             low, high = float(np.fmin(low, self.fill)), float(np.fmax(high, self.fill))
         return Extremes(low, high, sharp)
 
-    def _enumerated_extremes(self) -> Extremes | None:
-        """The extremes by going through all labelings, if they are few."""
+    @cached_property
+    def _all_values(self) -> FloatArray | None:
+        """The metric of every labeling, if they are few."""
         if number_of_labelings(self.missing) > _ENUMERATE_LIMIT:
             return None
         positives, _ = all_labelings(self.missing, np.full(self.missing.size, 0.5))
-        return _extremes_of(self.values(positives))
+        return self.values(positives)
+
+    def _extremes_or_range(self) -> Extremes:
+        """The extremes by going through all labelings; if they are too many, what encloses them."""
+        return Extremes(*self.range, False) if self._all_values is None else _extremes_of(self._all_values)
 
     def corners(self) -> FloatArray:
         """The metric when every missing row is negative, and when every one is positive."""
@@ -159,7 +164,7 @@ class CountFunctional(Functional):
     def _extremes(self) -> Extremes:
         if self._search is not None:
             return _extremes_of(self._search)
-        return self._enumerated_extremes() or Extremes(*self.range, False)
+        return self._extremes_or_range()
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +204,7 @@ class RankFunctional(Functional):
         # With unequal weights the scan is proven sharp only for half ties and extremes on either side of one half.
         equal = bool(np.all(self.data.weight == self.data.weight[:1]))
         if not (equal or (low <= 0.5 <= high and not self.data.full_ties)):
-            return self._enumerated_extremes() or Extremes(*self.range, False)
+            return self._extremes_or_range()
         first, last = sorted(self.affine(np.array([low, high])).tolist())
         return Extremes(first, last, sharp=True)
 
@@ -213,8 +218,11 @@ class ScenarioFunctional(Functional):
     def values(self, positives: IntArray) -> FloatArray:
         return self.call(positives)
 
+    def can_be_undefined(self) -> bool:
+        return bool(np.isnan(self.corners() if self._all_values is None else self._all_values).any())
+
     def _extremes(self) -> Extremes:
-        return self._enumerated_extremes() or Extremes(*self.range, False)
+        return self._extremes_or_range()
 
 
 def _extremes_of(values: FloatArray) -> Extremes:

@@ -8,7 +8,8 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
 from darkmetrics._kernels.auc import auc_moments
-from darkmetrics._kernels.auc_law import edgeworth_cdf, lattice_law
+from darkmetrics._kernels.auc_edgeworth import edgeworth_cdf
+from darkmetrics._kernels.auc_lattice import auc_law_by_groups, auc_law_on_lattice
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.linear_sum import Lattice, linear_sum_law
 from darkmetrics.distribution import Discrete, MetricDistribution, ProductLaw, Tabulated
@@ -95,19 +96,21 @@ def _(functional: RankFunctional, p: FloatArray, memo: Memo) -> MetricDistributi
         return enumerated_law(functional, p)
     data = functional.data
     variance = dot(functional.missing, p * (1.0 - p))
-    unit = bool(np.all(data.weight == 1.0))
-    if unit and variance < _LATTICE_VARIANCE:
-        auc, masses, exact = lattice_law(data, p)
+    if not np.all(data.weight == 1.0):
+        if variance < _LATTICE_VARIANCE:
+            raise MethodError(
+                "method: no exact law of ROC-AUC for few uncertain rows of unequal weight; use 'auto' or 'monte_carlo'."
+            )
+    elif (atoms := auc_law_by_groups(data, p)) is not None:
+        return Discrete.from_atoms(functional.affine(atoms[0]), atoms[1], functional.fill, **about(functional, "exact"))
+    elif variance < _LATTICE_VARIANCE:
+        auc, masses, exact = auc_law_on_lattice(data, p)
         method = "exact" if exact else "near exact"
         return Discrete.from_atoms(functional.affine(auc), masses, functional.fill, **about(functional, method))
     moments = auc_moments(data, p)
     mean = moments.mean_a / moments.mean_d
     spread = moments.var_a - 2.0 * mean * moments.cov + mean**2 * moments.var_d
     sd = float(np.sqrt(max(spread, 0.0))) / moments.mean_d
-    if not unit and variance < _LATTICE_VARIANCE:
-        raise MethodError(
-            "method: no exact law of ROC-AUC for few uncertain rows of unequal weight; use 'auto' or 'monte_carlo'."
-        )
     low, high = sorted((functional.extremes.low, functional.extremes.high))
     ends = np.sort((np.array([low, high]) - functional.shift) / functional.scale)
     t = np.linspace(max(ends[0], mean - 9.0 * sd), min(ends[1], mean + 9.0 * sd), _GRID)

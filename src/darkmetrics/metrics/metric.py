@@ -124,9 +124,9 @@ def registered(name: str) -> Metric | Family:
 
 def metric_from_text(text: str) -> Metric:
     """The metric that a text stands for: a name, or a name with arguments such as "fbeta(2)"."""
-    name, _, rest = text.partition("(")
+    name, bracket, _ = text.partition("(")
     record = registered(name.strip())
-    if not rest:
+    if not bracket:
         if isinstance(record, Metric):
             return record
         if record.needs_argument:
