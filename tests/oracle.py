@@ -29,7 +29,9 @@ def _ratio(numerator, denominator):
     return result
 
 
-def _confusion(formula) -> Definition:
+def confusion(formula) -> Definition:
+    """The metric that is a formula of (weighted) true and false positives and negatives."""
+
     def definition(y, score, decision, weight):
         # Each count adds up its own rows: an empty class is exactly zero, also when weights are not whole numbers.
         tp = (y * decision * weight).sum(axis=1)
@@ -43,11 +45,11 @@ def _confusion(formula) -> Definition:
 
 def _fbeta(beta):
     b2 = beta**2
-    return _confusion(lambda tp, fp, fn, tn: _ratio((1 + b2) * tp, (1 + b2) * tp + b2 * fn + fp))
+    return confusion(lambda tp, fp, fn, tn: _ratio((1 + b2) * tp, (1 + b2) * tp + b2 * fn + fp))
 
 
 def _expected_cost(c_fp=1.0, c_fn=1.0):
-    return _confusion(lambda tp, fp, fn, tn: (c_fp * fp + c_fn * fn) / (tp + fp + fn + tn))
+    return confusion(lambda tp, fp, fn, tn: (c_fp * fp + c_fn * fn) / (tp + fp + fn + tn))
 
 
 def _balanced_accuracy(tp, fp, fn, tn):
@@ -72,12 +74,9 @@ def _roc_auc(ties="half", scale=1.0, shift=0.0) -> Definition:
     tie = {"half": 0.5, "full": 1.0}[ties]
 
     def definition(y, score, decision, weight):
-        """Weight of the pairs (positive, negative) in the right order, over the weight of all such pairs."""
-        right = np.zeros(len(y))
-        for i in range(len(score)):
-            for j in range(len(score)):
-                worth = 1.0 if score[i] > score[j] else tie if score[i] == score[j] else 0.0
-                right += worth * weight[i] * weight[j] * y[:, i] * (1 - y[:, j])
+        """Weight of the pairs (positive i, negative j) in the right order, over the weight of all such pairs."""
+        worth = 1.0 * (score[:, None] > score[None, :]) + tie * (score[:, None] == score[None, :])
+        right = (((y * weight) @ worth) * ((1 - y) * weight)).sum(axis=1)
         return shift + scale * _ratio(right, (y @ weight) * ((1 - y) @ weight))
 
     return definition
@@ -168,23 +167,23 @@ def _log_loss(y, score):
 
 
 DEFINITIONS: dict[str, Definition] = {
-    "accuracy": _confusion(lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn)),
-    "precision": _confusion(lambda tp, fp, fn, tn: _ratio(tp, tp + fp)),
-    "recall": _confusion(lambda tp, fp, fn, tn: _ratio(tp, tp + fn)),
-    "specificity": _confusion(lambda tp, fp, fn, tn: _ratio(tn, tn + fp)),
-    "npv": _confusion(lambda tp, fp, fn, tn: _ratio(tn, tn + fn)),
-    "fpr": _confusion(lambda tp, fp, fn, tn: _ratio(fp, fp + tn)),
-    "fnr": _confusion(lambda tp, fp, fn, tn: _ratio(fn, fn + tp)),
-    "f1": _confusion(lambda tp, fp, fn, tn: _ratio(2 * tp, 2 * tp + fp + fn)),
-    "balanced_accuracy": _confusion(_balanced_accuracy),
-    "mcc": _confusion(_mcc),
-    "cohen_kappa": _confusion(_cohen_kappa),
-    "jaccard": _confusion(lambda tp, fp, fn, tn: _ratio(tp, tp + fp + fn)),
-    "g_mean": _confusion(lambda tp, fp, fn, tn: np.sqrt(_ratio(tp, tp + fn) * _ratio(tn, tn + fp))),
-    "youden_j": _confusion(lambda tp, fp, fn, tn: _ratio(tp, tp + fn) + _ratio(tn, tn + fp) - 1),
-    "markedness": _confusion(lambda tp, fp, fn, tn: _ratio(tp, tp + fp) + _ratio(tn, tn + fn) - 1),
-    "prevalence": _confusion(lambda tp, fp, fn, tn: (tp + fn) / (tp + fp + fn + tn)),
-    "predicted_to_actual": _confusion(lambda tp, fp, fn, tn: _ratio(tp + fp, tp + fn)),
+    "accuracy": confusion(lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn)),
+    "precision": confusion(lambda tp, fp, fn, tn: _ratio(tp, tp + fp)),
+    "recall": confusion(lambda tp, fp, fn, tn: _ratio(tp, tp + fn)),
+    "specificity": confusion(lambda tp, fp, fn, tn: _ratio(tn, tn + fp)),
+    "npv": confusion(lambda tp, fp, fn, tn: _ratio(tn, tn + fn)),
+    "fpr": confusion(lambda tp, fp, fn, tn: _ratio(fp, fp + tn)),
+    "fnr": confusion(lambda tp, fp, fn, tn: _ratio(fn, fn + tp)),
+    "f1": confusion(lambda tp, fp, fn, tn: _ratio(2 * tp, 2 * tp + fp + fn)),
+    "balanced_accuracy": confusion(_balanced_accuracy),
+    "mcc": confusion(_mcc),
+    "cohen_kappa": confusion(_cohen_kappa),
+    "jaccard": confusion(lambda tp, fp, fn, tn: _ratio(tp, tp + fp + fn)),
+    "g_mean": confusion(lambda tp, fp, fn, tn: np.sqrt(_ratio(tp, tp + fn) * _ratio(tn, tn + fp))),
+    "youden_j": confusion(lambda tp, fp, fn, tn: _ratio(tp, tp + fn) + _ratio(tn, tn + fp) - 1),
+    "markedness": confusion(lambda tp, fp, fn, tn: _ratio(tp, tp + fp) + _ratio(tn, tn + fn) - 1),
+    "prevalence": confusion(lambda tp, fp, fn, tn: (tp + fn) / (tp + fp + fn + tn)),
+    "predicted_to_actual": confusion(lambda tp, fp, fn, tn: _ratio(tp + fp, tp + fn)),
     "average_precision": _average_precision,
     "brier": mean_of_loss(lambda y, score: (y - score) ** 2),
     "log_loss": mean_of_loss(_log_loss),

@@ -340,6 +340,14 @@ class ProductLaw(MetricDistribution):
             search.try_at(0.5 * (search.a + search.b))
         return search.first_atom()
 
+    def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
+        generator = np.random.default_rng(rng)
+        draws = []
+        for axis, mass in zip(self.axes, self.masses, strict=True):
+            place = np.searchsorted(np.cumsum(mass), generator.random(size), side="right")
+            draws.append(axis[np.minimum(place, axis.size - 1)])
+        return self.formula(*draws) if size is not None else float(self.formula(*draws))
+
     @cached_property
     def _corner_range(self) -> tuple[float, float]:
         """Smallest and largest value on the lattice window."""

@@ -146,17 +146,25 @@ class CountFunctional(Functional):
         totals, smallest = self.split.totals(self.missing), self.split.smallest()
         choices: list[FloatArray] = []
         for total, least, direction in zip(totals, smallest, self.direction, strict=True):
-            if direction is None and self.ratio is None:
+            if direction is None and not self._denominator_keeps_its_sign(totals):
                 if self.split.weight is not None or total > _SEARCH_LIMIT:
                     return None
                 choices.append(np.arange(total + 1.0))
             else:
                 # A monotone formula and a ratio of linear sums have their extremes at the ends, or next to them where
-                # a class vanishes there (0/0).
+                # the denominator vanishes there (0/0).
                 choices.append(np.unique([0.0, min(least, total), max(0.0, total - least), total]))
         if np.prod([c.size for c in choices], dtype=np.float64) > _SEARCH_LIMIT:
             return None
         return self.at(np.meshgrid(*choices, indexing="ij"))
+
+    def _denominator_keeps_its_sign(self, totals: tuple[float, ...]) -> bool:
+        """Whether the metric is a ratio of linear sums whose denominator is nowhere negative (or nowhere positive)."""
+        if self.ratio is None:
+            return False
+        constant, slopes = self.ratio.denominator[0], self.ratio.denominator[1:]
+        start, change = constant + float(slopes @ self.offset), slopes * totals
+        return bool(start + change[change < 0.0].sum() >= 0.0 or start + change[change > 0.0].sum() <= 0.0)
 
     def can_be_undefined(self) -> bool:
         return bool(np.isnan(self.corners() if self._search is None else self._search).any())

@@ -11,11 +11,11 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
 from darkmetrics._kernels.auc import RankData, auc_from_sums
-from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmf, tail_reach
+from darkmetrics._kernels.poisson_binomial import chernoff_reach, poisson_binomial_pmf, tail_reach
 
 # Atoms that a list may hold; numbers that a lattice may move in all (its rows x columns x rolls).
 _MOST_ATOMS = 1 << 20
-_EXACT_WORK = 5e7
+_EXACT_WORK = 1e8
 _ROUNDED_WORK = 2e7
 _FEWEST_STEPS, _MOST_STEPS = 64.0, 512.0
 _MAX_BUCKETS = 256
@@ -66,7 +66,9 @@ def auc_law_on_lattice(data: RankData, p: FloatArray) -> tuple[FloatArray, Float
     if data.full_ties:  # a tied pair moves the sum by at most half the size of its group
         spread += 0.5 * float(data.group_total.max())
         var_s += 0.25 * dot(np.bincount(data.group, v), data.group_total**2)
-    reach, reach_k = tail_reach(var_s, spread), tail_reach(float(v.sum()))
+    reach, reach_k = tail_reach(var_s, spread), chernoff_reach(np.ones(p.size), p, data.counts)
+    if not data.full_ties:
+        reach = max(0.5, min(reach, chernoff_reach(rho, p, data.counts)))
     mean_k, mean_s = dot(data.counts, p), dot(data.counts, p * rho) + _tie_mean(data, p)
     k_low = max(0, int(mean_k - reach_k))
     rows = min(int(data.counts.sum()), int(np.ceil(mean_k + reach_k))) - k_low + 1
@@ -78,6 +80,8 @@ def auc_law_on_lattice(data: RankData, p: FloatArray) -> tuple[FloatArray, Float
         sd = float(np.sqrt(var_s))
         affordable = _ROUNDED_WORK / (min(groups, _MAX_BUCKETS) * rows * 2.0 * reach / sd)
         step = sd / float(np.clip(affordable, _FEWEST_STEPS, _MOST_STEPS))
+        if step <= 0.5:  # no finer than exact ranks
+            exact, step = True, 0.5
     if exact or (data.full_ties and groups <= _MAX_BUCKETS):
         buckets = list(_tie_groups(data, rho, p))
     else:

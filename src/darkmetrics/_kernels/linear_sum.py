@@ -13,12 +13,14 @@ import scipy.fft
 
 from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.cumulants import sum_cumulants
-from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmf, tail_reach
+from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
+from darkmetrics._kernels.poisson_binomial import chernoff_reach, poisson_binomial_pmf, tail_reach
 
 _STEPS_PER_SD = 2048.0
 _MAX_STEPS = 32768
 _MAX_LEVEL = 4096
-_MAX_BUCKETS = 1024
+_LINEAR = 100.0
+_FEW_LABELINGS = 2**12
 _DP_BUDGET = 2e8
 _ORDERS = 12
 _SMALL_SHARE = 1.0 / 12.0
@@ -26,15 +28,21 @@ _GRID = 8192
 
 
 class Lattice(NamedTuple):
-    """Mass `pmf[k]` at `origin + k * step`; `exact` when these are the true atoms, not a fine approximation."""
+    """Mass `pmf[k]` at `origin + k * step`; `exact` when these are the true atoms, not a fine approximation.
+
+    A few atoms that lie on no lattice are listed in `places` instead.
+    """
 
     origin: float
     step: float
     pmf: FloatArray
     exact: bool
+    places: FloatArray | None = None
 
     def values(self) -> FloatArray:
         """The places that carry the masses."""
+        if self.places is not None:
+            return self.places
         return self.origin + self.step * np.arange(self.pmf.size, dtype=np.float64)
 
 
@@ -61,12 +69,17 @@ def linear_sum_law(weights: FloatArray, p: FloatArray, counts: IntArray) -> Latt
         lattice = _by_convolution(base, w, p, counts, variance, unit, exact=True)
         if lattice is not None:
             return lattice
+    if number_of_labelings(counts) <= _FEW_LABELINGS:
+        positives, mass = all_labelings(counts, p)
+        places = base + positives @ w
+        order = np.argsort(places)
+        return Lattice(float(places[order[0]]), math.nan, mass[order], exact=True, places=places[order])
     sd = math.sqrt(variance)
     small = np.abs(w) <= _SMALL_SHARE * sd
     small_variance = float((counts * w**2 * p * (1.0 - p))[small].sum())
     if small_variance >= 0.5 * variance:
         return _by_characteristic_function(base, w, p, counts, variance, small)
-    step = max(sd / _STEPS_PER_SD, 2.0 * tail_reach(variance, float(np.max(np.abs(w)))) / _MAX_STEPS)
+    step = max(sd / _STEPS_PER_SD, 2.0 * chernoff_reach(w, p, counts.astype(np.float64)) / _MAX_STEPS)
     lattice = _by_convolution(base, w, p, counts, variance, step, exact=False)
     assert lattice is not None  # the coarse lattice has no budget to exceed
     return lattice
@@ -96,12 +109,14 @@ def _by_convolution(
     base: float, w: FloatArray, p: FloatArray, counts: IntArray, variance: float, step: float, *, exact: bool
 ) -> Lattice | None:
     mean = dot(counts, w * p)
-    reach = tail_reach(variance, float(np.max(np.abs(w))))
+    reach = chernoff_reach(w, p, counts.astype(np.float64))
     low = max(mean - reach, float((counts * w)[w < 0.0].sum()))
     high = min(mean + reach, float((counts * w)[w > 0.0].sum()))
-    first = math.floor(low / step) - 1
-    length = math.ceil(high / step) + 2 - first
     buckets = _buckets(w, p, counts, step, exact=exact)
+    # Sharing mass between neighbours moves a sum by up to one step per bucket.
+    margin = 1 if exact else 1 + len(buckets)
+    first = math.floor(low / step) - margin
+    length = math.ceil(high / step) + 1 + margin - first
     if exact and length * sum(pmf.size for _, _, pmf in buckets) > _DP_BUDGET:
         return None
     # Positions are kept modulo `length`: what falls outside the window has mass below 1e-18 and wraps around unseen.
@@ -125,10 +140,13 @@ def _buckets(
     w: FloatArray, p: FloatArray, counts: IntArray, step: float, *, exact: bool
 ) -> list[tuple[float, int, FloatArray]]:
     """Rows of (nearly) equal weight, with the law of how many of them are positive."""
-    width = step
+    place = w / step
     if not exact:
-        width = max(step, (float(w.max()) - float(w.min())) / _MAX_BUCKETS)
-    level = np.rint(w / width).astype(np.int64)
+        # Steps of one up to a hundred, of one per cent above: no bucket mixes weights that differ by more.
+        size = np.abs(place)
+        far = _LINEAR * (1.0 + np.log(np.maximum(size, _LINEAR) / _LINEAR))
+        place = np.sign(place) * np.where(size <= _LINEAR, size, far)
+    level = np.rint(place).astype(np.int64)
     order = np.argsort(level, kind="stable")
     starts = np.flatnonzero(np.diff(level[order], prepend=level[order[0]] - 1))
     buckets = []

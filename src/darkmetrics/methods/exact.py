@@ -136,7 +136,7 @@ def _(functional: CountFunctional, p: FloatArray, memo: Memo) -> MetricDistribut
     # A variable the formula does not depend on takes no part in the law.
     used = [i for i, direction in enumerate(functional.direction) if direction != 0 and laws[i].pmf.size > 1]
     sizes = [laws[i].pmf.size for i in used]
-    if np.prod(sizes, dtype=np.float64) <= _TABLE_LIMIT:
+    if len(used) < 2 or np.prod(sizes, dtype=np.float64) <= _TABLE_LIMIT:
         return _table(functional, laws, used, method)
     used.sort(key=lambda i: (functional.direction[i] is None, -laws[i].pmf.size))
     formula = partial(_formula_of, functional, laws, used)
@@ -161,7 +161,7 @@ def group_laws(functional: CountFunctional, p: FloatArray) -> list[Lattice]:
 
 def _formula_of(functional: CountFunctional, laws: list[Lattice], used: list[int], *x: FloatArray) -> FloatArray:
     """The formula as a function of the variables in use, the others at a value that cannot matter."""
-    sums: list[FloatArray] = [np.asarray(law.origin) for law in laws]
+    sums: list[FloatArray] = [np.asarray(law.values()[0]) for law in laws]
     for i, value in zip(used, x, strict=True):
         sums[i] = value
     return functional.at(sums)
@@ -173,7 +173,7 @@ def _table(functional: CountFunctional, laws: list[Lattice], used: list[int], me
     masses = np.ones(())
     for i in used:
         masses = np.multiply.outer(masses, laws[i].pmf)
-    keep = masses > 1e-22
+    keep = masses > 1e-40
     return Discrete.from_atoms(values[keep], masses[keep], functional.fill, **about(functional, method))
 
 

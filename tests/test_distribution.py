@@ -1,0 +1,480 @@
+"""One battery of checks that every kind of law passes, that scipy's normal passes too, and that broken laws fail."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import darkmetrics as dm
+from darkmetrics.distribution import Discrete, Interval, Normal, ProductLaw, Tabulated, Undefined
+
+# ------------------------------------------------------------------------------------------------ the laws
+
+
+def binomial_axis(size, chance, offset=0):
+    """A lattice variable: a known count plus a binomial one."""
+    values = np.arange(size + 1.0)
+    return values + offset, scipy.stats.binom.pmf(values, size, chance)
+
+
+def product_law(formula, *variables, rising):
+    axes, masses = zip(*variables, strict=True)
+    return ProductLaw(formula=formula, axes=axes, masses=masses, rising=rising, bounds=Interval(0.0, 1.0))
+
+
+def skewed_table():
+    """A continuous law on [0, 1] by its cdf on an uneven grid, with a stretch of no mass in the middle."""
+    grid = np.concatenate([np.linspace(0.0, 0.4, 200), np.linspace(0.6, 1.0, 50)])
+    levels = scipy.stats.beta(2.0, 5.0).cdf(np.where(grid <= 0.4, grid, 0.4 + 1.5 * (grid - 0.6)))
+    return grid, levels
+
+
+def evaluated(metric, method="exact", n=300, rng=1, **options):
+    """A law as users get it."""
+    source = np.random.default_rng(n)
+    score = np.round(source.random(n), 3)
+    y = (source.random(n) < score).astype(float)
+    y[source.random(n) < 0.4] = np.nan
+    chance = np.clip(score + 0.05 * source.normal(size=n), 0.0, 1.0)
+    result = dm.evaluate(y, score, label_model=chance, metrics=metric, method=method, rng=rng, **options)
+    return next(iter(result.values()))
+
+
+LAWS: dict[str, Callable[[], Any]] = {
+    "scipy.stats.norm": lambda: scipy.stats.norm(0.3, 0.1),
+    "Normal": lambda: Normal(loc=0.3, scale=0.1),
+    "Normal, a point": lambda: Normal(loc=0.3, scale=0.0),
+    "Discrete": lambda: Discrete(
+        atoms=np.array([0.0, 0.25, 0.5, 1.0]), masses=np.array([0.1, 0.4, 0.3, 0.2]), bounds=Interval(0.0, 1.0)
+    ),
+    "Discrete, a point": lambda: Discrete(atoms=np.array([0.75]), masses=np.ones(1), bounds=Interval(0.75, 0.75)),
+    "Discrete, ten equal": lambda: Discrete(
+        atoms=np.arange(10.0) / 10.0, masses=np.full(10, 0.1), bounds=Interval(0.0, 1.0)
+    ),
+    "Discrete from atoms": lambda: Discrete.from_atoms(
+        np.array([0.3, np.nan, 0.1, 0.3]), np.array([1.0, 2.0, 3.0, 4.0]), np.nan, bounds=Interval(0.0, 1.0)
+    ),
+    "Tabulated": lambda: Tabulated(
+        grid=np.linspace(-1.0, 2.0, 301),
+        levels=np.linspace(0.0, 1.0, 301) ** 2,
+        bounds=Interval(-1.0, 2.0),
+    ),
+    "Tabulated with a gap": lambda: Tabulated(
+        grid=skewed_table()[0], levels=skewed_table()[1], bounds=Interval(0.0, 1.0)
+    ),
+    "ProductLaw, rising": lambda: product_law(
+        lambda a, b: a / (a + b), binomial_axis(40, 0.6, 10), binomial_axis(30, 0.3, 20), rising=True
+    ),
+    "ProductLaw, falling": lambda: product_law(
+        lambda a, b: b / (a + b), binomial_axis(40, 0.6, 10), binomial_axis(30, 0.3, 20), rising=False
+    ),
+    "ProductLaw, three variables": lambda: product_law(
+        lambda a, b, c: (a + 0.5 * c) / (a + b + c),
+        binomial_axis(20, 0.6, 10),
+        binomial_axis(10, 0.3, 20),
+        binomial_axis(5, 0.5),
+        rising=True,
+    ),
+    "exact recall": lambda: evaluated("recall"),
+    "exact recall of many rows": lambda: evaluated("recall", n=20_000),
+    "exact ROC-AUC of few rows": lambda: evaluated("roc_auc", n=30, zero_division=np.nan),
+    "lattice ROC-AUC": lambda: evaluated("roc_auc", n=60),
+    "Edgeworth ROC-AUC": lambda: evaluated("roc_auc", n=2_000),
+    "gini": lambda: evaluated("gini", n=2_000),
+    "Brier score": lambda: evaluated("brier", n=2_000),
+    "sampled F1": lambda: evaluated("f1", "monte_carlo"),
+    "sampled average precision": lambda: evaluated("average_precision", "monte_carlo"),
+    "Gaussian accuracy": lambda: evaluated("accuracy", "gaussian"),
+    "no label missing": lambda: next(iter(dm.evaluate([1, 0, 1], [0.9, 0.2, 0.4], label_model="half").values())),
+}
+
+
+@cache
+def law_named(name):
+    return LAWS[name]()
+
+
+# ------------------------------------------------------------------------------------------------ the battery
+
+LEVELS = np.array([1e-6, 0.001, 0.05, 0.1, 0.25, 1.0 / 3.0, 0.5, 0.7, 0.9, 0.95, 0.999, 1.0 - 1e-6])
+
+
+def places(law, number=101):
+    """An even grid over all but a millionth of the law and a little beyond, and some quantiles themselves."""
+    low, high = float(law.ppf(1e-9)), float(law.ppf(1.0 - 1e-9))
+    pad = 0.1 * (high - low) + 0.01
+    return np.sort(np.concatenate([np.linspace(low - pad, high + pad, number), law.ppf(LEVELS)]))
+
+
+def check_cdf_is_monotone_from_0_to_1(law):
+    level = law.cdf(places(law))
+    assert np.all(np.diff(level) >= -1e-15)
+    assert np.all((level >= 0.0) & (level <= 1.0))
+    assert level[0] <= 1e-9
+    assert level[-1] >= 1.0 - 1e-9
+
+
+def check_cdf_of_infinity_is_0_or_1(law):
+    assert law.cdf(-np.inf) == 0.0
+    assert law.cdf(np.inf) == pytest.approx(1.0, abs=1e-12)
+
+
+def check_cdf_is_right_continuous(law):
+    t = law.ppf(LEVELS)
+    # A step of 1e-12 to the right crosses no atom of these laws and little density.
+    np.testing.assert_allclose(law.cdf(t + 1e-12), law.cdf(t), rtol=0.0, atol=1e-9)
+
+
+def check_sf_is_one_minus_cdf(law):
+    t = places(law)
+    np.testing.assert_allclose(law.sf(t), 1.0 - law.cdf(t), rtol=0.0, atol=1e-14)
+
+
+def check_ppf_is_the_generalised_inverse_of_cdf(law):
+    quantile = law.ppf(LEVELS)
+    assert np.all(np.diff(quantile) >= 0.0)
+    # At the quantile the cdf has reached the level; any amount below, here 1e-9, it has not.
+    assert np.all(law.cdf(quantile) >= LEVELS - 1e-12)
+    assert np.all(law.cdf(quantile - 1e-9) < LEVELS)
+
+
+def check_ppf_of_cdf_goes_back_to_the_atom(law):
+    quantile = law.ppf(LEVELS)
+    assert np.all(law.ppf(np.clip(law.cdf(quantile), 0.0, 1.0)) <= quantile + 1e-9)
+
+
+def check_median_is_the_half_quantile(law):
+    assert law.median() == law.ppf(0.5)
+
+
+def check_intervals_are_equal_tailed_and_nested(law):
+    before = (law.median(), law.median())
+    for confidence in (0.1, 0.5, 0.9, 0.99):
+        low, high = law.interval(confidence)
+        tail = 0.5 * (1.0 - confidence)
+        np.testing.assert_allclose([low, high], law.ppf([tail, 1.0 - tail]), rtol=0.0, atol=1e-9)
+        assert low <= before[0]
+        assert high >= before[1]
+        # What lies outside has at most the two tails; 1e-9 to be on either side of an atom at an end.
+        assert law.cdf(high + 1e-9) - law.cdf(low - 1e-9) >= confidence - 1e-9
+        before = (low, high)
+
+
+def check_interval_is_90_percent_unless_told(law):
+    if not isinstance(law, dm.MetricDistribution):
+        return  # scipy wants the level
+    assert law.interval() == law.interval(0.9)
+
+
+def moment_bounds(law):
+    """Bounds on mean and variance from sums below and above the integrals of the cdf."""
+    # Each point of a product law is a sum over a window: fewer points, wider bounds.
+    number = 301 if isinstance(law, ProductLaw) else 2_001
+    low, high = float(law.ppf(1e-12)), float(law.ppf(1.0 - 1e-12))
+    pad = 1e-6 * max(1.0, high - low)
+    t = np.linspace(low - pad, high + pad, number)
+    level, step = law.cdf(t), np.diff(t)
+    # E X = t_0 + integral of 1 - F.
+    mean = [t[0] + float(step @ (1.0 - level[1:])), t[0] + float(step @ (1.0 - level[:-1]))]
+    centre = law.mean()
+    # E (X - c)^2 = integral of 2 (t - c) (1 - F) above c plus integral of 2 (c - t) F below c.
+    near, far = np.sort(np.abs(np.stack([t[1:], t[:-1]]) - centre), axis=0)
+    near = np.where((t[1:] > centre) & (t[:-1] < centre), 0.0, near)
+    above = t[1:] > centre
+    outer_low, outer_high = np.where(above, 1.0 - level[1:], level[:-1]), np.where(above, 1.0 - level[:-1], level[1:])
+    second = [2.0 * float(step @ (near * outer_low)), 2.0 * float(step @ (far * outer_high))]
+    return mean, second
+
+
+def check_mean_and_variance_are_those_of_the_cdf(law):
+    (mean_low, mean_high), (var_low, var_high) = moment_bounds(law)
+    # The bounds leave out tails of 1e-12 and are sums of 2,000 rounded terms.
+    assert mean_low - 1e-9 <= law.mean() <= mean_high + 1e-9
+    assert var_low - 1e-9 <= law.var() <= var_high + 1e-9
+
+
+def check_std_is_the_root_of_the_variance(law):
+    assert law.std() == pytest.approx(np.sqrt(law.var()), rel=1e-12)
+
+
+def check_support_encloses_the_law(law):
+    low, high = law.support()
+    # A sum of many products is 0 or 1 up to rounding.
+    assert law.cdf(low - 1e-9) <= 1e-12
+    assert law.cdf(high + 1e-9) >= 1.0 - 1e-12
+    assert np.all((law.ppf(LEVELS) >= low - 1e-12) & (law.ppf(LEVELS) <= high + 1e-12))
+
+
+def check_rvs_repeat_with_the_seed(law):
+    assert np.array_equal(law.rvs(7, 3), law.rvs(7, 3))
+    assert np.array_equal(law.rvs(7, np.random.default_rng(3)), law.rvs(7, np.random.default_rng(3)))
+    if law.std() > 0.0:
+        assert not np.array_equal(law.rvs(15, 3), law.rvs(15, 4))
+
+
+def check_rvs_have_the_shape_asked_for(law):
+    assert isinstance(law.rvs(None, 0) if isinstance(law, dm.MetricDistribution) else law.rvs(), float)
+    assert law.rvs(3, 0).shape == (3,)
+    assert law.rvs((2, 3), 0).shape == (2, 3)
+
+
+def check_rvs_follow_the_cdf(law):
+    # Quantiles of a law of two lattice variables are searched for one by one, so these get a smaller sample.
+    size = 200 if isinstance(law, ProductLaw) else 4_000
+    draws = np.sort(law.rvs(size, 5))
+    rank = np.arange(1, size + 1) / size
+    last = np.append(np.diff(draws) > 1e-9, True)
+    first = np.insert(np.diff(draws) > 1e-9, 0, True)
+    at = np.abs(law.cdf(draws[last] + 1e-9) - rank[last]).max()
+    before = np.abs(law.cdf(draws[first] - 1e-9) - (rank[first] - 1.0 / size)).max()
+    # Dvoretzky-Kiefer-Wolfowitz: exceeded with a chance of one in a million.
+    assert max(at, before) <= np.sqrt(np.log(2e6) / (2.0 * size))
+
+
+def check_a_number_gives_a_float_and_an_array_its_own_shape(law):
+    functions = [law.cdf, law.sf, law.ppf] + ([law.pit] if hasattr(law, "pit") else [])
+    for function in functions:
+        assert isinstance(function(0.4), float)
+        assert isinstance(function(np.float32(0.5)), float)
+        for shape in [(1,), (3,), (2, 3), (0,)]:
+            result = function(np.full(shape, 0.4))
+            assert isinstance(result, np.ndarray)
+            assert result.shape == shape
+            np.testing.assert_array_equal(result, function(0.4))
+        np.testing.assert_array_equal(function([0.25, 0.5]), [function(0.25), function(0.5)])
+    assert isinstance(law.mean(), float)
+    assert isinstance(law.std(), float)
+    assert isinstance(law.var(), float)
+    assert isinstance(law.median(), float)
+
+
+def check_nan_gives_nan(law):
+    functions = [law.cdf, law.sf] + ([law.pit] if hasattr(law, "pit") else [])
+    for function in functions:
+        assert np.isnan(function(np.nan))
+        assert np.isnan(function([0.4, np.nan])).tolist() == [False, True]
+
+
+def check_pit_is_the_middle_of_the_jump(law):
+    if not hasattr(law, "pit"):
+        return
+    t = law.ppf(LEVELS)
+    # Both sides of the atom; 1e-9 crosses no other one and little density.
+    middle = 0.5 * (law.cdf(t - 1e-9) + law.cdf(t))
+    np.testing.assert_allclose(law.pit(t), middle, rtol=0.0, atol=1e-6)
+
+
+BATTERY = {name.removeprefix("check_"): check for name, check in globals().items() if name.startswith("check_")}
+# A Gaussian reaches beyond any bounds, and says so.
+EXEMPT = {("Gaussian accuracy", "support_encloses_the_law")}
+
+
+@pytest.mark.parametrize("check", BATTERY)
+@pytest.mark.parametrize("name", LAWS)
+def test_law_passes_the_battery(name, check):
+    if (name, check) in EXEMPT:
+        pytest.skip("a Gaussian reaches beyond the bounds that no labeling can pass")
+    BATTERY[check](law_named(name))
+
+
+# --------------------------------------------------------------------------------- the battery can fail
+
+
+class Broken:
+    """A right law with one method replaced."""
+
+    def __init__(self, name, **wrong):
+        self._law = law_named(name)
+        self._wrong = wrong
+
+    def __getattr__(self, attribute):
+        return self._wrong[attribute] if attribute in self._wrong else getattr(self._law, attribute)
+
+
+def left_continuous(t):
+    """P(X < t) of the law with four atoms, where P(X <= t) is asked for."""
+    return law_named("Discrete").cdf(np.asarray(t) - 1e-13 - 1e-6 * np.isin(t, [0.0, 0.25, 0.5, 1.0]))
+
+
+def broken_laws():
+    """For every check a law that it must reject."""
+    normal, discrete = law_named("Normal"), law_named("Discrete")
+    return {
+        "cdf_is_monotone_from_0_to_1": Broken("Normal", cdf=lambda t: 1.0 - normal.cdf(t)),
+        "cdf_of_infinity_is_0_or_1": Broken(
+            "Normal", cdf=lambda t: normal.cdf(np.nan_to_num(t, neginf=1.0, posinf=1.0))
+        ),
+        "cdf_is_right_continuous": Broken("Discrete", cdf=left_continuous),
+        "sf_is_one_minus_cdf": Broken("Discrete", sf=lambda t: 1.0 - discrete.cdf(np.asarray(t) - 1e-6)),
+        "ppf_is_the_generalised_inverse_of_cdf": Broken("Discrete", ppf=lambda q: discrete.ppf(np.sqrt(q))),
+        "ppf_of_cdf_goes_back_to_the_atom": Broken("Normal", cdf=lambda t: normal.cdf(np.asarray(t) + 0.1)),
+        "median_is_the_half_quantile": Broken("Discrete", median=lambda: 0.44),
+        "intervals_are_equal_tailed_and_nested": Broken(
+            "Normal", interval=lambda level: Interval(normal.ppf(0.0), normal.ppf(level))
+        ),
+        "interval_is_90_percent_unless_told": None,
+        "mean_and_variance_are_those_of_the_cdf": Broken("Normal", var=lambda: 1.03 * normal.var()),
+        "std_is_the_root_of_the_variance": Broken("Normal", std=normal.var),
+        "support_encloses_the_law": Broken("Discrete", support=lambda: Interval(0.25, 1.0)),
+        "rvs_repeat_with_the_seed": Broken("Normal", rvs=lambda size, rng: normal.rvs(size, None)),
+        "rvs_have_the_shape_asked_for": Broken("Normal", rvs=lambda size=None, rng=None: normal.rvs(5, rng)),
+        "rvs_follow_the_cdf": Broken("Normal", rvs=lambda size, rng: 1.15 * normal.rvs(size, rng)),
+        "a_number_gives_a_float_and_an_array_its_own_shape": Broken("Normal", cdf=lambda t: normal.cdf([t])),
+        "nan_gives_nan": Broken("Normal", cdf=lambda t: np.nan_to_num(normal.cdf(t))),
+        "pit_is_the_middle_of_the_jump": Broken("Discrete", pit=discrete.cdf),
+    }
+
+
+@pytest.mark.parametrize("check", [name for name in BATTERY if name != "interval_is_90_percent_unless_told"])
+def test_battery_rejects_a_broken_law(check):
+    with pytest.raises(AssertionError):
+        BATTERY[check](broken_laws()[check])
+
+
+def test_every_check_has_a_law_that_it_rejects():
+    assert set(broken_laws()) == set(BATTERY)
+
+
+def test_mean_off_by_a_percent_of_a_standard_deviation_is_seen():
+    normal = law_named("Normal")
+    with pytest.raises(AssertionError):
+        check_mean_and_variance_are_those_of_the_cdf(Broken("Normal", mean=lambda: normal.mean() + 0.01 * normal.std()))
+
+
+# ------------------------------------------------------------------------------- beyond what scipy promises
+
+OURS = ["Normal", "Discrete", "Tabulated", "ProductLaw, rising", "Undefined"]
+
+
+def our_law(name):
+    return Undefined(undefined=1.0) if name == "Undefined" else law_named(name)
+
+
+@pytest.mark.parametrize("q", [-0.1, 1.1, np.nan, np.inf, [0.5, 2.0], [[0.5], [np.nan]]])
+@pytest.mark.parametrize("name", OURS)
+def test_a_level_that_is_no_probability_is_an_error(name, q):
+    with pytest.raises(dm.InputError, match=r"q: .*\[0, 1\]"):
+        our_law(name).ppf(q)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 90, np.nan])
+@pytest.mark.parametrize("name", OURS)
+def test_a_confidence_level_outside_0_to_1_is_an_error(name, level):
+    with pytest.raises(dm.InputError, match=r"confidence_level: .*between 0 and 1"):
+        our_law(name).interval(level)
+
+
+@pytest.mark.parametrize("name", ["Normal", "Discrete", "Tabulated", "ProductLaw, rising"])
+def test_levels_0_and_1_are_the_ends(name):
+    law = law_named(name)
+    assert law.ppf(0.0) <= law.ppf(1e-12)
+    assert law.ppf(1.0) >= law.ppf(1.0 - 1e-12)
+
+
+def test_undefined_law_has_no_numbers():
+    law = Undefined(undefined=1.0, bounds=Interval(np.nan, np.nan))
+    assert law.undefined == 1.0
+    for number in [
+        law.mean(),
+        law.var(),
+        law.std(),
+        law.median(),
+        law.cdf(0.5),
+        law.sf(0.5),
+        law.pit(0.5),
+        law.ppf(0.5),
+    ]:
+        assert isinstance(number, float)
+        assert np.isnan(number)
+    assert np.isnan(law.interval()).all()
+    assert law.rvs((2, 3), 0).shape == (2, 3)
+    assert np.isnan(law.rvs((2, 3), 0)).all()
+    assert "0/0" in repr(law)
+
+
+def test_undefined_law_is_what_evaluate_returns_when_every_labeling_is_0_by_0():
+    law = dm.evaluate([0, 0, 0], [0.9, 0.2, 0.4], metrics="recall", label_model="half", zero_division=np.nan)["recall"]
+    assert isinstance(law, Undefined)
+    assert law.undefined == 1.0
+
+
+def test_undefined_mass_is_kept_and_left_out_of_the_law():
+    law = Discrete.from_atoms(np.array([0.2, np.nan, 0.8]), np.array([1.0, 2.0, 1.0]), np.nan)
+    assert law.undefined == 0.5
+    assert law.cdf([0.2, 0.8]).tolist() == [0.5, 1.0]
+
+
+def test_undefined_mass_is_filled_when_told():
+    law = Discrete.from_atoms(np.array([0.2, np.nan, 0.8]), np.array([1.0, 2.0, 1.0]), 0.0)
+    assert law.undefined == 0.5
+    assert law.cdf([0.0, 0.2, 0.8]).tolist() == [0.5, 0.75, 1.0]
+
+
+def test_values_that_differ_by_rounding_are_one_atom():
+    law = Discrete.from_atoms(np.array([0.1 + 0.2, 0.3, 0.7]), np.ones(3), np.nan)
+    assert isinstance(law, Discrete)
+    assert law.atoms.size == 2
+    assert law.cdf(0.3) == law.cdf(0.1 + 0.2) == pytest.approx(2.0 / 3.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("falling", [False, True])
+def test_product_law_equals_its_table(falling):
+    first, second = binomial_axis(25, 0.6, 3), binomial_axis(15, 0.3, 4)
+
+    def formula(a, b):
+        return b / (a + b) if falling else a / (a + b)
+
+    law = product_law(formula, first, second, rising=not falling)
+    values = formula(first[0][:, None], second[0]).ravel()
+    masses = np.multiply.outer(first[1], second[1]).ravel()
+    mean = float(masses @ values)
+    # Sums of 416 products: rounding only.
+    assert law.mean() == pytest.approx(mean, abs=1e-13)
+    assert law.var() == pytest.approx(float(masses @ (values - mean) ** 2), rel=1e-10)
+    order = np.argsort(values)
+    values, level = values[order], np.cumsum(masses[order])
+    for t in values[::7]:
+        assert law.cdf(t) == pytest.approx(float(masses[order][values <= t + 1e-12].sum()), abs=1e-12)
+    for q in (0.01, 0.2, 0.5, 0.77, 0.999):
+        assert law.ppf(q) == pytest.approx(values[np.searchsorted(level, q)], abs=1e-12)
+
+
+def realised(law, size, rng):
+    """Values drawn by the definition of the law, not by its own rvs."""
+    return rng.choice(law.atoms, p=law.masses / law.masses.sum(), size=size)
+
+
+def test_mid_pit_of_the_right_law_is_uniform_in_mean_and_nearly_so_in_spread():
+    law = evaluated("recall")
+    pit = law.pit(realised(law, 20_000, np.random.default_rng(8)))
+    # A mid-PIT has mean 1/2 whatever the lattice, and variance (1 - sum of cubed masses) / 12.
+    variance = (1.0 - float((law.masses**3).sum())) / 12.0
+    assert abs(pit.mean() - 0.5) < 4.0 * np.sqrt(variance / 20_000)
+    assert pit.var() == pytest.approx(variance, rel=0.03)
+    # Atoms of recall here are far below one percent, so the whole distribution is uniform to that.
+    distance = scipy.stats.kstest(pit, "uniform").statistic
+    assert distance < float(law.masses.max()) + np.sqrt(np.log(2e4) / 40_000)
+
+
+@pytest.mark.parametrize("wrong", ["shifted", "too narrow"])
+def test_pit_of_a_wrong_law_is_not_uniform(wrong):
+    law = evaluated("recall")
+    shift, scale = {"shifted": (0.2 * law.std(), 1.0), "too narrow": (0.0, 1.3)}[wrong]
+    truth = law.mean() + shift + scale * (realised(law, 20_000, np.random.default_rng(8)) - law.mean())
+    distance = scipy.stats.kstest(law.pit(truth), "uniform").statistic
+    assert distance > float(law.masses.max()) + np.sqrt(np.log(2e4) / 40_000)
+
+
+def test_pit_of_a_coin_takes_the_middles():
+    law = Discrete(atoms=np.array([0.0, 1.0]), masses=np.array([0.3, 0.7]))
+    np.testing.assert_allclose(law.pit([-0.5, 0.0, 0.5, 1.0, 1.5]), [0.0, 0.15, 0.3, 0.65, 1.0], rtol=0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", [name for name in LAWS if name != "scipy.stats.norm"])
+def test_repr_is_one_line_with_the_mean(name):
+    text = repr(law_named(name))
+    assert "\n" not in text
+    assert f"mean {law_named(name).mean():.4g}" in text
