@@ -635,3 +635,17 @@ def test_hostile_columns_end_in_an_error_that_names_the_argument(argument, case)
     # An empty y_score is found out by the labels it does not match.
     assert text.startswith("y_true: " if (argument, case) == ("y_score", "empty") else f"{argument}: ")
     assert len(text) < 300
+
+
+def test_sum_merges_a_list_of_sets():
+    days = [EvaluationSet([1, None], [0.9, 0.2]), EvaluationSet([0], [0.4]), EvaluationSet([None], [0.2])]
+    together = EvaluationSet([1, None, 0, None], [0.9, 0.2, 0.4, 0.2])
+    merged = sum(days)
+    assert isinstance(merged, EvaluationSet)
+    for name, column in merged.cells.arrays().items():
+        np.testing.assert_array_equal(column, together.cells.arrays()[name])
+
+
+def test_a_set_is_not_added_to_a_number():
+    with pytest.raises(TypeError):
+        1 + EvaluationSet([1], [0.9])

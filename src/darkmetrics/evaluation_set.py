@@ -128,6 +128,10 @@ class EvaluationSet:
         merged = group_rows(Cells(**both, weight=weight, probability=probability), split=True)
         return self.from_cells(merged, threshold=self.threshold, pos_label=self.pos_label)
 
+    def __radd__(self, other: object) -> Self:
+        """Lets `sum` start from its 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def __len__(self) -> int:
         return self.n_rows
 
