@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.cells import Cells
+from darkmetrics.cells import COUNTS, Cells
 from darkmetrics.distribution import Discrete, MetricDistribution
 from darkmetrics.evaluate import DEFAULT_METRICS, Evaluation, evaluate, generator_from
 from darkmetrics.evaluation_set import EvaluationSet
@@ -107,11 +107,8 @@ def _by_decision(cells: Cells) -> Cells:
     if cells.weight is not None:
         return cells
     sides = np.array([False, True])
-    count = {f: np.array([getattr(cells, f)[cells.decision == side].sum() for side in sides]) for f in _COUNTS}
+    count = {f: np.array([getattr(cells, f)[cells.decision == side].sum() for side in sides]) for f in COUNTS}
     return Cells(score=sides.astype(np.float64), decision=sides, **count)
-
-
-_COUNTS = ("positives", "negatives", "missing")
 
 
 def _resampled_values(metric: Metric, cells: Cells, n_resamples: int, rng: np.random.Generator) -> FloatArray:

@@ -24,8 +24,9 @@ class Interval(NamedTuple):
     high: float
 
 
-def _slack(t: FloatArray) -> FloatArray:
-    return np.where(np.isinf(t), 0.0, _ATOM * np.maximum(1.0, np.abs(t)))
+def _slack(t: FloatArray, scale: float) -> FloatArray:
+    """How far apart two values may be and still count as one, in a law whose values reach `scale`."""
+    return np.where(np.isinf(t), 0.0, _ATOM * np.maximum(scale, np.abs(t)))
 
 
 def check_level(confidence_level: Any) -> float:
@@ -181,7 +182,7 @@ class Discrete(MetricDistribution):
             return Undefined(undefined=1.0, **about)
         order = np.argsort(values, kind="stable")
         values, masses = values[order], masses[order] / masses.sum()
-        new = np.concatenate(([True], np.diff(values) > _slack(values[1:])))
+        new = np.concatenate(([True], np.diff(values) > _slack(values[1:], float(np.abs(values).max()))))
         starts = np.flatnonzero(new)
         return cls(atoms=values[starts], masses=np.add.reduceat(masses, starts), undefined=undefined, **about)
 
@@ -191,7 +192,8 @@ class Discrete(MetricDistribution):
         return np.asarray(np.minimum(total / total[-1], 1.0), dtype=np.float64)
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
-        place = np.searchsorted(self.atoms, t - _slack(t) if left else t + _slack(t), side="left" if left else "right")
+        slack = _slack(t, float(np.abs(self.atoms[[0, -1]]).max()))
+        place = np.searchsorted(self.atoms, t - slack if left else t + slack, side="left" if left else "right")
         level: FloatArray = np.concatenate(([0.0], self._cumulative))[place]
         return level
 
@@ -317,7 +319,8 @@ class ProductLaw(MetricDistribution):
         return float(self._rows[1] @ (level if self.rising else 1.0 - level))
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
-        shifted = t - _slack(t) if left else t + _slack(t)
+        slack = _slack(t, float(np.abs(self._corner_range).max()))
+        shifted = t - slack if left else t + slack
         return np.array([self._mass_up_to(self._crossing(float(x))) for x in shifted])
 
     def _ppf(self, q: FloatArray) -> FloatArray:
@@ -327,7 +330,7 @@ class ProductLaw(MetricDistribution):
         low, high = self._corner_range
         if q <= 0.0:
             return low
-        search = _Search(self, low - 1e-9 * max(1.0, abs(low)), high, q - 1e-14)
+        search = _Search(self, low - 1e-9 * max(abs(low), abs(high)), high, q - 1e-14)
         # The law is nearly Gaussian wherever it is not tabulated: two Newton steps from the Gaussian quantile leave
         # only a small fraction of a standard deviation to bisect.
         sd, z = self.std(), float(ndtri(min(max(q, 1e-15), 1.0 - 1e-15)))
@@ -396,6 +399,7 @@ class _Search:
             if atom >= self.b:
                 break
             # Values that differ by rounding alone are one atom, and the largest of them carries all its mass.
-            if self.try_at(min(atom + float(_slack(np.array(atom))), np.nextafter(self.b, -np.inf))) >= self.q:
+            slack = float(_slack(np.array(atom), float(np.abs(self.law._corner_range).max())))
+            if self.try_at(min(atom + slack, np.nextafter(self.b, -np.inf))) >= self.q:
                 return atom
         return min(atom, self.b)

@@ -12,7 +12,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics.distribution import Interval, MetricDistribution, check_level
 from darkmetrics.evaluation_set import EvaluationSet
-from darkmetrics.exceptions import InputError, UndefinedMetricWarning, unknown_name
+from darkmetrics.exceptions import InputError, MethodError, UndefinedMetricWarning, unknown_name
 from darkmetrics.label_models import LabelModel, Prevalence, label_model_from
 from darkmetrics.methods import Memo, method_from
 from darkmetrics.metrics import Metric, metrics_from
@@ -268,10 +268,16 @@ def evaluate(
     fills = {metric.name: metric.undefined_as if fill is None else fill for metric in chosen}
     labelled_only: dict[str, float] = {}
     for metric in chosen:
-        functional = metric.bind(data, fills[metric.name])
-        law = how.law(functional, p, rng=generator, memo=memo)
+        try:
+            functional = metric.bind(data, fills[metric.name])
+            law = how.law(functional, p, rng=generator, memo=memo)
+        except MethodError as error:
+            raise MethodError(f"{error} (metric: {metric.name!r})") from None
+        except Exception as error:
+            error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
+            raise
         if zero_division == "warn" and law.undefined > _WARN_FROM:
-            warnings.warn(_undefined_message(metric, law.undefined), UndefinedMetricWarning, stacklevel=2)
+            warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=2)
         laws[metric.name] = law
         labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
     return Evaluation(
@@ -352,9 +358,10 @@ def generator_from(rng: Any) -> np.random.Generator:
         raise InputError(f"rng: expected None, a seed or a numpy Generator, got {rng!r}.") from None
 
 
-def _undefined_message(metric: Metric, mass: float) -> str:
-    chance = "always" if mass > 1.0 - 1e-12 else f"with probability {mass:.3g}"
-    value = "left out of its law" if np.isnan(metric.undefined_as) else f"counted as {metric.undefined_as:g}"
+def _undefined_message(metric: Metric, law: MetricDistribution) -> str:
+    chance = "always" if law.undefined > 1.0 - 1e-12 else f"with probability {law.undefined:.3g}"
+    left_out = np.isnan(metric.undefined_as) or law.method == "gaussian"
+    value = "left out of its law" if left_out else f"counted as {metric.undefined_as:g}"
     return (
         f"{metric.name} is undefined (0/0) {chance}; there it is {value}. "
         "Set zero_division to 0, 1 or nan to choose, and to silence this."

@@ -112,6 +112,10 @@ class EvaluationSet:
         if self.threshold != other.threshold:
             how = ["y_pred" if s.threshold is None else f"threshold {s.threshold:g}" for s in (self, other)]
             raise InputError(f"threshold: cannot merge a set decided by {how[0]} with one decided by {how[1]}.")
+        if self.pos_label != other.pos_label:
+            raise InputError(
+                f"pos_label: cannot merge sets with {self.pos_label!r} and {other.pos_label!r} as positive."
+            )
         a, b = self.cells, other.cells
         weight = probability = None
         if a.weight is not None or b.weight is not None:
@@ -163,8 +167,20 @@ class EvaluationSet:
 
     @cached_property
     def missing_cells(self) -> IntArray:
-        """Indices of the cells that hold missing rows; probabilities of labels are aligned with these."""
-        return np.flatnonzero(self.cells.missing)
+        """Indices of the cells that hold missing rows; probabilities of labels are aligned with these.
+
+        Rows of weight zero are left out: no metric depends on their labels.
+        """
+        weight = self.cells.weight
+        return np.flatnonzero(self.cells.missing if weight is None else self.cells.missing * weight)
+
+    @cached_property
+    def dust(self) -> float:
+        """A weight so small that it can only be the rounding error of a sum; zero when every row counts once."""
+        weight = self.cells.weight
+        if weight is None:
+            return 0.0
+        return min(1e-12 * float(self.cells.mass(self.cells.total).sum()), 0.5 * float(weight[weight > 0.0].min()))
 
     @cached_property
     def missing_counts(self) -> IntArray:

@@ -146,7 +146,7 @@ class CountFunctional(Functional):
         totals, smallest = self.split.totals(self.missing), self.split.smallest()
         choices: list[FloatArray] = []
         for total, least, direction in zip(totals, smallest, self.direction, strict=True):
-            if direction is None and not self._denominator_keeps_its_sign(totals):
+            if direction is None and not self.denominator_keeps_its_sign():
                 if self.split.weight is not None or total > _SEARCH_LIMIT:
                     return None
                 choices.append(np.arange(total + 1.0))
@@ -158,12 +158,12 @@ class CountFunctional(Functional):
             return None
         return self.at(np.meshgrid(*choices, indexing="ij"))
 
-    def _denominator_keeps_its_sign(self, totals: tuple[float, ...]) -> bool:
+    def denominator_keeps_its_sign(self) -> bool:
         """Whether the metric is a ratio of linear sums whose denominator is nowhere negative (or nowhere positive)."""
         if self.ratio is None:
             return False
         constant, slopes = self.ratio.denominator[0], self.ratio.denominator[1:]
-        start, change = constant + float(slopes @ self.offset), slopes * totals
+        start, change = constant + float(slopes @ self.offset), slopes * self.split.totals(self.missing)
         return bool(start + change[change < 0.0].sum() >= 0.0 or start + change[change > 0.0].sum() <= 0.0)
 
     def can_be_undefined(self) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import darkmetrics as dm
 import oracle
 from darkmetrics._kernels import auc_lattice, linear_sum
-from darkmetrics.distribution import Discrete, ProductLaw, Tabulated
+from darkmetrics.distribution import Discrete, ProductLaw
 from darkmetrics.methods import exact
 from oracle import Problem
 
@@ -131,8 +131,8 @@ def assert_same_law(name, found, truth: oracle.Law, moved=0.0):
     np.testing.assert_allclose(found.ppf(middle), truth.values[steps], TOLERANCE, 10 * oracle.ATOM, err_msg=name)
 
 
-def assert_same_bounds(name, found, truth: oracle.Law):
-    np.testing.assert_allclose(found.support(), (truth.low, truth.high), TOLERANCE, TOLERANCE, err_msg=name)
+def assert_same_bounds(name, found, truth: oracle.Law, atol=TOLERANCE):
+    np.testing.assert_allclose(found.support(), (truth.low, truth.high), 0, atol * max(1.0, truth.high), err_msg=name)
 
 
 fills = st.sampled_from([math.nan, 0.0, 1.0, "warn"])
@@ -217,7 +217,8 @@ def test_weighted_rank_bounds_are_sharp_or_say_that_they_only_enclose(weights, d
     problem = data.draw(problems(weights=weights, max_missing=8))
     for name, found, truth in solutions(GROUPS["rank"], problem, zero_division):
         if found.bounds_sharp:
-            assert_same_bounds(name, found, truth)
+            # A class of 1/10,000 of the weight leaves four digits fewer: the numerator is a difference of two sums.
+            assert_same_bounds(name, found, truth, atol=oracle.ATOM)
         else:
             low, high = found.support()
             assert low <= truth.low + TOLERANCE, name
@@ -360,7 +361,7 @@ def test_rounded_loss_lattice_is_close_to_brute_force(seed, monkeypatch):
     monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
     monkeypatch.setattr(linear_sum, "_FEW_LABELINGS", 0)
     for name, found, truth in solutions(GROUPS["loss"], twelve_missing(seed)):
-        assert isinstance(found, Tabulated)
+        assert found.method == "near exact"
         # Two atoms of at most 0.01 each may share a step of the lattice.
         assert ks_distance(found, truth) < 0.01, name
 

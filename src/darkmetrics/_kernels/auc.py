@@ -28,6 +28,8 @@ class RankData(NamedTuple):
     group_known: FloatArray
     # Tied pairs of groups without missing rows: a constant of the numerator when ties count in full.
     settled_ties: float
+    # A class whose weight is no larger is absent: what is left of it is the rounding error of a sum.
+    dust: float = 0.0
 
 
 class AucMoments(NamedTuple):
@@ -90,11 +92,34 @@ def auc_moments(data: RankData, p: FloatArray, parts: LinearParts | None = None)
 def auc_from_sums(data: RankData, p_sum: FloatArray, r_sum: FloatArray, ties: FloatArray | float) -> FloatArray:
     """ROC-AUC of labelings with these totals; nan where one class is absent."""
     d = p_sum * (data.total - p_sum)
-    # A class is absent when its weight is zero up to the rounding of the sums.
-    absent = np.minimum(p_sum, data.total - p_sum) <= 1e-12 * data.total
+    absent = np.minimum(p_sum, data.total - p_sum) <= data.dust
     result: FloatArray = np.full(d.shape, np.nan)
     np.divide(r_sum - 0.5 * p_sum**2 + ties, d, out=result, where=~absent)
-    return result
+    return np.clip(result, 0.0, 1.0)  # the numerator cancels, and with very unequal weights rounding shows
+
+
+def settle(data: RankData, p: FloatArray, labels: IntArray) -> tuple[RankData, FloatArray]:
+    """The same problem once some missing rows are labelled: per cell, rows turned positive (+) or negative (-)."""
+    turned = np.abs(labels)
+    positive = data.weight * np.maximum(labels, 0)
+    counts = data.counts - turned
+    kept = counts > 0
+    group_known = data.group_known + np.bincount(data.group, positive, data.group_total.size)
+    group = data.group[kept]
+    open_groups = np.unique(group)
+    pairs = 0.5 * group_known * (data.group_total - group_known)
+    rest = data._replace(
+        counts=counts[kept],
+        weight=data.weight[kept],
+        rho=data.rho[kept],
+        group=np.searchsorted(open_groups, group),
+        known_p=data.known_p + float(positive.sum()),
+        known_r=data.known_r + float((positive * data.rho).sum()),
+        group_total=data.group_total[open_groups],
+        group_known=group_known[open_groups],
+        settled_ties=data.settled_ties + float(pairs.sum() - pairs[open_groups].sum()) if data.full_ties else 0.0,
+    )
+    return rest, p[kept]
 
 
 def auc_values(data: RankData, positives: IntArray) -> FloatArray:

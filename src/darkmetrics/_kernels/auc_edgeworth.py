@@ -1,13 +1,19 @@
 """The law of ROC-AUC when much is random: an Edgeworth expansion at every t (mathematics, section 3)."""
 
+from itertools import product
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
 from darkmetrics._kernels.arrays import FloatArray, dot
-from darkmetrics._kernels.auc import LinearParts, RankData, auc_moments, linear_parts
+from darkmetrics._kernels.auc import LinearParts, RankData, auc_moments, linear_parts, settle
 
+_GRID = 4001
+# A row is leading when it contributes more than this share of the variance; as many can be settled both ways.
+_LARGEST_SHARE = 0.05
+_MOST_LEADING = 5
 _CHUNK = 1 << 15  # rows summed at a time: few enough to stay in the processor's cache
 
 
@@ -49,6 +55,60 @@ def edgeworth_cdf(data: RankData, p: FloatArray, t: FloatArray) -> FloatArray:
     correction = skewness / 6.0 * he2 + kurtosis / 24.0 * he3 + skewness**2 / 72.0 * he5
     result: FloatArray = np.clip(ndtr(x) - density * correction, 0.0, 1.0)
     return result
+
+
+class Part(NamedTuple):
+    """A case that the labels of a few leading rows leave: its probability, and what is still open in it."""
+
+    weight: float
+    data: RankData
+    p: FloatArray
+
+
+def split_at_leading_rows(data: RankData, p: FloatArray) -> list[Part] | None:
+    """All labelings of the rows that contribute too much to the variance for an expansion; None if too many do.
+
+    An expansion needs many rows of comparable influence. A row of huge weight, or of extreme rank among rows that
+    hardly matter, is settled both ways instead, and the law is the mixture.
+    """
+    moments = auc_moments(data, p)
+    parts = linear_parts(data, p)
+    if moments.mean_d <= 0.0:
+        return None
+    influence = parts.variance * (parts.a - moments.mean_a / moments.mean_d * parts.d) ** 2
+    left = dot(data.counts, influence)
+    leading: list[int] = []
+    most = min(_MOST_LEADING + 1, influence.size)
+    top = np.argpartition(-influence, most - 1)[:most]
+    for cell in top[np.argsort(-influence[top])].tolist():
+        if influence[cell] <= _LARGEST_SHARE * left:
+            break
+        if data.counts[cell] > 1 or len(leading) == _MOST_LEADING:
+            return None
+        leading.append(cell)
+        left -= float(influence[cell])
+    cases = [Part(1.0, data, p)]
+    if leading:
+        cases = []
+        for signs in product((-1, 1), repeat=len(leading)):
+            labels = np.zeros(p.size, dtype=np.int64)
+            labels[leading] = signs
+            weight = float(np.prod(np.where(np.array(signs) > 0, p[leading], 1.0 - p[leading])))
+            cases.append(Part(weight, *settle(data, p, labels)))
+    return cases
+
+
+def mixed_edgeworth_cdf(parts: list[Part], low: float, high: float) -> tuple[FloatArray, FloatArray]:
+    """A grid of ROC-AUC within [low, high], fine wherever a part has its mass, and the cdf of the mixture on it."""
+    grids = []
+    for part in parts:
+        m = auc_moments(part.data, part.p)
+        mean = m.mean_a / m.mean_d
+        sd = float(np.sqrt(max(m.var_a - 2.0 * mean * m.cov + mean**2 * m.var_d, 0.0))) / m.mean_d
+        grids.append(np.linspace(max(low, mean - 9.0 * sd), min(high, mean + 9.0 * sd), _GRID))
+    t = np.unique(np.concatenate(grids))
+    levels = np.sum([part.weight * edgeworth_cdf(part.data, part.p, t) for part in parts], axis=0)
+    return t, np.maximum.accumulate(levels)
 
 
 def _joint_sums(data: RankData, p: FloatArray, parts: LinearParts) -> dict[tuple[str, int, int], float]:

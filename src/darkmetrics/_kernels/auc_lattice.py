@@ -18,6 +18,7 @@ _MOST_ATOMS = 1 << 20
 _EXACT_WORK = 1e8
 _ROUNDED_WORK = 2e7
 _FEWEST_STEPS, _MOST_STEPS = 64.0, 512.0
+_MOST_COLUMNS = 16384
 _MAX_BUCKETS = 256
 
 
@@ -36,8 +37,7 @@ class _Bucket(NamedTuple):
 
 def auc_law_by_groups(data: RankData, p: FloatArray) -> tuple[FloatArray, FloatArray] | None:
     """Atoms of ROC-AUC (nan where undefined) and their masses, exactly; None when they are too many. Unit weights."""
-    uncertain = np.bincount(data.group, (p > 1e-9) & (p < 1.0 - 1e-9))
-    if np.count_nonzero(uncertain) > np.log2(_MOST_ATOMS):  # each such group has at least two counts
+    if data.group_total.size > np.log2(_MOST_ATOMS):  # each group has at least two counts
         return None
     k, s, mass = np.zeros(1), np.zeros(1), np.ones(1)
     for bucket in _tie_groups(data, data.rho, p):
@@ -79,9 +79,10 @@ def auc_law_on_lattice(data: RankData, p: FloatArray) -> tuple[FloatArray, Float
     if not exact:
         sd = float(np.sqrt(var_s))
         affordable = _ROUNDED_WORK / (min(groups, _MAX_BUCKETS) * rows * 2.0 * reach / sd)
-        step = sd / float(np.clip(affordable, _FEWEST_STEPS, _MOST_STEPS))
+        # Where hardly anything happens the window is many standard deviations wide; its own width then sets the step.
+        step = max(sd / float(np.clip(affordable, _FEWEST_STEPS, _MOST_STEPS)), 2.0 * reach / _MOST_COLUMNS)
         if step <= 0.5:  # no finer than exact ranks
-            exact, step = True, 0.5
+            exact, step = groups <= _MAX_BUCKETS, 0.5
     if exact or (data.full_ties and groups <= _MAX_BUCKETS):
         buckets = list(_tie_groups(data, rho, p))
     else:
@@ -110,6 +111,8 @@ def _add_bucket(mass: FloatArray, bucket: _Bucket, step: float, *, exact: bool) 
     part = np.zeros(place.size) if exact else np.maximum(place - level, 0.0)
     new = np.zeros_like(mass)
     for j, chance in enumerate(bucket.pmf.tolist()):
+        if chance < 1e-18:
+            continue
         row, column = (bucket.first + j) % rows, int(level[j])
         new += chance * (1.0 - part[j]) * np.roll(mass, (row, column % columns), axis=(0, 1))
         if part[j] > 1e-9:  # share the mass between two neighbours so that the mean stays right

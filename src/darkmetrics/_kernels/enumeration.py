@@ -1,10 +1,9 @@
 """Every labeling of a few missing rows, with its probability (the brute force that needs no theory)."""
 
-import math
-
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmf
 
 
 def number_of_labelings(missing: IntArray) -> float:
@@ -23,6 +22,8 @@ def all_labelings(missing: IntArray, p: FloatArray) -> tuple[IntArray, FloatArra
     positives = np.indices(shape, dtype=np.int64).reshape(len(shape), -1).T
     probability = np.ones(positives.shape[0])
     for cell, (c, chance) in enumerate(zip(missing.tolist(), p.tolist(), strict=True)):
-        pmf = np.array([math.comb(c, k) * chance**k * (1.0 - chance) ** (c - k) for k in range(c + 1)])
+        offset, inside = poisson_binomial_pmf(np.array([chance]), np.array([c]))
+        pmf = np.zeros(c + 1)
+        pmf[offset : offset + inside.size] = inside
         probability *= pmf[positives[:, cell]]
     return positives, probability

@@ -14,13 +14,16 @@ import scipy.fft
 from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.cumulants import sum_cumulants
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
-from darkmetrics._kernels.poisson_binomial import chernoff_reach, poisson_binomial_pmf, tail_reach
+from darkmetrics._kernels.poisson_binomial import LOG_TAIL, chernoff_reach, poisson_binomial_pmf, tail_reach
 
 _STEPS_PER_SD = 2048.0
 _MAX_STEPS = 32768
 _MAX_LEVEL = 4096
 _LINEAR = 100.0
 _FEW_LABELINGS = 2**12
+# A row is lone when its weight exceeds this many standard deviations; its chance is then below 1/400.
+_LONE_SHARE = 20.0
+_MOST_LONE = 6
 _DP_BUDGET = 2e8
 _ORDERS = 12
 _SMALL_SHARE = 1.0 / 12.0
@@ -38,6 +41,8 @@ class Lattice(NamedTuple):
     pmf: FloatArray
     exact: bool
     places: FloatArray | None = None
+    # The masses stand for a density between the places, not for atoms.
+    smooth: bool = False
 
     def values(self) -> FloatArray:
         """The places that carry the masses."""
@@ -64,7 +69,7 @@ def linear_sum_law(weights: FloatArray, p: FloatArray, counts: IntArray) -> Latt
     base += float((counts * w)[flip].sum())
     w, p = np.where(flip, -w, w), np.where(flip, 1.0 - p, p)
     variance = dot(counts, w**2 * p * (1.0 - p))
-    unit = _common_unit(w)
+    unit = _common_unit(w)  # before anything is set apart: a lattice is exact whatever the weights
     if unit is not None:
         lattice = _by_convolution(base, w, p, counts, variance, unit, exact=True)
         if lattice is not None:
@@ -74,6 +79,11 @@ def linear_sum_law(weights: FloatArray, p: FloatArray, counts: IntArray) -> Latt
         places = base + positives @ w
         order = np.argsort(places)
         return Lattice(float(places[order[0]]), math.nan, mass[order], exact=True, places=places[order])
+    lone = np.flatnonzero((np.abs(w) > _LONE_SHARE * math.sqrt(variance)) & (counts == 1))
+    if lone.size:
+        lone = lone[np.argsort(-np.abs(w[lone]))][:_MOST_LONE]
+        rest = np.delete(np.arange(w.size), lone)
+        return _with_lone_rows(linear_sum_law(w[rest], p[rest], counts[rest]), base, w[lone], p[lone])
     sd = math.sqrt(variance)
     small = np.abs(w) <= _SMALL_SHARE * sd
     small_variance = float((counts * w**2 * p * (1.0 - p))[small].sum())
@@ -102,7 +112,19 @@ def _common_unit(w: FloatArray) -> float | None:
     if largest / unit > _MAX_LEVEL:
         return None
     level = distinct / unit
-    return unit if bool(np.all(np.abs(level - np.rint(level)) < 1e-9 * np.maximum(level, 1.0))) else None
+    return unit if bool(np.all(np.abs(level - np.rint(level)) < 1e-13 * np.maximum(level, 1.0))) else None
+
+
+def _with_lone_rows(rest: Lattice, base: float, w: FloatArray, p: FloatArray) -> Lattice:
+    """Rows of huge weight (and so of tiny chance) put back: the law of the rest, once with and once without each."""
+    places, mass = base + rest.values(), rest.pmf
+    for weight, chance in zip(w.tolist(), p.tolist(), strict=True):
+        places = np.concatenate([places, places + weight])
+        mass = np.concatenate([(1.0 - chance) * mass, chance * mass])
+        kept = mass > math.exp(-LOG_TAIL)
+        places, mass = places[kept], mass[kept]
+    order = np.argsort(places)
+    return Lattice(float(places[order[0]]), math.nan, mass[order] / mass.sum(), rest.exact, places[order])
 
 
 def _by_convolution(
@@ -181,4 +203,4 @@ def _by_characteristic_function(
     spectrum: ComplexArray = np.zeros(_GRID // 2 + 1, dtype=np.complex128)
     spectrum[: t.size] = np.exp(log_cf + 1j * t * reach)
     pmf = np.maximum(scipy.fft.irfft(np.conj(spectrum), n=_GRID), 0.0)
-    return Lattice(base + mean - reach, step, pmf / pmf.sum(), exact=False)
+    return Lattice(base + mean - reach, step, pmf / pmf.sum(), exact=False, smooth=True)

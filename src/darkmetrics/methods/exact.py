@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
-from darkmetrics._kernels.auc import auc_moments
-from darkmetrics._kernels.auc_edgeworth import edgeworth_cdf
+from darkmetrics._kernels.auc import settle
+from darkmetrics._kernels.auc_edgeworth import mixed_edgeworth_cdf, split_at_leading_rows
 from darkmetrics._kernels.auc_lattice import auc_law_by_groups, auc_law_on_lattice
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.linear_sum import Lattice, linear_sum_law
@@ -26,10 +26,10 @@ from darkmetrics.methods.base import Memo, Method, about, point_mass
 _ENUMERATE_LIMIT = 2**15
 # Up to this many combinations of counts the law is tabulated and sorted; above, it is summed on demand.
 _TABLE_LIMIT = 2**17
-_FORMULA_LIMIT = 2**25
-# Edgeworth's four cumulants describe ROC-AUC to better than 0.002 from this total label variance on.
+_FORMULA_LIMIT = 2**23
+# From this total label variance on, Edgeworth's four cumulants describe ROC-AUC to 0.005 or better, unless a few rows
+# of high leverage decide; these are set apart.
 _LATTICE_VARIANCE = 16.0
-_GRID = 4001
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,9 @@ class Exact(Method):
     """The true law, with no sampling.
 
     Confusion-matrix metrics of any size and, up to 2^15 labelings, everything else are exact to rounding. Linear
-    metrics and ROC-AUC with more missing rows have a law that is exact up to a fine lattice or a four-cumulant
-    expansion; it is called "near exact". Black-box callables cannot go beyond 15 missing rows.
+    metrics, ROC-AUC and unequally weighted counts with more missing rows have a law that is exact up to a fine lattice
+    or a four-cumulant expansion; it is called "near exact". Black-box callables cannot go beyond 2^15 labelings (15
+    missing rows with different scores).
 
     Examples
     --------
@@ -73,7 +74,7 @@ def _(functional: ScenarioFunctional, p: FloatArray, memo: Memo) -> MetricDistri
     if number_of_labelings(functional.missing) > _ENUMERATE_LIMIT:
         raise MethodError(
             f"method: 'exact' goes through every labeling for this metric, which {int(functional.missing.sum()):,} "
-            "missing rows forbid (15 is the most). Use method='auto' or 'monte_carlo'."
+            "missing rows forbid (15 rows with different scores are the most). Use method='auto' or 'monte_carlo'."
         )
     return enumerated_law(functional, p)
 
@@ -84,8 +85,9 @@ def _(functional: LinearFunctional, p: FloatArray, memo: Memo) -> MetricDistribu
         return enumerated_law(functional, p)
     law = linear_sum_law(functional.weight, p, functional.missing)
     values = functional.constant + law.values()
-    if law.exact:
-        return Discrete.from_atoms(values, law.pmf, functional.fill, **about(functional, "exact"))
+    if not law.smooth:
+        method = "exact" if law.exact else "near exact"
+        return Discrete.from_atoms(values, law.pmf, functional.fill, **about(functional, method))
     edges = np.append(values - 0.5 * law.step, values[-1] + 0.5 * law.step)
     return _tabulated(functional, edges, np.concatenate(([0.0], np.cumsum(law.pmf))))
 
@@ -94,27 +96,26 @@ def _(functional: LinearFunctional, p: FloatArray, memo: Memo) -> MetricDistribu
 def _(functional: RankFunctional, p: FloatArray, memo: Memo) -> MetricDistribution:
     if number_of_labelings(functional.missing) <= _ENUMERATE_LIMIT:
         return enumerated_law(functional, p)
-    data = functional.data
-    variance = dot(functional.missing, p * (1.0 - p))
-    if not np.all(data.weight == 1.0):
+    # Rows that are sure take no part in the law; what is left is as if they had been labelled.
+    sure = functional.missing * ((p >= 1.0).astype(np.int64) - (p <= 0.0))
+    data, p = settle(functional.data, p, sure) if sure.any() else (functional.data, p)
+    variance = dot(data.counts, p * (1.0 - p))
+    if np.all(data.weight == 1.0):
+        if (atoms := auc_law_by_groups(data, p)) is not None:
+            values = functional.affine(atoms[0])
+            return Discrete.from_atoms(values, atoms[1], functional.fill, **about(functional, "exact"))
         if variance < _LATTICE_VARIANCE:
-            raise MethodError(
-                "method: no exact law of ROC-AUC for few uncertain rows of unequal weight; use 'auto' or 'monte_carlo'."
-            )
-    elif (atoms := auc_law_by_groups(data, p)) is not None:
-        return Discrete.from_atoms(functional.affine(atoms[0]), atoms[1], functional.fill, **about(functional, "exact"))
-    elif variance < _LATTICE_VARIANCE:
-        auc, masses, exact = auc_law_on_lattice(data, p)
-        method = "exact" if exact else "near exact"
-        return Discrete.from_atoms(functional.affine(auc), masses, functional.fill, **about(functional, method))
-    moments = auc_moments(data, p)
-    mean = moments.mean_a / moments.mean_d
-    spread = moments.var_a - 2.0 * mean * moments.cov + mean**2 * moments.var_d
-    sd = float(np.sqrt(max(spread, 0.0))) / moments.mean_d
-    low, high = sorted((functional.extremes.low, functional.extremes.high))
-    ends = np.sort((np.array([low, high]) - functional.shift) / functional.scale)
-    t = np.linspace(max(ends[0], mean - 9.0 * sd), min(ends[1], mean + 9.0 * sd), _GRID)
-    levels = np.maximum.accumulate(edgeworth_cdf(data, p, t))
+            auc, masses, exact = auc_law_on_lattice(data, p)
+            method = "exact" if exact else "near exact"
+            return Discrete.from_atoms(functional.affine(auc), masses, functional.fill, **about(functional, method))
+    parts = split_at_leading_rows(data, p)
+    if parts is None or variance < _LATTICE_VARIANCE:
+        raise MethodError(
+            "method: no exact law of ROC-AUC where few rows decide (by their weight or their rank); "
+            "use 'auto' or 'monte_carlo'."
+        )
+    ends = (np.array([functional.extremes.low, functional.extremes.high]) - functional.shift) / functional.scale
+    t, levels = mixed_edgeworth_cdf(parts, float(ends.min()), float(ends.max()))
     if functional.scale < 0.0:
         t, levels = t[::-1], 1.0 - levels[::-1]
     return _tabulated(functional, functional.affine(t), levels)
@@ -182,19 +183,21 @@ def _rising(
 ) -> bool | None:
     """Whether the formula rises (True) or falls (False) with the first variable everywhere; None if neither."""
     declared = functional.direction[used[0]]
-    edges = [formula(*np.meshgrid(*(a[[0, 1, -2, -1]] if a.size > 4 else a for a in axes), indexing="ij"))]
-    if np.isnan(edges[0]).any():
+    edges = formula(*np.meshgrid(*(a[[0, 1, -2, -1]] if a.size > 4 else a for a in axes), indexing="ij"))
+    if np.isnan(edges).any():
         return None
-    if declared is not None:
-        return declared > 0
+    if declared is not None and functional.denominator_keeps_its_sign():
+        return declared > 0  # the denominator vanishes nowhere inside if it does not at the edges
     grid = np.meshgrid(*axes[1:], indexing="ij")
     rises = falls = True
     before = formula(np.full(grid[0].shape, axes[0][0]), *grid)
     for x in axes[0][1:]:
         value = formula(np.full(grid[0].shape, x), *grid)
         change = value - before
+        if declared is not None and not np.isnan(change).any():
+            continue  # the direction is known; only a 0/0 inside is looked for
         rises, falls = rises and bool(np.all(change >= 0.0)), falls and bool(np.all(change <= 0.0))
         before = value
         if not (rises or falls):
             return None
-    return rises
+    return rises if declared is None else declared > 0

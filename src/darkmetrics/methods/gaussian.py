@@ -12,6 +12,7 @@ from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods.base import Memo, Method, about, point_mass
+from darkmetrics.methods.exact import exact_law
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Gaussian(Method):
     """The paper's Gaussian approximation (PEMI-Gauss): cheap, smooth, and wrong by O(n^-1/2).
 
     Ratios and linear metrics have the paper's mean and variance; ROC-AUC has the paper's moments in O(n log n); other
-    formulas of the confusion matrix the first-order (delta method) ones, which agree with the paper's for ratios.
+    formulas of the confusion matrix the first-order (delta method) ones, which agree with the paper's for ratios. It
+    describes the metric where it is defined: `zero_division` does not enter, the chance of 0/0 is in `undefined`.
 
     Examples
     --------
@@ -35,11 +37,25 @@ class Gaussian(Method):
         if point is not None:
             return point
         facts = about(functional, "gaussian")
+        undefined = _undefined_mass(functional, p, memo)
+        if undefined >= 1.0:
+            return Undefined(undefined=1.0, **facts)
         mean, variance = gaussian_moments(functional, p)
         if np.isnan(mean) or np.isnan(variance):
-            return Undefined(undefined=1.0, **facts)
-        undefined = functional.undefined_mass(p)
+            raise MethodError(
+                "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
+            )
         return Normal(loc=mean, scale=float(np.sqrt(max(variance, 0.0))), undefined=undefined, **facts)
+
+
+def _undefined_mass(functional: Functional, p: FloatArray, memo: Memo) -> float:
+    """Probability of 0/0; a formula of counts may be undefined anywhere, other metrics where a class vanishes."""
+    if isinstance(functional, CountFunctional):
+        try:
+            return exact_law(functional, p, memo).undefined
+        except MethodError:
+            pass
+    return functional.undefined_mass(p)
 
 
 @singledispatch
@@ -78,13 +94,16 @@ def _(functional: CountFunctional, p: FloatArray) -> tuple[float, float]:
             return np.nan, np.nan
         slope = (functional.ratio.numerator - mean * functional.ratio.denominator)[1:] / denominator
     else:
-        slope = np.array([_slope(functional, means, i) for i in range(means.size)])
+        # A group in which nothing is random has no part in the variance, and perhaps no slope.
+        slope = np.array([_slope(functional, means, i) if variances[i] > 0.0 else 0.0 for i in range(means.size)])
     return mean, dot(slope**2, variances)
 
 
 def _slope(functional: CountFunctional, means: FloatArray, axis: int) -> float:
-    """Partial derivative by a five-point difference, whose error is of fourth order in a step of 1/1000."""
-    step = 1e-3 * max(1.0, abs(float(means[axis]) + functional.offset[axis]))
+    """Partial derivative by a five-point difference that stays inside the range of the sum."""
+    total = functional.split.totals(functional.missing)[axis]
+    room = min(float(means[axis]), total - float(means[axis]))
+    step = min(1e-3 * max(1.0, abs(float(means[axis]) + functional.offset[axis])), 0.499 * room)
     value = 0.0
     for multiple, factor in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
         shifted = means.copy()

@@ -43,7 +43,7 @@ class MonteCarlo(Method):
             return point
         values = (
             self._count_values(functional, p, rng, memo)
-            if isinstance(functional, CountFunctional) and functional.split.weight is None
+            if isinstance(functional, CountFunctional)
             else self._labeling_values(functional, p, rng)
         )
         return Discrete.from_atoms(values, np.ones(values.size), functional.fill, **about(functional, "monte carlo"))

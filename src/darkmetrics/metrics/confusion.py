@@ -89,7 +89,7 @@ class ConfusionMetric(Metric):
         formula = self.formula
 
         # Sums of weights carry rounding errors, which must not turn an empty class into a tiny one.
-        dust = 0.0 if data.cells.weight is None else 1e-12 * (yes + no)
+        dust = data.dust
 
         def of_positives(tp: FloatArray, fn: FloatArray) -> Any:
             fp, tn = yes - tp, no - fn

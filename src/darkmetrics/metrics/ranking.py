@@ -1,7 +1,7 @@
 """Metrics of the order of the scores: ROC-AUC, Gini, average precision, and the top k."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +34,8 @@ def _spread(per_group: FloatArray, cells: Cells) -> FloatArray:
 
 def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
     cells, rows = data.cells, data.missing_cells
+    if cells.weight is not None and bool(np.all(cells.weight == cells.weight[0])):
+        cells = replace(cells, weight=None)  # one weight for all is none
     starts = cells.tie_starts
     total = _add_up(cells.mass(cells.total), starts)
     rho = _spread(np.cumsum(total) - 0.5 * total, cells)
@@ -58,6 +60,7 @@ def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
         group_total=total[open_groups],
         group_known=group_known[open_groups],
         settled_ties=settled,
+        dust=0.0 if cells.weight is None else data.dust,
     )
 
 
