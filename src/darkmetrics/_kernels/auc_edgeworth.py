@@ -14,6 +14,7 @@ _GRID = 4001
 # A row is leading when it contributes more than this share of the variance; as many can be settled both ways.
 _LARGEST_SHARE = 0.05
 _MOST_LEADING = 5
+_MOST_PARTS = 64
 _CHUNK = 1 << 15  # rows summed at a time: few enough to stay in the processor's cache
 
 
@@ -87,14 +88,18 @@ def split_at_leading_rows(data: RankData, p: FloatArray) -> list[Part] | None:
             return None
         leading.append(cell)
         left -= float(influence[cell])
-    cases = [Part(1.0, data, p)]
-    if leading:
-        cases = []
-        for signs in product((-1, 1), repeat=len(leading)):
-            labels = np.zeros(p.size, dtype=np.int64)
-            labels[leading] = signs
-            weight = float(np.prod(np.where(np.array(signs) > 0, p[leading], 1.0 - p[leading])))
-            cases.append(Part(weight, *settle(data, p, labels)))
+    if not leading:
+        return [Part(1.0, data, p)]
+    cases: list[Part] = []
+    for signs in product((-1, 1), repeat=len(leading)):
+        labels = np.zeros(p.size, dtype=np.int64)
+        labels[leading] = signs
+        weight = float(np.prod(np.where(np.array(signs) > 0, p[leading], 1.0 - p[leading])))
+        # Once these rows are settled, others may lead: a heavy positive leaves only the rows that score above it.
+        inner = split_at_leading_rows(*settle(data, p, labels))
+        if inner is None or len(cases) + len(inner) > _MOST_PARTS:
+            return None
+        cases += [part._replace(weight=weight * part.weight) for part in inner]
     return cases
 
 

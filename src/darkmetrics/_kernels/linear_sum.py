@@ -51,8 +51,11 @@ class Lattice(NamedTuple):
         return self.origin + self.step * np.arange(self.pmf.size, dtype=np.float64)
 
 
-def linear_sum_law(weights: FloatArray, p: FloatArray, counts: IntArray) -> Lattice:
-    """The law of sum w_i Y_i, with `counts[i]` rows that share weight `weights[i]` and chance `p[i]`."""
+def linear_sum_law(weights: FloatArray, p: FloatArray, counts: IntArray, *, apart: bool = True) -> Lattice:
+    """The law of sum w_i Y_i, with `counts[i]` rows that share weight `weights[i]` and chance `p[i]`.
+
+    `apart`: a few rows of huge weight are taken out first and put back last.
+    """
     base = dot(counts[p >= 1.0], weights[p >= 1.0])
     open_ = (p > 0.0) & (p < 1.0) & (counts > 0) & (weights != 0.0)
     w, p, counts = weights[open_], p[open_], counts[open_]
@@ -80,10 +83,9 @@ def linear_sum_law(weights: FloatArray, p: FloatArray, counts: IntArray) -> Latt
         order = np.argsort(places)
         return Lattice(float(places[order[0]]), math.nan, mass[order], exact=True, places=places[order])
     lone = np.flatnonzero((np.abs(w) > _LONE_SHARE * math.sqrt(variance)) & (counts == 1))
-    if lone.size:
-        lone = lone[np.argsort(-np.abs(w[lone]))][:_MOST_LONE]
+    if apart and 0 < lone.size <= _MOST_LONE:
         rest = np.delete(np.arange(w.size), lone)
-        return _with_lone_rows(linear_sum_law(w[rest], p[rest], counts[rest]), base, w[lone], p[lone])
+        return _with_lone_rows(linear_sum_law(w[rest], p[rest], counts[rest], apart=False), base, w[lone], p[lone])
     sd = math.sqrt(variance)
     small = np.abs(w) <= _SMALL_SHARE * sd
     small_variance = float((counts * w**2 * p * (1.0 - p))[small].sum())
