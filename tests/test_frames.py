@@ -30,7 +30,7 @@ LABELS_WITH_GAPS = {
     "list of bools": [True, False, None, True, None],
     "list of every gap": [1, 0, pd.NA, 1.0, pd.NaT],
     "list with masked": [1, 0, np.ma.masked, True, None],
-    "list with numpy NaT": [1, 0, np.datetime64("NaT"), 1, None],
+    "list with numpy NaT": [1, 0, np.datetime64("NaT", "s"), 1, None],
     "Decimal": [Decimal(1), Decimal(0), Decimal("nan"), Decimal(1), Decimal("sNaN")],
     "Fraction": [Fraction(1), Fraction(0), None, Fraction(1), None],
     "float16": np.array([1, 0, NAN, 1, NAN], np.float16),

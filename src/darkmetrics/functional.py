@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -137,7 +137,7 @@ class CountFunctional(Functional):
         return self.at([np.array([0.0, total]) for total in self.split.totals(self.missing)])
 
     def values(self, positives: IntArray) -> FloatArray:
-        mass = positives if self.split.weight is None else positives * self.split.weight
+        mass: Any = positives if self.split.weight is None else positives * self.split.weight
         return self.at([mass[:, rows].sum(axis=1) for rows in self.split.groups])
 
     @cached_property
