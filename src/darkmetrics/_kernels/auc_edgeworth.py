@@ -72,8 +72,8 @@ def split_at_leading_rows(data: RankData, p: FloatArray) -> list[Part] | None:
     An expansion needs many rows of comparable influence. A row of huge weight, or of extreme rank among rows that
     hardly matter, is settled both ways instead, and the law is the mixture.
     """
-    moments = auc_moments(data, p)
     parts = linear_parts(data, p)
+    moments = auc_moments(data, p, parts)
     if moments.mean_d <= 0.0:
         return None
     influence = parts.variance * (parts.a - moments.mean_a / moments.mean_d * parts.d) ** 2

@@ -150,7 +150,7 @@ def _(functional: CountFunctional, p: FloatArray, memo: Memo) -> MetricDistribut
             "method: this formula is not monotone and has too many values for an exact law; "
             "use method='auto' or 'monte_carlo'."
         )
-    # Every point is defined here: `_rising` saw the edges of the window, and a class vanishes only there.
+    # Every point is defined here: `_rising` looked wherever the formula could be 0/0 within the window.
     return ProductLaw(formula=formula, axes=axes, masses=masses, rising=rising, **about(functional, method))
 
 
