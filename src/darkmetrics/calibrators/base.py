@@ -1,0 +1,155 @@
+"""What every calibrator is: settings, `fit`, `predict` and `draws`; and the checks that they share."""
+
+import inspect
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+
+from darkmetrics import columns, frames
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.exceptions import InputError, unknown_name
+
+_SEED = 20190923  # any fixed one: draws are part of the answer, so they are the same in every run
+
+
+class Calibrator(ABC):
+    """A way to turn scores into probabilities, learnt from labelled rows.
+
+    It follows scikit-learn: the constructor stores settings and nothing else, what `fit` learns ends in an underscore,
+    and `sklearn.base.clone` makes an unfitted copy. A calibrator of your own implements `_fit`, `predict` and `draws`.
+    """
+
+    def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        scores : column of numbers
+            One finite score per row.
+        labels : column of 0 and 1
+            One label per row; 1 is positive. No label may be missing.
+        sample_weight : column of numbers, optional
+            How often each row counts, whole or not; a row that counts 0 times is as good as absent. Fitting a table of
+            counts gives the same as fitting the rows that it counts.
+        """
+        score = checked_scores(scores)
+        label, count = _checked_labels(labels, score.size), checked_counts(sample_weight, score.size)
+        return self.fit_counts(score, count * label, count * (1.0 - label))
+
+    def fit_counts(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> Self:
+        """Learn from a table of how many positives and negatives each score has, which is taken as it is."""
+        seen = positives + negatives > 0.0
+        self._fit(scores[seen], positives[seen], negatives[seen])
+        return self
+
+    @abstractmethod
+    def _fit(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> None:
+        """Learn from counts per row; rows may have equal scores, none counts 0 times."""
+
+    @abstractmethod
+    def predict(self, scores: Any) -> FloatArray:
+        """The chance of each score to be that of a positive."""
+
+    @abstractmethod
+    def draws(self, scores: Any, n_draws: int) -> FloatArray:
+        """Equally likely calibration curves given what was fitted: `predict` under `n_draws` sets of parameters.
+
+        One row per curve, one column per score. The same call gives the same curves. Numbers of draws that are a power
+        of two cover the posterior most evenly.
+        """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings, as scikit-learn asks for them."""
+        return {name: getattr(self, name) for name in _setting_names(type(self))}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings; what was fitted stays until the next `fit`."""
+        names = _setting_names(type(self))
+        for name in params:
+            if name not in names:
+                raise unknown_name("set_params", f"setting of {type(self).__name__}", name, names)
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({shown})"
+
+    def _check_fitted(self, attribute: str, call: str = "fit(scores, labels)") -> None:
+        if not hasattr(self, attribute):
+            raise InputError(f"{type(self).__name__}: not fitted yet. Call {call} first.")
+
+
+def _setting_names(kind: type[Calibrator]) -> list[str]:
+    if kind.__init__ is object.__init__:
+        return []
+    return [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
+
+
+def checked_scores(scores: Any) -> FloatArray:
+    """The scores as finite numbers."""
+    score = frames.number_column(scores, "scores")
+    columns.check_finite(score, "scores", "Scores must be finite; drop or fill those rows.")
+    return score
+
+
+def check_in_unit_interval(scores: FloatArray, advice: str) -> None:
+    """Every score is a probability."""
+    outside = (scores < 0.0) | (scores > 1.0)
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise InputError(f"scores: {scores[first]:g} at row {first} is outside [0, 1]. {advice}")
+
+
+def _checked_labels(labels: Any, rows: int) -> FloatArray:
+    label = frames.number_column(labels, "labels")
+    _check_length(label, "labels", rows)
+    bad = ~((label == 0.0) | (label == 1.0))  # NaN is bad too
+    if bad.any():
+        first = int(np.argmax(bad))
+        found = "no label" if np.isnan(label[first]) else f"{label[first]:g}"
+        raise InputError(f"labels: {found} at row {first}. A calibrator learns from labels that are 0 or 1.")
+    return label
+
+
+def checked_counts(sample_weight: Any, rows: int) -> FloatArray:
+    """How often each row counts; once where nothing is said."""
+    if sample_weight is None:
+        return np.ones(rows)
+    count = frames.number_column(sample_weight, "sample_weight")
+    _check_length(count, "sample_weight", rows)
+    columns.check_finite(count, "sample_weight", "Weights must be finite; a row that shall not count has weight 0.")
+    if (count < 0.0).any():
+        first = int(np.argmax(count < 0.0))
+        raise InputError(f"sample_weight: {count[first]:g} at row {first}. Weights must not be negative.")
+    return count
+
+
+def _check_length(values: FloatArray, name: str, rows: int) -> None:
+    if values.size != rows:
+        raise InputError(f"{name}: {values.size:,} values, but scores has {rows:,}. Both need one per row.")
+
+
+def checked_number(value: Any, name: str, low: int, high: int) -> int:
+    """A whole number within bounds."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+        raise InputError(f"{name}: {value!r}. It must be a whole number from {low:,} to {high:,}.")
+    return int(value)
+
+
+def uniform_points(n_draws: Any, dimensions: int) -> FloatArray:
+    """`n_draws` points in the open unit cube, spread evenly: a scrambled Sobol sequence with a fixed seed."""
+    from scipy.stats import qmc
+
+    n = checked_number(n_draws, "n_draws", 1, 1 << 20)
+    # A generator, because scipy renamed the argument from `seed` to `rng` and reads whole numbers differently since.
+    sobol = qmc.Sobol(dimensions, scramble=True, seed=np.random.default_rng(_SEED))
+    points = sobol.random_base2((n - 1).bit_length())[:n]
+    return np.asarray(np.clip(points, 1e-12, 1.0 - 1e-12), dtype=np.float64)  # 0 has no quantile
+
+
+def random_generator() -> np.random.Generator:
+    """A generator for draws that no sequence of points can give; the same one each time."""
+    return np.random.default_rng(_SEED)
