@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 import darkmetrics as dm
-from darkmetrics.distribution import Discrete, Interval, Normal, ProductLaw, Tabulated, Undefined
+from darkmetrics.distribution import Discrete, Interval, Mixture, Normal, ProductLaw, Tabulated, Undefined
 
 # ------------------------------------------------------------------------------------------------ the laws
 
@@ -23,6 +23,26 @@ def binomial_axis(size, chance, offset=0):
 def product_law(formula, *variables, rising):
     axes, masses = zip(*variables, strict=True)
     return ProductLaw(formula=formula, axes=axes, masses=masses, rising=rising, bounds=Interval(0.0, 1.0))
+
+
+def node_axis(size, chances, offset=0):
+    """A lattice variable whose law differs between nodes."""
+    values = np.arange(size + 1.0)
+    return values + offset, np.array([scipy.stats.binom.pmf(values, size, chance) for chance in chances])
+
+
+def product_law_of_nodes(formula, *variables, weight, rising):
+    axes, masses = zip(*variables, strict=True)
+    return ProductLaw(
+        formula=formula, axes=axes, masses=masses, rising=rising, weight=np.array(weight), bounds=Interval(0.0, 1.0)
+    )
+
+
+def mixture(*names, weight):
+    """A mixture of laws of the battery."""
+    return Mixture(
+        components=[law_named(name) for name in names], weight=np.array(weight), bounds=Interval(-np.inf, np.inf)
+    )
 
 
 def skewed_table():
@@ -77,6 +97,39 @@ LAWS: dict[str, Callable[[], Any]] = {
         binomial_axis(10, 0.3, 20),
         binomial_axis(5, 0.5),
         rising=True,
+    ),
+    "ProductLaw of three nodes, rising": lambda: product_law_of_nodes(
+        lambda a, b: a / (a + b),
+        node_axis(40, [0.6, 0.2, 0.9], 10),
+        node_axis(30, [0.3, 0.3, 0.8], 20),
+        weight=[0.5, 0.2, 0.3],
+        rising=True,
+    ),
+    "ProductLaw of two nodes far apart, falling": lambda: product_law_of_nodes(
+        lambda a, b: b / (a + b),
+        node_axis(200, [0.1, 0.9], 10),
+        node_axis(100, [0.9, 0.05], 20),
+        weight=[0.5, 0.5],
+        rising=False,
+    ),
+    "ProductLaw of nodes, three variables": lambda: product_law_of_nodes(
+        lambda a, b, c: (a + 0.5 * c) / (a + b + c),
+        node_axis(20, [0.6, 0.2], 10),
+        node_axis(10, [0.3, 0.5], 20),
+        node_axis(5, [0.5, 0.0]),
+        weight=[0.7, 0.3],
+        rising=True,
+    ),
+    "Mixture of Gaussians far apart": lambda: Mixture(
+        components=[Normal(loc=0.1, scale=0.01), Normal(loc=0.8, scale=0.05)], weight=np.array([0.4, 0.6])
+    ),
+    "Mixture of a Gaussian and a point": lambda: mixture("Normal", "Discrete, a point", weight=[0.8, 0.2]),
+    "Mixture of atoms, a table and a Gaussian": lambda: mixture(
+        "Discrete", "Tabulated with a gap", "Normal", weight=[0.3, 0.5, 0.2]
+    ),
+    "Mixture of atoms": lambda: mixture("Discrete", "Discrete, ten equal", weight=[0.5, 0.5]),
+    "Mixture of laws on demand": lambda: mixture(
+        "ProductLaw, rising", "ProductLaw, falling", "Tabulated", weight=[0.2, 0.3, 0.5]
     ),
     "exact recall": lambda: evaluated("recall"),
     "exact recall of many rows": lambda: evaluated("recall", n=20_000),
@@ -172,7 +225,7 @@ def check_interval_is_90_percent_unless_told(law):
 def moment_bounds(law):
     """Bounds on mean and variance from sums below and above the integrals of the cdf."""
     # Each point of a product law is a sum over a window: fewer points, wider bounds.
-    number = 301 if isinstance(law, ProductLaw) else 2_001
+    number = 301 if isinstance(law, (ProductLaw, Mixture)) else 2_001
     low, high = float(law.ppf(1e-12)), float(law.ppf(1.0 - 1e-12))
     pad = 1e-6 * max(1.0, high - low)
     t = np.linspace(low - pad, high + pad, number)
@@ -223,7 +276,7 @@ def check_rvs_have_the_shape_asked_for(law):
 
 def check_rvs_follow_the_cdf(law):
     # Quantiles of a law of two lattice variables are searched for one by one, so these get a smaller sample.
-    size = 200 if isinstance(law, ProductLaw) else 4_000
+    size = 200 if isinstance(law, (ProductLaw, Mixture)) else 4_000
     draws = np.sort(law.rvs(size, 5))
     rank = np.arange(1, size + 1) / size
     last = np.append(np.diff(draws) > 1e-9, True)
@@ -346,7 +399,7 @@ def test_mean_off_by_a_percent_of_a_standard_deviation_is_seen():
 
 # ------------------------------------------------------------------------------- beyond what scipy promises
 
-OURS = ["Normal", "Discrete", "Tabulated", "ProductLaw, rising", "Undefined"]
+OURS = ["Normal", "Discrete", "Tabulated", "ProductLaw, rising", "Mixture of atoms", "Undefined"]
 
 
 def our_law(name):
@@ -367,7 +420,7 @@ def test_a_confidence_level_outside_0_to_1_is_an_error(name, level):
         our_law(name).interval(level)
 
 
-@pytest.mark.parametrize("name", ["Normal", "Discrete", "Tabulated", "ProductLaw, rising"])
+@pytest.mark.parametrize("name", ["Normal", "Discrete", "Tabulated", "ProductLaw, rising", "Mixture of atoms"])
 def test_levels_0_and_1_are_the_ends(name):
     law = law_named(name)
     assert law.ppf(0.0) <= law.ppf(1e-12)
@@ -440,6 +493,23 @@ def test_product_law_equals_its_table(falling):
         assert law.cdf(t) == pytest.approx(float(masses[order][values <= t + 1e-12].sum()), abs=1e-12)
     for q in (0.01, 0.2, 0.5, 0.77, 0.999):
         assert law.ppf(q) == pytest.approx(values[np.searchsorted(level, q)], abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ProductLaw of three nodes, rising", "ProductLaw of two nodes far apart, falling"])
+def test_product_law_of_nodes_equals_its_table(name):
+    law = law_named(name)
+    values = law.formula(law.axes[0][:, None], law.axes[1]).ravel()
+    masses = np.einsum("k,ka,kb->ab", law.weight, *law.masses).ravel()
+    mean = float(masses @ values)
+    # Sums of up to 60,000 products: rounding only.
+    assert law.mean() == pytest.approx(mean, abs=1e-13)
+    assert law.var() == pytest.approx(float(masses @ (values - mean) ** 2), rel=1e-10)
+    order = np.argsort(values)
+    level = np.cumsum(masses[order])
+    for t in values[:: values.size // 50]:
+        assert law.cdf(t) == pytest.approx(float(masses[values <= t + 1e-12].sum()), abs=1e-12)
+    for q in (0.001, 0.01, 0.2, 0.499, 0.501, 0.77, 0.999):
+        assert law.ppf(q) == pytest.approx(values[order][np.searchsorted(level, q)], abs=1e-12)
 
 
 def realised(law, size, rng):

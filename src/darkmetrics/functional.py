@@ -6,15 +6,16 @@ which values it can take at all (the sharp bounds). Methods turn it, together wi
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
+from darkmetrics._kernels.arrays import AnyArray, FloatArray, Formula, IntArray, dot
 from darkmetrics._kernels.auc import RankData, auc_extremes, auc_values
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
+from darkmetrics._kernels.linear_sum import weight_levels
 
 # Extremes of a formula of which nothing is known are searched over at most this many combinations of counts.
 _SEARCH_LIMIT = 4_000_000
@@ -40,10 +41,21 @@ class Functional(ABC):
     missing: IntArray
     fill: float
     range: tuple[float, float]
+    # Set by `coarse`: the bounds of the functional before its cells were merged, and whether that changed its values.
+    bounds: Extremes | None = field(default=None, kw_only=True)
+    rounded: bool = field(default=False, kw_only=True)
 
     @abstractmethod
     def values(self, positives: IntArray) -> FloatArray:
         """The metric for each labeling (row: positives among the missing rows of each cell); nan where 0/0."""
+
+    def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
+        """The same functional on fewer cells, and the bucket of each of them; its bounds stay what they are.
+
+        Missing cells of one bucket have the same probability. Those that also move the metric alike are merged; ranks
+        and losses within a bucket are replaced by their mean. What cannot be merged stays as it is.
+        """
+        return self, bucket
 
     @abstractmethod
     def _extremes(self) -> Extremes:
@@ -52,6 +64,8 @@ class Functional(ABC):
     @cached_property
     def extremes(self) -> Extremes:
         """The sharp bounds: no labeling of the missing rows leads outside, and both ends can happen."""
+        if self.bounds is not None:
+            return self.bounds
         low, high, sharp = self._extremes()
         if not np.isnan(self.fill) and self.can_be_undefined():
             low, high = float(np.fmin(low, self.fill)), float(np.fmax(high, self.fill))
@@ -100,6 +114,16 @@ class Split:
         mass = missing if self.weight is None else missing * self.weight
         return tuple(float(mass[rows].sum()) for rows in self.groups)
 
+    def coarse(self, missing: IntArray, bucket: IntArray) -> tuple["Split", IntArray, IntArray]:
+        """Cells that share bucket, group and weight as one: the split, missing rows and bucket of the merged cells."""
+        group = np.zeros(missing.size, dtype=np.int64)
+        for i, rows in enumerate(self.groups):
+            group[rows] = i
+        first, owner = _merge(bucket, group, self.weight)
+        groups = tuple(np.flatnonzero(group[first] == i) for i in range(len(self.groups)))
+        weight = None if self.weight is None else self.weight[first]
+        return Split(groups, weight), _add_up(owner, missing).astype(np.int64), bucket[first]
+
     def smallest(self) -> tuple[float, ...]:
         """The smallest change that one row of each group can make to its sum."""
         if self.weight is None:
@@ -125,6 +149,10 @@ class CountFunctional(Functional):
     # For each group, how the metric moves with its positives: +1, -1, 0 (not at all) or None (either way).
     direction: tuple[int | None, ...]
     ratio: RatioForm | None = None
+
+    def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
+        split, missing, merged = self.split.coarse(self.missing, bucket)
+        return replace(self, split=split, missing=missing, bounds=self.extremes), merged
 
     def at(self, sums: Sequence[FloatArray]) -> FloatArray:
         """The formula at sums of positive weight among the missing rows of each group; nan where undefined."""
@@ -182,6 +210,16 @@ class LinearFunctional(Functional):
     weight: FloatArray
     constant: float
 
+    def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
+        rows = self.missing.astype(np.float64)
+        # Rows of one score may have different sample weights; losses within one per cent or 1/250 of the typical one
+        # are one, and their mean keeps the mean of the sum.
+        typical = float(np.sqrt(dot(rows, self.weight**2) / max(1.0, float(rows.sum()))))
+        first, owner = _merge(bucket, weight_levels(self.weight, typical / 250.0) if typical > 0.0 else None)
+        weight, rounded = _mean_within(owner, rows, self.weight)
+        missing = _add_up(owner, rows).astype(np.int64)
+        return replace(self, weight=weight, missing=missing, bounds=self.extremes, rounded=rounded), bucket[first]
+
     def values(self, positives: IntArray) -> FloatArray:
         result: FloatArray = self.constant + positives @ self.weight
         return result
@@ -199,6 +237,25 @@ class RankFunctional(Functional):
     data: RankData
     scale: float = 1.0
     shift: float = 0.0
+
+    def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
+        data = self.data
+        if data.full_ties:  # what a row adds then depends on the labels it is tied with
+            return self, bucket
+        equal = bool(np.all(data.weight == data.weight[:1]))
+        first, owner = _merge(bucket, None if equal else data.weight)
+        rho, rounded = _mean_within(owner, data.counts, data.rho)
+        counts, weight = _add_up(owner, data.counts), data.weight[first]
+        merged = data._replace(
+            counts=counts,
+            weight=weight,
+            rho=rho,
+            group=np.arange(first.size),
+            group_total=counts * weight,
+            group_known=np.zeros(first.size),
+        )
+        whole = counts.astype(np.int64)
+        return replace(self, data=merged, missing=whole, bounds=self.extremes, rounded=rounded), bucket[first]
 
     def affine(self, auc: FloatArray) -> FloatArray:
         """The metric for these values of ROC-AUC."""
@@ -231,6 +288,35 @@ class ScenarioFunctional(Functional):
 
     def _extremes(self) -> Extremes:
         return self._extremes_or_range()
+
+
+def _merge(*keys: AnyArray | None) -> tuple[IntArray, IntArray]:
+    """A cell of each distinct combination of keys, and for each cell the number of its combination."""
+    given = [key for key in keys if key is not None]
+    code: IntArray = np.zeros(given[0].size, dtype=np.int64)
+    for key in given:
+        number = key if np.issubdtype(key.dtype, np.integer) else np.unique(key, return_inverse=True)[1]
+        low, high = (int(number.min()), int(number.max())) if number.size else (0, 0)
+        code = code * (high - low + 1) + (number - low)
+    size = int(code.max()) + 1 if code.size else 0
+    if size > 4 * code.size + 1024:  # sparse: sorting is cheaper than counting
+        _, first, owner = np.unique(code, return_index=True, return_inverse=True)
+        return first, owner
+    first = np.full(size, -1, dtype=np.int64)
+    first[code[::-1]] = np.arange(code.size)[::-1]
+    held = first >= 0
+    return first[held], (np.cumsum(held) - 1)[code]
+
+
+def _add_up(owner: IntArray, values: AnyArray) -> FloatArray:
+    return np.asarray(np.bincount(owner, values), dtype=np.float64)
+
+
+def _mean_within(owner: IntArray, counts: FloatArray, values: FloatArray) -> tuple[FloatArray, bool]:
+    """The mean of the values of merged cells, weighted by counts, and whether some of them differed."""
+    mean = _add_up(owner, counts * values) / _add_up(owner, counts)
+    off = np.abs(values - mean[owner]).max(initial=0.0)
+    return mean, bool(off > 1e-12 * np.abs(values).max(initial=0.0))
 
 
 def _extremes_of(values: FloatArray) -> Extremes:

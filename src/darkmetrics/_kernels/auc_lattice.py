@@ -17,7 +17,7 @@ from darkmetrics._kernels.poisson_binomial import chernoff_reach, poisson_binomi
 _MOST_ATOMS = 1 << 20
 _EXACT_WORK = 1e8
 _ROUNDED_WORK = 2e7
-_FEWEST_STEPS, _MOST_STEPS = 64.0, 512.0
+_FEWEST_STEPS, _FEWEST_MIXED, _MOST_STEPS = 64.0, 16.0, 512.0
 _MOST_COLUMNS = 16384
 _MAX_BUCKETS = 256
 
@@ -35,13 +35,17 @@ class _Bucket(NamedTuple):
         return float(self.added[int(np.argmax(self.pmf))])
 
 
-def auc_law_by_groups(data: RankData, p: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Atoms of ROC-AUC (nan where undefined) and their masses, exactly; None when they are too many. Unit weights."""
-    if data.group_total.size > np.log2(_MOST_ATOMS):  # each group has at least two counts
+def auc_law_by_groups(data: RankData, p: FloatArray, share: float = 1.0) -> tuple[FloatArray, FloatArray] | None:
+    """Atoms of ROC-AUC (nan where undefined) and their masses, exactly; None when they are too many. Unit weights.
+
+    As one of several laws that are mixed it gets a `share` of the atoms.
+    """
+    most = share * _MOST_ATOMS
+    if data.group_total.size > np.log2(most):  # each group has at least two counts
         return None
     k, s, mass = np.zeros(1), np.zeros(1), np.ones(1)
     for bucket in _tie_groups(data, data.rho, p):
-        if mass.size * bucket.pmf.size > _MOST_ATOMS:
+        if mass.size * bucket.pmf.size > most:
             return None
         count = bucket.first + np.arange(bucket.pmf.size)
         k, s = np.add.outer(k, count).ravel(), np.add.outer(s, bucket.added).ravel()
@@ -51,11 +55,12 @@ def auc_law_by_groups(data: RankData, p: FloatArray) -> tuple[FloatArray, FloatA
     return auc_from_sums(data, data.known_p + k, data.known_r + s, _settled(data)), mass
 
 
-def auc_law_on_lattice(data: RankData, p: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
+def auc_law_on_lattice(data: RankData, p: FloatArray, share: float = 1.0) -> tuple[FloatArray, FloatArray, bool]:
     """Atoms of ROC-AUC (nan where undefined), their masses, and whether they are exact. Unit weights.
 
     The number of positives is a whole number. The rank sum is exact while the half-integer ranks fit on the lattice,
-    else rounded to 1/64 of its standard deviation or finer.
+    else rounded to 1/64 of its standard deviation or finer; as one of several laws that are mixed it gets a `share` of
+    the work, and 1/16 will do.
     """
     v = data.counts * p * (1.0 - p)
     # A half-integer centre, so that exact ranks stay on the half-integer lattice.
@@ -74,13 +79,14 @@ def auc_law_on_lattice(data: RankData, p: FloatArray) -> tuple[FloatArray, Float
     rows = min(int(data.counts.sum()), int(np.ceil(mean_k + reach_k))) - k_low + 1
     groups = data.group_total.size
     # A group rolls the lattice once for each count it can have: its missing rows and none.
-    exact = rows * 4.0 * reach * (groups + float(data.counts.sum())) <= _EXACT_WORK
+    exact = rows * 4.0 * reach * (groups + float(data.counts.sum())) <= share * _EXACT_WORK
     step = 0.5
     if not exact:
         sd = float(np.sqrt(var_s))
-        affordable = _ROUNDED_WORK / (min(groups, _MAX_BUCKETS) * rows * 2.0 * reach / sd)
+        affordable = share * _ROUNDED_WORK / (min(groups, _MAX_BUCKETS) * rows * 2.0 * reach / sd)
         # Where hardly anything happens the window is many standard deviations wide; its own width then sets the step.
-        step = max(sd / float(np.clip(affordable, _FEWEST_STEPS, _MOST_STEPS)), 2.0 * reach / _MOST_COLUMNS)
+        fewest = _FEWEST_STEPS if share == 1.0 else _FEWEST_MIXED
+        step = max(sd / float(np.clip(affordable, fewest, _MOST_STEPS)), 2.0 * reach / _MOST_COLUMNS)
         if step <= 0.5:  # no finer than exact ranks
             exact, step = groups <= _MAX_BUCKETS, 0.5
     if exact or (data.full_ties and groups <= _MAX_BUCKETS):
@@ -114,10 +120,21 @@ def _add_bucket(mass: FloatArray, bucket: _Bucket, step: float, *, exact: bool) 
         if chance < 1e-18:
             continue
         row, column = (bucket.first + j) % rows, int(level[j])
-        new += chance * (1.0 - part[j]) * np.roll(mass, (row, column % columns), axis=(0, 1))
+        _add_moved(new, mass, chance * (1.0 - part[j]), row, column % columns)
         if part[j] > 1e-9:  # share the mass between two neighbours so that the mean stays right
-            new += chance * part[j] * np.roll(mass, (row, (column + 1) % columns), axis=(0, 1))
+            _add_moved(new, mass, chance * part[j], row, (column + 1) % columns)
     return new
+
+
+def _add_moved(to: FloatArray, mass: FloatArray, factor: float, row: int, column: int) -> None:
+    """Add `factor * mass`, moved down and to the right; what leaves the window comes in again on the other side."""
+    rows, columns = mass.shape
+    for down, up in ((slice(row, None), slice(0, rows - row)), (slice(0, row), slice(rows - row, None))):
+        for right, left in (
+            (slice(column, None), slice(0, columns - column)),
+            (slice(0, column), slice(columns - column, None)),
+        ):
+            to[down, right] += factor * mass[up, left]
 
 
 def _tie_groups(data: RankData, rho: FloatArray, p: FloatArray) -> Iterator[_Bucket]:

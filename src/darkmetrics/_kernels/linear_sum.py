@@ -160,17 +160,20 @@ def _by_convolution(
     return Lattice(base + step * first, step, pmf / pmf.sum(), exact)
 
 
+def weight_levels(w: FloatArray, step: float) -> IntArray:
+    """A number that nearly equal weights share: steps of `step` up to a hundred of them, of one per cent above."""
+    place = w / step
+    size = np.abs(place)
+    far = _LINEAR * (1.0 + np.log(np.maximum(size, _LINEAR) / _LINEAR))
+    level: IntArray = np.rint(np.sign(place) * np.where(size <= _LINEAR, size, far)).astype(np.int64)
+    return level
+
+
 def _buckets(
     w: FloatArray, p: FloatArray, counts: IntArray, step: float, *, exact: bool
 ) -> list[tuple[float, int, FloatArray]]:
     """Rows of (nearly) equal weight, with the law of how many of them are positive."""
-    place = w / step
-    if not exact:
-        # Steps of one up to a hundred, of one per cent above: no bucket mixes weights that differ by more.
-        size = np.abs(place)
-        far = _LINEAR * (1.0 + np.log(np.maximum(size, _LINEAR) / _LINEAR))
-        place = np.sign(place) * np.where(size <= _LINEAR, size, far)
-    level = np.rint(place).astype(np.int64)
+    level = np.rint(w / step).astype(np.int64) if exact else weight_levels(w, step)
     order = np.argsort(level, kind="stable")
     starts = np.flatnonzero(np.diff(level[order], prepend=level[order[0]] - 1))
     buckets = []

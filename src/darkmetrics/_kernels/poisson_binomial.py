@@ -12,6 +12,7 @@ _CONVOLUTION_LIMIT = 1000
 LOG_TAIL = 41.5
 # Convolution keeps masses down to here; their square roots still show in a standard deviation that is nearly zero.
 _FAINTEST = 1e-30
+_TRIM_EVERY = 16
 _DIRECT_ROWS = 256
 _MAX_SERIES_RATIO = 0.6
 
@@ -62,6 +63,42 @@ def poisson_binomial_pmf(p: FloatArray, counts: IntArray | None = None) -> tuple
     first, last = int(inside[0]), int(inside[-1]) + 1
     pmf = pmf[first:last]
     return offset + low + first, pmf / pmf.sum()
+
+
+def poisson_binomial_pmfs(p: FloatArray, counts: IntArray) -> tuple[int, FloatArray]:
+    """Like `poisson_binomial_pmf` for each row of `p`, on one window: its first number, and the pmfs (rows x window).
+
+    Few trials are added one at a time for all rows at once; many go row by row.
+    """
+    trials = int(counts.sum())
+    if trials <= _CONVOLUTION_LIMIT:
+        return _by_shared_convolution(np.repeat(p, counts, axis=1))
+    each = [poisson_binomial_pmf(row, counts) for row in p]
+    low = min(offset for offset, _ in each)
+    pmfs = np.zeros((p.shape[0], max(offset + pmf.size for offset, pmf in each) - low))
+    for row, (offset, pmf) in zip(pmfs, each, strict=True):
+        row[offset - low : offset - low + pmf.size] = pmf
+    return low, pmfs
+
+
+def _by_shared_convolution(p: FloatArray) -> tuple[int, FloatArray]:
+    trials = p.shape[1]
+    # One column per row of `p`, so that a step is a few passes over contiguous memory.
+    pmfs = np.zeros((trials + 1, p.shape[0]))
+    pmfs[0] = 1.0
+    low, high = 0, 1  # places outside have no mass worth keeping at any row
+    for k, (success, failure) in enumerate(zip(p.T, 1.0 - p.T, strict=True), start=1):
+        moved = pmfs[low:high] * success
+        pmfs[low:high] *= failure
+        pmfs[low + 1 : high + 1] += moved
+        high += 1
+        if k % _TRIM_EVERY == 0 or k == trials:
+            kept = np.flatnonzero(pmfs[low:high].max(axis=1) > _FAINTEST)
+            pmfs[low : low + kept[0]] = 0.0
+            pmfs[low + kept[-1] + 1 : high] = 0.0
+            low, high = low + int(kept[0]), low + int(kept[-1]) + 1
+    window = np.ascontiguousarray(pmfs[low:high].T)
+    return low, window / window.sum(axis=1, keepdims=True)
 
 
 def _by_convolution(p: FloatArray) -> FloatArray:

@@ -1,15 +1,16 @@
 """What every method is: settings with a `law`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.distribution import Discrete, Interval, MetricDistribution
+from darkmetrics.distribution import Discrete, Interval, MetricDistribution, mix
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import Functional
+from darkmetrics.nodes import Nodes
 
 T = TypeVar("T")
 
@@ -36,22 +37,36 @@ class Method(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def law(self, functional: Functional, p: FloatArray, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
-        """The law of the functional when missing rows of cell i are positive with chance `p[i]`, independently."""
+    def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
+        """The law of the functional: the mixture over the nodes, at each of which missing labels are independent."""
 
 
 def about(functional: Functional, method: str) -> dict[str, Any]:
     """What a law says of itself besides its numbers: how it was found, and the bounds it cannot pass."""
     low, high, sharp = functional.extremes
+    if method == "exact" and functional.rounded:
+        method = "near exact"
     return {"method": method, "bounds": Interval(low, high), "bounds_sharp": sharp}
 
 
-def point_mass(functional: Functional, p: FloatArray) -> MetricDistribution | None:
-    """The law when nothing is random: no missing row, or only chances of 0 and 1."""
-    if np.any((p > 0.0) & (p < 1.0)):
-        return None
+def point_mass(functional: Functional, nodes: Nodes) -> MetricDistribution | None:
+    """The law when nothing is random: no missing row, or one labeling that is certain."""
+    return point(functional, nodes.of_cells(0)) if nodes.certain else None
+
+
+def point(functional: Functional, p: FloatArray) -> MetricDistribution:
+    """The law when missing rows with a chance of 1 are positive, and no others."""
     value = functional.values((functional.missing * (p >= 1.0))[None, :].astype(np.int64))
     return Discrete.from_atoms(value, np.ones(1), functional.fill, **about(functional, "exact"))
+
+
+def mixed(functional: Functional, laws: Sequence[MetricDistribution], weight: FloatArray) -> MetricDistribution:
+    """The mixture of laws of the functional, called after the least exact of them."""
+    if len(laws) == 1:
+        return laws[0]
+    method = min((law.method for law in laws), key=lambda name: name == "exact")
+    given_defined = bool(np.isnan(functional.fill)) or method == "gaussian"
+    return mix(laws, weight, given_defined=given_defined, **about(functional, method))
 
 
 def check_n_resamples(n_resamples: Any) -> int:

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.functional import Functional
@@ -13,6 +12,7 @@ from darkmetrics.methods.base import Memo, Method
 from darkmetrics.methods.exact import Exact
 from darkmetrics.methods.gaussian import Gaussian
 from darkmetrics.methods.monte_carlo import MonteCarlo
+from darkmetrics.nodes import Nodes
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Auto(Method):
     n_resamples: int = 10_000
     name: ClassVar[str] = "auto"
 
-    def law(self, functional: Functional, p: FloatArray, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
+    def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
         try:
-            return Exact().law(functional, p, rng=rng, memo=memo)
+            return Exact().law(functional, nodes, rng=rng, memo=memo)
         except MethodError:
-            return MonteCarlo(self.n_resamples).law(functional, p, rng=rng, memo=memo)
+            return MonteCarlo(self.n_resamples).law(functional, nodes, rng=rng, memo=memo)
 
 
 _WORDS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, Exact, MonteCarlo, Gaussian)}

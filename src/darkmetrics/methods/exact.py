@@ -1,18 +1,20 @@
 """The exact law: enumeration for few missing rows, two Poisson-binomials for counts, lattices and FFT for sums."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial, singledispatch
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, dot
+from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
 from darkmetrics._kernels.auc import settle
 from darkmetrics._kernels.auc_edgeworth import mixed_edgeworth_cdf, split_at_leading_rows
 from darkmetrics._kernels.auc_lattice import auc_law_by_groups, auc_law_on_lattice
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
-from darkmetrics._kernels.linear_sum import Lattice, linear_sum_law
-from darkmetrics.distribution import Discrete, MetricDistribution, ProductLaw, Tabulated
+from darkmetrics._kernels.linear_sum import linear_sum_law
+from darkmetrics._kernels.quadrature import product_moments_by_node
+from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, ProductLaw, Tabulated, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import (
     CountFunctional,
@@ -20,16 +22,25 @@ from darkmetrics.functional import (
     LinearFunctional,
     RankFunctional,
     ScenarioFunctional,
+    Split,
 )
-from darkmetrics.methods.base import Memo, Method, about, point_mass
+from darkmetrics.methods.base import Memo, Method, about, mixed, point, point_mass
+from darkmetrics.methods.counts import formula_of, group_laws, rising, table_law
+from darkmetrics.nodes import Nodes
+
+F = TypeVar("F", bound=Functional)
 
 _ENUMERATE_LIMIT = 2**15
 # Up to this many combinations of counts the law is tabulated and sorted; above, it is summed on demand.
 _TABLE_LIMIT = 2**17
 _FORMULA_LIMIT = 2**23
+# Terms that a law summed on demand may have, over all nodes.
+_TERMS_LIMIT = 2**24
 # From this total label variance on, Edgeworth's four cumulants describe ROC-AUC to 0.005 or better, unless a few rows
 # of high leverage decide; these are set apart.
 _LATTICE_VARIANCE = 16.0
+# Where at least eight laws are mixed their errors average out, and the expansion does from here on.
+_MANY_NODES, _MIXED_VARIANCE = 1.0 / 8.0, 6.0
 
 
 @dataclass(frozen=True)
@@ -51,38 +62,86 @@ class Exact(Method):
 
     name: ClassVar[str] = "exact"
 
-    def law(self, functional: Functional, p: FloatArray, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
-        point = point_mass(functional, p)
-        return exact_law(functional, p, memo) if point is None else point
+    def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
+        certain = point_mass(functional, nodes)
+        return exact_law(functional, nodes, memo) if certain is None else certain
 
 
-def enumerated_law(functional: Functional, p: FloatArray) -> MetricDistribution:
+def on_cells(functional: F, nodes: Nodes, memo: Memo) -> tuple[F, Nodes]:
+    """The functional on the cells that the nodes tell apart, and nodes with a probability for each of these."""
+    if nodes.bucket is None:
+        return functional, nodes
+    if isinstance(functional, CountFunctional):
+        # Metrics of the same groups share what comes of this, so that they share the laws of the groups too.
+        split, missing, merged = memo.get(
+            (functional.split.groups, nodes.bucket), partial(_merged_groups, functional, nodes)
+        )
+        return replace(functional, split=split, missing=missing, bounds=functional.extremes), merged
+    coarse, bucket = functional.coarse(nodes.bucket)
+    return coarse, nodes.on(bucket)
+
+
+def _merged_groups(functional: CountFunctional, nodes: Nodes) -> tuple[Split, IntArray, Nodes]:
+    assert nodes.bucket is not None
+    split, missing, bucket = functional.split.coarse(functional.missing, nodes.bucket)
+    return split, missing, nodes.on(bucket)
+
+
+def over_nodes(
+    functional: F, nodes: Nodes, law_at: Callable[[F, FloatArray], MetricDistribution]
+) -> MetricDistribution:
+    """The mixture of the laws at the nodes, some of which may leave nothing open."""
+    laws = [law_at(functional, p) if np.any((p > 0.0) & (p < 1.0)) else point(functional, p) for p in nodes.rows]
+    return mixed(functional, laws, nodes.weight)
+
+
+def few_labelings(functional: Functional) -> bool:
+    """Whether all labelings of the missing rows can be gone through."""
+    return number_of_labelings(functional.missing) <= _ENUMERATE_LIMIT
+
+
+def enumerated_law(functional: Functional, nodes: Nodes) -> MetricDistribution:
     """The law from all labelings of the missing rows."""
-    positives, probability = all_labelings(functional.missing, p)
+    positives, probability = all_labelings(functional.missing, nodes.on_all_cells.probability)
     values = functional.values(positives)
-    return Discrete.from_atoms(values, probability, functional.fill, **about(functional, "exact"))
+    masses = probability[0] if len(nodes) == 1 else nodes.weight @ probability
+    law = Discrete.from_atoms(values, masses, functional.fill, **about(functional, "exact"))
+    if len(nodes) == 1 or isinstance(law, Undefined):
+        return law
+    values = np.where(np.isnan(values), functional.fill, values)
+    defined = ~np.isnan(values)
+    share = probability[:, defined].sum(axis=1)
+    scale = np.where(share > 0.0, share, 1.0)
+    mean = probability[:, defined] @ values[defined] / scale
+    var = (probability[:, defined] * (values[defined] - mean[:, None]) ** 2).sum(axis=1) / scale
+    total = nodes.weight * share
+    return replace(law, by_node=NodeMoments.of(total / total.sum(), mean, var))
 
 
 @singledispatch
-def exact_law(functional: Functional, p: FloatArray, memo: Memo) -> MetricDistribution:
+def exact_law(functional: Functional, nodes: Nodes, memo: Memo) -> MetricDistribution:
     """The exact law of a functional of this kind."""
     raise MethodError(f"method: no exact law for a {type(functional).__name__}; use 'monte_carlo'.")
 
 
 @exact_law.register
-def _(functional: ScenarioFunctional, p: FloatArray, memo: Memo) -> MetricDistribution:
-    if number_of_labelings(functional.missing) > _ENUMERATE_LIMIT:
+def _(functional: ScenarioFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
+    if not few_labelings(functional):
         raise MethodError(
             f"method: 'exact' goes through every labeling for this metric, which {int(functional.missing.sum()):,} "
             "missing rows forbid (15 rows with different scores are the most). Use method='auto' or 'monte_carlo'."
         )
-    return enumerated_law(functional, p)
+    return enumerated_law(functional, nodes)
 
 
 @exact_law.register
-def _(functional: LinearFunctional, p: FloatArray, memo: Memo) -> MetricDistribution:
-    if number_of_labelings(functional.missing) <= _ENUMERATE_LIMIT:
-        return enumerated_law(functional, p)
+def _(functional: LinearFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
+    if few_labelings(functional):
+        return enumerated_law(functional, nodes)
+    return over_nodes(*on_cells(functional, nodes, memo), _linear_law)
+
+
+def _linear_law(functional: LinearFunctional, p: FloatArray) -> MetricDistribution:
     law = linear_sum_law(functional.weight, p, functional.missing)
     values = functional.constant + law.values()
     if not law.smooth:
@@ -93,29 +152,36 @@ def _(functional: LinearFunctional, p: FloatArray, memo: Memo) -> MetricDistribu
 
 
 @exact_law.register
-def _(functional: RankFunctional, p: FloatArray, memo: Memo) -> MetricDistribution:
-    if number_of_labelings(functional.missing) <= _ENUMERATE_LIMIT:
-        return enumerated_law(functional, p)
+def _(functional: RankFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
+    if few_labelings(functional):
+        return enumerated_law(functional, nodes)
+    return over_nodes(*on_cells(functional, nodes, memo), partial(_rank_law, share=1.0 / len(nodes)))
+
+
+def _rank_law(functional: RankFunctional, p: FloatArray, *, share: float) -> MetricDistribution:
     # Rows that are sure take no part in the law; what is left is as if they had been labelled.
     sure = functional.missing * ((p >= 1.0).astype(np.int64) - (p <= 0.0))
     data, p = settle(functional.data, p, sure) if sure.any() else (functional.data, p)
     variance = dot(data.counts, p * (1.0 - p))
-    if np.all(data.weight == 1.0):
-        if (atoms := auc_law_by_groups(data, p)) is not None:
-            values = functional.affine(atoms[0])
-            return Discrete.from_atoms(values, atoms[1], functional.fill, **about(functional, "exact"))
-        if variance < _LATTICE_VARIANCE:
-            auc, masses, exact = auc_law_on_lattice(data, p)
-            method = "exact" if exact else "near exact"
-            return Discrete.from_atoms(functional.affine(auc), masses, functional.fill, **about(functional, method))
-    parts = split_at_leading_rows(data, p)
-    if parts is None or variance < _LATTICE_VARIANCE:
+    unit = bool(np.all(data.weight == 1.0))
+    if unit and (atoms := auc_law_by_groups(data, p, share)) is not None:
+        values = functional.affine(atoms[0])
+        return Discrete.from_atoms(values, atoms[1], functional.fill, **about(functional, "exact"))
+    # Of many laws that are mixed none matters much, and none may take long.
+    mixed_in = share <= _MANY_NODES
+    parts = split_at_leading_rows(data, p) if variance >= (_MIXED_VARIANCE if mixed_in else _LATTICE_VARIANCE) else None
+    if parts is None and variance < _LATTICE_VARIANCE and unit:
+        auc, masses, exact = auc_law_on_lattice(data, p, share)
+        method = "exact" if exact else "near exact"
+        return Discrete.from_atoms(functional.affine(auc), masses, functional.fill, **about(functional, method))
+    if parts is None or (variance < _LATTICE_VARIANCE and not unit):
         raise MethodError(
             "method: no exact law of ROC-AUC where few rows decide (by their weight or their rank); "
             "use 'auto' or 'monte_carlo'."
         )
+    points = 1001 if mixed_in else 4001  # 1e-5 and 1e-6 of cdf between the points
     ends = (np.array([functional.extremes.low, functional.extremes.high]) - functional.shift) / functional.scale
-    t, levels = mixed_edgeworth_cdf(parts, float(ends.min()), float(ends.max()))
+    t, levels = mixed_edgeworth_cdf(parts, float(ends.min()), float(ends.max()), points)
     if functional.scale < 0.0:
         t, levels = t[::-1], 1.0 - levels[::-1]
     return _tabulated(functional, functional.affine(t), levels)
@@ -129,75 +195,43 @@ def _tabulated(functional: Functional, grid: FloatArray, levels: FloatArray) -> 
 
 
 @exact_law.register
-def _(functional: CountFunctional, p: FloatArray, memo: Memo) -> MetricDistribution:
-    if functional.split.weight is not None and number_of_labelings(functional.missing) <= _ENUMERATE_LIMIT:
-        return enumerated_law(functional, p)
-    laws = memo.get((functional.split.groups, p), partial(group_laws, functional, p))
-    method = "exact" if all(law.exact for law in laws) else "near exact"
+def _(functional: CountFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
+    if functional.split.weight is not None and few_labelings(functional):
+        return enumerated_law(functional, nodes)
+    functional, nodes = on_cells(functional, nodes, memo)
+    laws = group_laws(functional, nodes, memo)
+    if laws is None:
+        return over_nodes(functional, nodes, partial(_count_law, memo=memo))
     # A variable the formula does not depend on takes no part in the law.
-    used = [i for i, direction in enumerate(functional.direction) if direction != 0 and laws[i].pmf.size > 1]
-    sizes = [laws[i].pmf.size for i in used]
-    if len(used) < 2 or np.prod(sizes, dtype=np.float64) <= _TABLE_LIMIT:
-        return _table(functional, laws, used, method)
-    used.sort(key=lambda i: (functional.direction[i] is None, -laws[i].pmf.size))
-    formula = partial(_formula_of, functional, laws, used)
-    axes, masses = [laws[i].values() for i in used], [laws[i].pmf for i in used]
-    rising = _rising(functional, formula, axes, used)
-    if rising is None:
-        if np.prod(sizes, dtype=np.float64) <= _FORMULA_LIMIT:
-            return _table(functional, laws, used, method)
+    used = [i for i, direction in enumerate(functional.direction) if direction != 0 and laws.axes[i].values.size > 1]
+    size = np.prod(laws.sizes(used), dtype=np.float64)
+    if len(used) < 2 or size <= _TABLE_LIMIT:
+        return table_law(functional, laws, used, nodes.weight)
+    used.sort(key=lambda i: (functional.direction[i] is None, -laws.axes[i].values.size))
+    formula = partial(formula_of, functional, laws, used)
+    axes = [laws.axes[i] for i in used]
+    values = [axis.values for axis in axes]
+    rises = rising(functional, formula, values, used)
+    if rises is None and size <= _FORMULA_LIMIT:
+        return table_law(functional, laws, used, nodes.weight)
+    if len(nodes) > 1 and (rises is None or size / values[0].size * len(nodes) > _TERMS_LIMIT):
+        # Each node by itself has a smaller window, in which the formula may be defined and monotone.
+        return over_nodes(functional, nodes, partial(_count_law, memo=memo))
+    if rises is None:
         raise MethodError(
             "method: this formula is not monotone and has too many values for an exact law; "
             "use method='auto' or 'monte_carlo'."
         )
-    # Every point is defined here: `_rising` looked wherever the formula could be 0/0 within the window.
-    return ProductLaw(formula=formula, axes=axes, masses=masses, rising=rising, **about(functional, method))
+    # Every point is defined here: `rising` looked wherever the formula could be 0/0 within the window.
+    facts = about(functional, laws.method)
+    if len(nodes) == 1:
+        return ProductLaw(formula=formula, axes=values, masses=[a.pmf[0] for a in axes], rising=rises, **facts)
+    by_node = NodeMoments.of(nodes.weight, *product_moments_by_node(formula, axes))
+    masses = [axis.pmf for axis in axes]
+    return ProductLaw(
+        formula=formula, axes=values, masses=masses, rising=rises, weight=nodes.weight, by_node=by_node, **facts
+    )
 
 
-def group_laws(functional: CountFunctional, p: FloatArray) -> list[Lattice]:
-    """The law of the positive weight among the missing rows of each group."""
-    weight = np.ones(p.size) if functional.split.weight is None else functional.split.weight
-    return [linear_sum_law(weight[rows], p[rows], functional.missing[rows]) for rows in functional.split.groups]
-
-
-def _formula_of(functional: CountFunctional, laws: list[Lattice], used: list[int], *x: FloatArray) -> FloatArray:
-    """The formula as a function of the variables in use, the others at a value that cannot matter."""
-    sums: list[FloatArray] = [np.asarray(law.values()[0]) for law in laws]
-    for i, value in zip(used, x, strict=True):
-        sums[i] = value
-    return functional.at(sums)
-
-
-def _table(functional: CountFunctional, laws: list[Lattice], used: list[int], method: str) -> MetricDistribution:
-    grid = np.meshgrid(*(laws[i].values() for i in used), indexing="ij") if used else []
-    values = np.broadcast_to(_formula_of(functional, laws, used, *grid), tuple(laws[i].pmf.size for i in used))
-    masses = np.ones(())
-    for i in used:
-        masses = np.multiply.outer(masses, laws[i].pmf)
-    keep = masses > 1e-40
-    return Discrete.from_atoms(values[keep], masses[keep], functional.fill, **about(functional, method))
-
-
-def _rising(
-    functional: CountFunctional, formula: partial[FloatArray], axes: list[FloatArray], used: list[int]
-) -> bool | None:
-    """Whether the formula rises (True) or falls (False) with the first variable everywhere; None if neither."""
-    declared = functional.direction[used[0]]
-    edges = formula(*np.meshgrid(*(a[[0, 1, -2, -1]] if a.size > 4 else a for a in axes), indexing="ij"))
-    if np.isnan(edges).any():
-        return None
-    if declared is not None and functional.denominator_keeps_its_sign():
-        return declared > 0  # the denominator vanishes nowhere inside if it does not at the edges
-    grid = np.meshgrid(*axes[1:], indexing="ij")
-    rises = falls = True
-    before = formula(np.full(grid[0].shape, axes[0][0]), *grid)
-    for x in axes[0][1:]:
-        value = formula(np.full(grid[0].shape, x), *grid)
-        change = value - before
-        if declared is not None and not np.isnan(change).any():
-            continue  # the direction is known; only a 0/0 inside is looked for
-        rises, falls = rises and bool(np.all(change >= 0.0)), falls and bool(np.all(change <= 0.0))
-        before = value
-        if not (rises or falls):
-            return None
-    return rises if declared is None else declared > 0
+def _count_law(functional: CountFunctional, p: FloatArray, *, memo: Memo) -> MetricDistribution:
+    return exact_law(functional, Nodes.single(p), memo)

@@ -1,7 +1,7 @@
 """PEMI-Gauss, Algorithm 2 of the paper: a Gaussian with the mean and variance of a ratio of sums."""
 
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +12,8 @@ from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods.base import Memo, Method, about, point_mass
-from darkmetrics.methods.exact import exact_law
+from darkmetrics.methods.exact import exact_law, on_cells, over_nodes
+from darkmetrics.nodes import Nodes
 
 
 @dataclass(frozen=True)
@@ -32,27 +33,33 @@ class Gaussian(Method):
 
     name: ClassVar[str] = "gaussian"
 
-    def law(self, functional: Functional, p: FloatArray, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
-        point = point_mass(functional, p)
-        if point is not None:
-            return point
-        facts = about(functional, "gaussian")
-        undefined = _undefined_mass(functional, p, memo)
-        if undefined >= 1.0:
-            return Undefined(undefined=1.0, **facts)
-        mean, variance = gaussian_moments(functional, p)
-        if np.isnan(mean) or np.isnan(variance):
-            raise MethodError(
-                "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
-            )
-        return Normal(loc=mean, scale=float(np.sqrt(max(variance, 0.0))), undefined=undefined, **facts)
+    def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
+        certain = point_mass(functional, nodes)
+        if certain is not None:
+            return certain
+        return over_nodes(*on_cells(functional, nodes, memo), partial(_gaussian_law, memo=memo))
+
+
+def _gaussian_law(functional: Functional, p: FloatArray, *, memo: Memo) -> MetricDistribution:
+    facts = about(functional, "gaussian")
+    undefined = _undefined_mass(functional, p, memo)
+    if undefined >= 1.0:
+        return Undefined(undefined=1.0, **facts)
+    mean, variance = gaussian_moments(functional, p)
+    if np.isnan(mean) or np.isnan(variance):
+        raise MethodError(
+            "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
+        )
+    return Normal(loc=mean, scale=float(np.sqrt(max(variance, 0.0))), undefined=undefined, **facts)
 
 
 def _undefined_mass(functional: Functional, p: FloatArray, memo: Memo) -> float:
     """Probability of 0/0; a formula of counts may be undefined anywhere, other metrics where a class vanishes."""
     if isinstance(functional, CountFunctional):
+        if functional.denominator_keeps_its_sign() and not functional.can_be_undefined():
+            return 0.0  # a ratio is 0/0 nowhere inside if it is not at the ends
         try:
-            return exact_law(functional, p, memo).undefined
+            return exact_law(functional, Nodes.single(p), memo).undefined
         except MethodError:
             pass
     return functional.undefined_mass(p)

@@ -1,16 +1,18 @@
 """PEMI, Algorithm 1 of the paper: draw labelings, evaluate the metric on each, return the empirical law."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics.distribution import Discrete, MetricDistribution
+from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.functional import CountFunctional, Functional
 from darkmetrics.methods.base import Memo, Method, about, check_n_resamples, point_mass
-from darkmetrics.methods.exact import group_laws
+from darkmetrics.methods.counts import group_lattices
+from darkmetrics.methods.exact import on_cells
+from darkmetrics.nodes import Nodes
 
 _CHUNK = 1 << 22
 
@@ -37,34 +39,69 @@ class MonteCarlo(Method):
     def __post_init__(self) -> None:
         check_n_resamples(self.n_resamples)
 
-    def law(self, functional: Functional, p: FloatArray, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
-        point = point_mass(functional, p)
-        if point is not None:
-            return point
+    def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
+        certain = point_mass(functional, nodes)
+        if certain is not None:
+            return certain
+        # Labelings are shared out over the nodes in proportion to their weights, in order: nothing random is added.
+        ends = np.rint(self.n_resamples * np.cumsum(nodes.weight) / nodes.weight.sum()).astype(np.int64)
+        node = np.repeat(np.arange(len(nodes)), np.diff(ends, prepend=0))
         values = (
-            self._count_values(functional, p, rng, memo)
+            self._count_values(functional, nodes, node, rng, memo)
             if isinstance(functional, CountFunctional)
-            else self._labeling_values(functional, p, rng)
+            else self._labeling_values(functional, nodes, node, rng)
         )
-        return Discrete.from_atoms(values, np.ones(values.size), functional.fill, **about(functional, "monte carlo"))
+        facts = about(functional, "monte carlo")
+        law = Discrete.from_atoms(values, np.ones(values.size), functional.fill, **facts)
+        if len(nodes) == 1 or isinstance(law, Undefined):
+            return law
+        return replace(law, by_node=_sampled_moments(np.where(np.isnan(values), functional.fill, values), node, nodes))
 
     def _count_values(
-        self, functional: CountFunctional, p: FloatArray, rng: np.random.Generator, memo: Memo
+        self, functional: CountFunctional, nodes: Nodes, node: IntArray, rng: np.random.Generator, memo: Memo
     ) -> FloatArray:
-        laws = memo.get((functional.split.groups, p), partial(group_laws, functional, p))
+        merged, cells = on_cells(functional, nodes, memo)
+        laws = [memo.get((merged.split.groups, row), partial(group_lattices, merged, row)) for row in cells.rows]
         draws = []
-        for law in laws:
-            place = np.searchsorted(np.cumsum(law.pmf), rng.random(self.n_resamples), side="right")
-            draws.append(law.values()[np.minimum(place, law.pmf.size - 1)])
+        for group in range(len(functional.split.groups)):
+            uniform = rng.random(self.n_resamples)
+            drawn = np.empty(self.n_resamples)
+            for k, rows in _runs(node):
+                law = laws[k][group]
+                place = np.searchsorted(np.cumsum(law.pmf), uniform[rows], side="right")
+                drawn[rows] = law.values()[np.minimum(place, law.pmf.size - 1)]
+            draws.append(drawn)
         return np.broadcast_to(functional.at(draws), (self.n_resamples,))
 
-    def _labeling_values(self, functional: Functional, p: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def _labeling_values(
+        self, functional: Functional, nodes: Nodes, node: IntArray, rng: np.random.Generator
+    ) -> FloatArray:
         chunk = max(1, min(self.n_resamples, _CHUNK // max(1, int(functional.missing.sum()))))
         parts = []
         for start in range(0, self.n_resamples, chunk):
-            size = min(chunk, self.n_resamples - start)
-            parts.append(functional.values(draw_labelings(functional.missing, p, size, rng)))
+            labelings = [
+                draw_labelings(functional.missing, nodes.of_cells(k), rows.stop - rows.start, rng)
+                for k, rows in _runs(node[start : start + chunk])
+            ]
+            parts.append(functional.values(np.concatenate(labelings)))
         return np.concatenate(parts)
+
+
+def _runs(node: IntArray) -> list[tuple[int, slice]]:
+    """Each node with the stretch of labelings that are its own."""
+    starts = np.flatnonzero(np.diff(node, prepend=-1)).tolist()
+    return [(int(node[start]), slice(start, end)) for start, end in zip(starts, [*starts[1:], node.size], strict=True)]
+
+
+def _sampled_moments(values: FloatArray, node: IntArray, nodes: Nodes) -> NodeMoments:
+    """Share, mean and variance of the draws at each node, those without a value left out."""
+    defined = ~np.isnan(values)
+    values, node = values[defined], node[defined]
+    number = np.bincount(node, minlength=len(nodes))
+    some = np.maximum(number, 1)
+    mean = np.bincount(node, values, len(nodes)) / some
+    var = np.bincount(node, (values - mean[node]) ** 2, len(nodes)) / some
+    return NodeMoments.of(number / values.size, mean, var)
 
 
 def draw_labelings(missing: IntArray, p: FloatArray, size: int, rng: np.random.Generator) -> IntArray:

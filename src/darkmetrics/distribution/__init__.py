@@ -1,0 +1,23 @@
+"""MetricDistribution: the law of a metric over everything the missing labels could be, and its kinds.
+
+Import rule: laws know kernels and exceptions; they know no metric, no method and no label model.
+"""
+
+from darkmetrics.distribution.base import Interval, MetricDistribution, NodeMoments, check_level
+from darkmetrics.distribution.kinds import Discrete, Normal, Tabulated, Undefined
+from darkmetrics.distribution.mixture import Mixture, mix
+from darkmetrics.distribution.product import ProductLaw
+
+__all__ = [
+    "Discrete",
+    "Interval",
+    "MetricDistribution",
+    "Mixture",
+    "NodeMoments",
+    "Normal",
+    "ProductLaw",
+    "Tabulated",
+    "Undefined",
+    "check_level",
+    "mix",
+]

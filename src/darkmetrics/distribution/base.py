@@ -1,0 +1,185 @@
+"""What every law is: a distribution with the methods of `scipy.stats`, and what it says of itself."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.exceptions import InputError
+
+# Values of a metric that differ by less are one atom: the last bits of a float are noise of the arithmetic.
+_ATOM = 1e-13
+
+
+class Interval(NamedTuple):
+    """Two ends of an interval."""
+
+    low: float
+    high: float
+
+
+class NodeMoments(NamedTuple):
+    """Weight of each node in the law, and mean and variance of the metric given the node.
+
+    A node at which the metric is never defined has weight zero and takes the mean of the others.
+    """
+
+    weight: FloatArray
+    mean: FloatArray
+    var: FloatArray
+
+    @classmethod
+    def of(cls, weight: FloatArray, mean: FloatArray, var: FloatArray) -> "NodeMoments":
+        """Moments of the nodes, whatever stands where the weight is zero."""
+        out = weight <= 0.0
+        if out.any():
+            inner = float(weight[~out] @ mean[~out])
+            mean, var = np.where(out, inner, mean), np.where(out, 0.0, var)
+        return cls(weight, mean, np.maximum(var, 0.0))
+
+    def total(self) -> tuple[float, float]:
+        """Mean and variance of the mixture (law of total variance)."""
+        mean = float(self.weight @ self.mean)
+        return mean, float(self.weight @ (self.var + (self.mean - mean) ** 2))
+
+
+def slack(t: FloatArray, scale: float) -> FloatArray:
+    """How far apart two values may be and still count as one, in a law whose values reach `scale`."""
+    return np.where(np.isinf(t), 0.0, _ATOM * np.maximum(scale, np.abs(t)))
+
+
+def check_level(confidence_level: Any) -> float:
+    """The probability of an interval, checked."""
+    if not isinstance(confidence_level, (int, float, np.number)) or not 0.0 < confidence_level < 1.0:
+        raise InputError(f"confidence_level: {confidence_level!r}. It must lie strictly between 0 and 1.")
+    return float(confidence_level)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MetricDistribution(ABC):
+    """The law of one metric on the rows at hand, given what is known about the missing labels.
+
+    Methods follow `scipy.stats`: `mean std var median cdf sf ppf interval support rvs`. All randomness is about the
+    missing labels; with no label missing the law is a single point.
+
+    Attributes
+    ----------
+    method : str
+        How the law was found: "exact", "near exact", "monte carlo", "gaussian".
+    undefined : float
+        Probability that the metric is 0/0. Its value there follows `zero_division`; when that is NaN the law is
+        conditional on the metric being defined.
+    bounds : Interval
+        Worst and best value over all labelings of the missing rows, whatever their probability.
+    bounds_sharp : bool
+        Whether both bounds are attained by some labeling; if not they are only known to enclose the law.
+    by_node : NodeMoments or None
+        Mean and variance of the metric given each posterior node, when there are several.
+    """
+
+    method: str = "exact"
+    undefined: float = 0.0
+    bounds: Interval = field(default=Interval(-np.inf, np.inf))
+    bounds_sharp: bool = True
+    by_node: NodeMoments | None = None
+
+    @abstractmethod
+    def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
+        """P(metric <= t), or P(metric < t) when `left`; `t` is one-dimensional."""
+
+    @abstractmethod
+    def _ppf(self, q: FloatArray) -> FloatArray:
+        """Smallest value whose cdf reaches q; `q` is one-dimensional, inside [0, 1]."""
+
+    @abstractmethod
+    def _moments(self) -> tuple[float, float]:
+        """Mean and variance."""
+
+    @cached_property
+    def _mean_and_variance(self) -> tuple[float, float]:
+        return self._moments()
+
+    def mean(self) -> float:
+        """Expected value: the estimate to report when one number is wanted."""
+        return self._mean_and_variance[0]
+
+    def var(self) -> float:
+        """Variance due to the missing labels."""
+        return self._mean_and_variance[1]
+
+    def std(self) -> float:
+        """Standard deviation due to the missing labels."""
+        return float(np.sqrt(self.var()))
+
+    def median(self) -> float:
+        """Value that the metric exceeds with probability one half at most."""
+        return float(self.ppf(0.5))
+
+    def cdf(self, t: Any) -> Any:
+        """Probability that the metric is at most `t`."""
+        return self._over(t, lambda x: self._cdf(x, left=False))
+
+    def sf(self, t: Any) -> Any:
+        """Probability that the metric is above `t`."""
+        return self._over(t, lambda x: 1.0 - self._cdf(x, left=False))
+
+    def pit(self, t: Any) -> Any:
+        """Where a realised value falls in the law: (F(t-) + F(t)) / 2, uniform if the law is right."""
+        return self._over(t, lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
+
+    def ppf(self, q: Any) -> Any:
+        """Quantile: the smallest value that the metric stays at or below with probability at least `q`."""
+        levels = np.asarray(q, dtype=np.float64)
+        if bool(np.any(~((levels >= 0.0) & (levels <= 1.0)))):
+            bad = levels.ravel()[np.argmax(~((levels.ravel() >= 0.0) & (levels.ravel() <= 1.0)))]
+            raise InputError(f"q: {bad:g}. Quantile levels must lie in [0, 1].")
+        return self._over(levels, self._ppf)
+
+    def interval(self, confidence_level: float = 0.9) -> Interval:
+        """Equal-tailed interval that holds the metric with at least this probability."""
+        tail = 0.5 * (1.0 - check_level(confidence_level))
+        return Interval(*(float(end) for end in self.ppf([tail, 1.0 - tail])))
+
+    def support(self) -> Interval:
+        """Worst and best case over all labelings of the missing rows (`bounds_sharp` says if both can happen)."""
+        return self.bounds
+
+    def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
+        """Draws from the law; `rng` is a seed or a numpy Generator."""
+        uniform = np.random.default_rng(rng).random(size)
+        return self._over(uniform, self._ppf)
+
+    def to_dict(self, confidence_level: float = 0.9) -> dict[str, Any]:
+        """Plain numbers at full precision, ready for JSON; what does not exist is None."""
+        low, high = self.interval(confidence_level)
+        worst, best = self.support()
+        numbers = {
+            "mean": self.mean(),
+            "std": self.std(),
+            "median": self.median(),
+            "interval_low": low,
+            "interval_high": high,
+            "lowest_possible": worst,
+            "highest_possible": best,
+        }
+        return {
+            "method": self.method,
+            **{key: float(value) if np.isfinite(value) else None for key, value in numbers.items()},
+            "confidence_level": confidence_level,
+            "bounds_sharp": self.bounds_sharp,
+            "undefined": self.undefined,
+        }
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        return f"<{type(self).__name__}: mean {self.mean():.4g}, 90% interval {low:.4g} to {high:.4g}, {self.method}>"
+
+    @staticmethod
+    def _over(x: Any, function: Any) -> Any:
+        """Apply a function of one-dimensional arrays to a number or an array of any shape."""
+        array = np.asarray(x, dtype=np.float64)
+        result = np.where(np.isnan(array.ravel()), np.nan, function(array.ravel())).reshape(array.shape)
+        return float(result) if array.ndim == 0 else result

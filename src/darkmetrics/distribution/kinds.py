@@ -1,0 +1,118 @@
+"""Laws that are written down as they are: atoms, a table of the cdf, a Gaussian, or nothing at all."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.distribution.base import MetricDistribution, slack
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Discrete(MetricDistribution):
+    """Finitely many values with their probabilities: enumerated, tabulated or sampled laws, and single points."""
+
+    atoms: FloatArray
+    masses: FloatArray
+
+    @classmethod
+    def from_atoms(cls, values: FloatArray, masses: FloatArray, fill: float, **about: Any) -> "MetricDistribution":
+        """Sort the atoms and join equal ones; nan values are undefined and become `fill`, or are left out."""
+        nan = np.isnan(values)
+        total = float(masses.sum())
+        undefined = min(1.0, float(masses[nan].sum()) / total)
+        if nan.any():
+            if np.isnan(fill):
+                values, masses = values[~nan], masses[~nan]
+            else:
+                values = np.where(nan, fill, values)
+        if values.size == 0 or not masses.sum() > 0.0:
+            return Undefined(undefined=1.0, **about)
+        order = np.argsort(values, kind="stable")
+        values, masses = values[order], masses[order] / masses.sum()
+        new = np.concatenate(([True], np.diff(values) > slack(values[1:], float(np.abs(values).max()))))
+        starts = np.flatnonzero(new)
+        return cls(atoms=values[starts], masses=np.add.reduceat(masses, starts), undefined=undefined, **about)
+
+    @cached_property
+    def _cumulative(self) -> FloatArray:
+        total = np.cumsum(self.masses)
+        return np.asarray(np.minimum(total / total[-1], 1.0), dtype=np.float64)
+
+    def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
+        margin = slack(t, float(np.abs(self.atoms[[0, -1]]).max()))
+        place = np.searchsorted(self.atoms, t - margin if left else t + margin, side="left" if left else "right")
+        level: FloatArray = np.concatenate(([0.0], self._cumulative))[place]
+        return level
+
+    def _ppf(self, q: FloatArray) -> FloatArray:
+        # Rounding in the cumulated masses must not push a quantile to the next atom.
+        place = np.searchsorted(self._cumulative, q - 1e-14, side="left")
+        return self.atoms[np.minimum(place, self.atoms.size - 1)]
+
+    def _moments(self) -> tuple[float, float]:
+        # Rounding must not carry the mean outside the atoms.
+        mean = float(np.clip(self.masses @ self.atoms, self.atoms[0], self.atoms[-1]))
+        return mean, float(self.masses @ (self.atoms - mean) ** 2)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Undefined(MetricDistribution):
+    """The law of a metric that is 0/0 for every labeling: it has no value, and says so with `undefined` = 1."""
+
+    def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
+        return np.full(t.shape, np.nan)
+
+    def _ppf(self, q: FloatArray) -> FloatArray:
+        return np.full(q.shape, np.nan)
+
+    def _moments(self) -> tuple[float, float]:
+        return np.nan, np.nan
+
+    def __repr__(self) -> str:
+        return "<Undefined: the metric is 0/0 for every labeling>"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Normal(MetricDistribution):
+    """A Gaussian law, as PEMI-Gauss gives it; it may reach beyond the bounds that no labeling can pass."""
+
+    loc: float
+    scale: float
+
+    def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
+        if self.scale == 0.0:
+            return np.asarray(t > self.loc if left else t >= self.loc, dtype=np.float64)
+        return np.asarray(ndtr((t - self.loc) / self.scale))
+
+    def _ppf(self, q: FloatArray) -> FloatArray:
+        return self.loc + (self.scale * np.asarray(ndtri(q)) if self.scale > 0.0 else np.zeros(q.shape))
+
+    def _moments(self) -> tuple[float, float]:
+        return self.loc, self.scale**2
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Tabulated(MetricDistribution):
+    """A continuous law given by its cdf on a fine grid, straight in between."""
+
+    grid: FloatArray
+    levels: FloatArray
+
+    def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
+        return np.interp(t, self.grid, self.levels, left=0.0, right=1.0)
+
+    def _ppf(self, q: FloatArray) -> FloatArray:
+        place = np.clip(np.searchsorted(self.levels, q, side="left"), 1, self.grid.size - 1)
+        low, high = self.levels[place - 1], self.levels[place]
+        share = np.clip((q - low) / np.where(high > low, high - low, 1.0), 0.0, 1.0)
+        return self.grid[place - 1] + share * (self.grid[place] - self.grid[place - 1])
+
+    def _moments(self) -> tuple[float, float]:
+        mass, middle = np.diff(self.levels), 0.5 * (self.grid[1:] + self.grid[:-1])
+        mean = float(mass @ middle)
+        width = np.diff(self.grid)
+        return mean, float(mass @ ((middle - mean) ** 2 + width**2 / 12.0))

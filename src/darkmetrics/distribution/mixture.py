@@ -1,0 +1,124 @@
+"""Mixture: the law of a metric when the probabilities of the labels are themselves uncertain."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
+from darkmetrics.distribution.kinds import Discrete, Undefined
+from darkmetrics.distribution.product import ProductLaw
+
+# Laws of atoms are joined into one list up to this many in all; sorting more takes longer than asking each law.
+_MOST_ATOMS = 1 << 20
+# Places tried at once when a quantile is bracketed: asking a component for 31 places costs hardly more than for one.
+_PLACES = 31
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Mixture(MetricDistribution):
+    """A weighted mixture of laws, one for each case of what the probabilities are."""
+
+    components: Sequence[MetricDistribution]
+    weight: FloatArray
+
+    def __post_init__(self) -> None:
+        if self.by_node is None:
+            moments = np.array([(law.mean(), law.var()) for law in self.components])
+            object.__setattr__(self, "by_node", NodeMoments(self.weight, moments[:, 0], moments[:, 1]))
+
+    def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
+        level: FloatArray = np.zeros(t.shape)
+        for weight, law in zip(self.weight.tolist(), self.components, strict=True):
+            level += weight * law._cdf(t, left=left)
+        return np.minimum(level, 1.0)
+
+    def _ppf(self, q: FloatArray) -> FloatArray:
+        if q.size == 0:
+            return q
+        # Below every component's quantile no component has reached q, and at the largest all have.
+        ends = np.array([law._ppf(q) for law in self.components])
+        a, b = ends.min(axis=0), ends.max(axis=0)
+        result: FloatArray = np.where(q <= 0.0, a, b)
+        inside = np.flatnonzero((q > 0.0) & (q < 1.0) & (a < b))
+        if inside.size:
+            result[inside] = self._search(q[inside] - 1e-14, a[inside], b[inside])
+        return result
+
+    def _search(self, q: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+        """Smallest value at which the cdf reaches q, known to lie in [a, b]."""
+        done = self._cdf(a, left=False) >= q
+        b = np.where(done, a, b)
+        share = np.arange(1, _PLACES + 1) / (_PLACES + 1)
+        tolerance = 1e-13 * np.maximum(np.abs(a), np.abs(b))
+        while np.any(b - a > tolerance):
+            places = a[:, None] + (b - a)[:, None] * share
+            reached = self._cdf(places.ravel(), left=False).reshape(places.shape) >= q[:, None]
+            first = reached.argmax(axis=1)
+            none, rows = ~reached.any(axis=1), np.arange(q.size)
+            new_b = np.where(none, b, places[rows, first])
+            below = np.where(none, _PLACES, first) - 1
+            new_a = np.where(below >= 0, places[rows, np.maximum(below, 0)], a)
+            if np.array_equal(new_a, a) and np.array_equal(new_b, b):  # no number lies in between
+                break
+            a, b = new_a, new_b
+        return self._nearest_atom(q, a, b)
+
+    def _nearest_atom(self, q: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+        """The atom at which the cdf jumps over q, as its component has it; else b.
+
+        The cdf has all of an atom a little below it already, and so b may lie there.
+        """
+        assert self.by_node is not None
+        margin = 2.0 * slack(b, float(np.max(np.abs(self.by_node.mean) + 9.0 * np.sqrt(self.by_node.var))))
+        found: FloatArray = np.full(b.shape, np.inf)
+        for law in self.components:
+            if isinstance(law, (Discrete, ProductLaw)):
+                level = law._cdf(b + margin, left=False)
+                jump = np.flatnonzero(level > law._cdf(a - margin, left=True))
+                found[jump] = np.minimum(found[jump], law._ppf(level[jump]))
+        atom = np.where(np.isfinite(found), found, b)
+        return np.where(self._cdf(atom, left=False) >= q, atom, b)
+
+    def _moments(self) -> tuple[float, float]:
+        assert self.by_node is not None
+        return self.by_node.total()
+
+    def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
+        generator = np.random.default_rng(rng)
+        chosen = np.searchsorted(np.cumsum(self.weight), np.atleast_1d(generator.random(size)), side="right")
+        chosen = np.minimum(chosen, self.weight.size - 1)
+        uniform = np.atleast_1d(generator.random(size))
+        draws = np.empty(chosen.shape)
+        for node in np.unique(chosen).tolist():
+            draws[chosen == node] = self.components[node]._ppf(uniform[chosen == node])
+        return float(draws[0]) if size is None else draws
+
+
+def mix(
+    laws: Sequence[MetricDistribution], weight: FloatArray, *, given_defined: bool, **about: Any
+) -> MetricDistribution:
+    """The mixture of the laws at the nodes.
+
+    `given_defined`: each law is conditional on the metric being defined, and then so is the mixture: a node counts the
+    more the likelier the metric is defined there.
+    """
+    undefined = np.array([law.undefined for law in laws])
+    share = weight * (1.0 - undefined) if given_defined else weight.copy()
+    share[[isinstance(law, Undefined) for law in laws]] = 0.0
+    facts: dict[str, Any] = {**about, "undefined": min(1.0, float(weight @ undefined))}
+    if not share.sum() > 0.0:
+        return Undefined(**{**facts, "undefined": 1.0})
+    share = share / share.sum()
+    inside = np.flatnonzero(share > 0.0).tolist()
+    kept = [laws[node] for node in inside]
+    moments = np.array([(law.mean(), law.var()) for law in laws])
+    by_node = NodeMoments.of(share, moments[:, 0], moments[:, 1])
+    atoms = [law for law in kept if isinstance(law, Discrete)]
+    if len(atoms) == len(kept) and sum(law.atoms.size for law in atoms) <= _MOST_ATOMS:
+        values = np.concatenate([law.atoms for law in atoms])
+        masses = np.concatenate([share[node] * law.masses for node, law in zip(inside, atoms, strict=True)])
+        return replace(Discrete.from_atoms(values, masses, np.nan), by_node=by_node, **facts)
+    return Mixture(components=kept, weight=share[inside], by_node=by_node, **facts)

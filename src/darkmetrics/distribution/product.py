@@ -1,0 +1,222 @@
+"""ProductLaw: a formula of independent counts, summed on demand (mathematics, section 1)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
+from darkmetrics._kernels.normal_mixture import normal_mixture_density, normal_mixture_quantile
+from darkmetrics._kernels.quadrature import product_moments
+from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
+
+# Every so many rows the crossing is searched for from scratch; in between it starts from the line through these.
+_STRIDE = 32
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ProductLaw(MetricDistribution):
+    """A formula of independent lattice variables that is monotone in the first: nothing is tabulated.
+
+    `P(metric <= t)` is a sum over the other variables of the first one's cdf at the place where the formula crosses t
+    (mathematics, section 1); that place is found by bisection on the formula itself, so atoms are never misjudged. It
+    does not depend on the probabilities: with several nodes (`weight`; masses are then nodes x values) one search does
+    for all of them.
+    """
+
+    formula: Formula
+    axes: Sequence[FloatArray]
+    masses: Sequence[FloatArray]
+    rising: bool
+    weight: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.weight is not None and self.by_node is None:
+            each = [product_moments(self.formula, self.axes, masses) for masses in zip(*self.masses, strict=True)]
+            object.__setattr__(self, "by_node", NodeMoments.of(self.weight, *np.array(each).T))
+
+    @cached_property
+    def _grid(self) -> list[FloatArray]:
+        """All combinations of the variables after the first: the rows."""
+        return [g.ravel() for g in np.meshgrid(*self.axes[1:], indexing="ij")]
+
+    @cached_property
+    def _terms(self) -> tuple[FloatArray, IntArray | None, IntArray | None]:
+        """What is summed: mass, row, and where the cdf of the first variable begins; several nodes one after another.
+
+        With one node every row is one term, and neither row nor beginning is needed.
+        """
+        if self.weight is None:
+            mass = np.ones(1)
+            for factor in self.masses[1:]:
+                mass = np.multiply.outer(mass, factor).ravel()
+            return mass, None, None
+        each = self.weight[:, None]
+        for factor in self.masses[1:]:
+            each = (each[:, :, None] * factor[:, None, :]).reshape(self.weight.size, -1)
+        node, row = np.nonzero(each)  # each node has mass in its own window alone
+        return each[node, row], row, node * (self.axes[0].size + 1)
+
+    @cached_property
+    def _cumulative(self) -> FloatArray:
+        total = np.cumsum(np.atleast_2d(self.masses[0]), axis=1)
+        return np.pad(total / total[:, -1:], ((0, 0), (1, 0))).ravel()
+
+    def _crossing(self, t: float, between: tuple[IntArray, IntArray, float] | None = None) -> IntArray:
+        """Per row, how many values of the first variable come before the formula passes t.
+
+        `between` holds crossings of a smaller and a larger t, and where between them t lies as a share.
+        """
+        rows, size = self._grid[0].size, self.axes[0].size
+        if between is not None:
+            first, second, share = between
+            start = np.rint(first + share * (second - first)).astype(np.int64)
+            return self._from(t, self._grid, start, np.minimum(first, second), np.maximum(first, second))
+        low, high = np.zeros(rows, dtype=np.int64), np.full(rows, size, dtype=np.int64)
+        if rows <= 4 * _STRIDE or len(self._grid) > 1:
+            return self._from(t, self._grid, high // 2, low, high)
+        some = np.unique(np.append(np.arange(0, rows, _STRIDE), rows - 1))
+        known = self._from(t, [self._grid[0][some]], high[some] // 2, low[some], high[some])
+        start = np.rint(np.interp(np.arange(rows), some, known)).astype(np.int64)
+        return self._from(t, self._grid, start, low, high)
+
+    def _from(self, t: float, grid: list[FloatArray], start: IntArray, low: IntArray, high: IntArray) -> IntArray:
+        """The crossing within [low, high], tried around `start` first and by bisection when it is not near."""
+        axis, step = self.axes[0], 0
+        result, rows, middle = low.copy(), np.flatnonzero(low < high), start
+        low, high = low[rows], high[rows]
+        middle = np.clip(middle[rows], low, high - 1)
+        here = [g[rows] for g in grid]
+        while rows.size:
+            value = self.formula(axis[middle], *here)
+            before = (value <= t) if self.rising else (value > t)
+            low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
+            result[rows] = low
+            left = np.flatnonzero(low < high)
+            if left.size < rows.size:
+                rows, low, high, before = rows[left], low[left], high[left], before[left]
+                here = [g[left] for g in here]
+            if step <= 16:
+                middle = np.clip(np.where(before, low + step, high - 1 - step), low, high - 1)
+                step = 1 if step == 0 else 4 * step
+            else:
+                middle = (low + high) // 2
+        return result
+
+    def _mass_up_to(self, crossing: IntArray) -> float:
+        """P(metric <= t) from the crossing of t."""
+        mass, row, begin = self._terms
+        level = self._cumulative[crossing if row is None or begin is None else begin + crossing[row]]
+        return float(mass @ (level if self.rising else 1.0 - level))
+
+    def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
+        margin = slack(t, float(np.abs(self._corner_range).max()))
+        shifted = t - margin if left else t + margin
+        return np.array([self._mass_up_to(self._crossing(float(x))) for x in shifted])
+
+    def _ppf(self, q: FloatArray) -> FloatArray:
+        return np.array([self._quantile(float(level)) for level in q])
+
+    def _quantile(self, q: float) -> float:
+        low, high = self._corner_range
+        if q <= 0.0:
+            return low
+        search = _Search(self, low - 1e-9 * max(abs(low), abs(high)), high, q - 1e-14)
+        # The law is nearly a mixture of Gaussians wherever it is not tabulated: Newton steps from the quantile of that
+        # leave only a small fraction of a standard deviation to bisect. They are only tried; the bracket is proven.
+        nodes = self.by_node or NodeMoments(np.ones(1), np.array([self.mean()]), np.array([self.var()]))
+        weight, mean, sd = nodes.weight, nodes.mean, np.sqrt(nodes.var)
+        guess = normal_mixture_quantile(min(max(q, 1e-15), 1.0 - 1e-15), weight, mean, sd)
+        step = self.std()
+        for _ in range(3):
+            density = normal_mixture_density(guess, weight, mean, sd)
+            step = float(np.clip((q - search.try_at(guess)) / max(density, 1e-300), -self.std(), self.std()))
+            guess += step
+        narrow = max(4.0 * (high - low) / (self._grid[0].size * self.axes[0].size), 1e-7 * float(sd[sd > 0.0].min()))
+        reach = max(narrow, 0.1 * abs(step))
+        for _ in range(8):
+            search.try_at(guess - reach)
+            search.try_at(guess + reach)
+            if search.a >= guess - reach and search.b <= guess + reach:
+                break
+            reach *= 16.0
+        while search.width() > narrow:
+            search.try_at(0.5 * (search.a + search.b))
+        return search.first_atom()
+
+    def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
+        generator = np.random.default_rng(rng)
+        node: Any = 0
+        if self.weight is not None:
+            node = np.searchsorted(np.cumsum(self.weight), generator.random(size), side="right")
+            node = np.minimum(node, self.weight.size - 1)
+        draws = []
+        for axis, mass in zip(self.axes, self.masses, strict=True):
+            # The cdfs of all nodes on one line, each one unit above the one before.
+            line = np.cumsum(np.atleast_2d(mass), axis=1)
+            line = line if self.weight is None else line / line[:, -1:]
+            line += np.arange(line.shape[0])[:, None]
+            place = np.searchsorted(line.ravel(), node + generator.random(size), side="right") - node * axis.size
+            draws.append(axis[np.clip(place, 0, axis.size - 1)])
+        return self.formula(*draws) if size is not None else float(self.formula(*draws))
+
+    @cached_property
+    def _corner_range(self) -> tuple[float, float]:
+        """Smallest and largest value on the lattice window."""
+        rows = self._grid[0].size
+        ends = [self.formula(np.full(rows, self.axes[0][end]), *self._grid) for end in (0, -1)]
+        return float(np.min(ends)), float(np.max(ends))
+
+    def _moments(self) -> tuple[float, float]:
+        if self.by_node is not None:
+            return self.by_node.total()
+        return product_moments(self.formula, self.axes, self.masses)
+
+
+class _Search:
+    """A bracket [a, b] with cdf(a) < q <= cdf(b) that shrinks, keeping the crossings of both ends."""
+
+    def __init__(self, law: ProductLaw, a: float, b: float, q: float) -> None:
+        self.law, self.a, self.b, self.q = law, a, b, q
+        rows, size = law._grid[0].size, law.axes[0].size
+        self._at_a = np.full(rows, 0 if law.rising else size, dtype=np.int64)
+        self._at_b = np.full(rows, size if law.rising else 0, dtype=np.int64)
+        self._fresh = True
+
+    def width(self) -> float:
+        """Width of the bracket, zero when no number lies between its ends."""
+        return 0.0 if self.b <= np.nextafter(self.a, np.inf) else self.b - self.a
+
+    def try_at(self, t: float) -> float:
+        """The cdf at t, which becomes an end of the bracket if it lies inside."""
+        if self._fresh or not self.a < t < self.b:
+            crossing = self.law._crossing(t)
+        else:
+            crossing = self.law._crossing(t, (self._at_a, self._at_b, (t - self.a) / (self.b - self.a)))
+        mass = self.law._mass_up_to(crossing)
+        if self.a < t < self.b:
+            self._fresh = False
+            if mass < self.q:
+                self.a, self._at_a = t, crossing
+            else:
+                self.b, self._at_b = t, crossing
+        return mass
+
+    def first_atom(self) -> float:
+        """The smallest atom in the bracket at which the cdf reaches q; few are left by now."""
+        axis, grid = self.law.axes[0], self.law._grid
+        atom = self.b
+        for _ in range(1000):
+            place = self._at_a - (0 if self.law.rising else 1)
+            inside = (place >= 0) & (place < axis.size)
+            value = self.law.formula(axis[np.clip(place, 0, axis.size - 1)], *grid)
+            atom = float(np.min(value[inside])) if inside.any() else self.b
+            if atom >= self.b:
+                break
+            # Values that differ by rounding alone are one atom, and the largest of them carries all its mass.
+            margin = float(slack(np.array(atom), float(np.abs(self.law._corner_range).max())))
+            if self.try_at(min(atom + margin, np.nextafter(self.b, -np.inf))) >= self.q:
+                return atom
+        return min(atom, self.b)

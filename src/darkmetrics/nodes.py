@@ -1,0 +1,89 @@
+"""Posterior nodes: weighted sets of probabilities of the missing labels (architecture, third idea)."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Weighted sets of probabilities: what a label model believes, as a mixture of cases in which they are known.
+
+    One node means that the probabilities are taken as known. Laws are mixtures over the nodes.
+
+    Attributes
+    ----------
+    weight : array (k,)
+        Probability of each node; sums to one.
+    probability : array (k, buckets)
+        Chance that a missing row is positive, given the node, for each bucket of missing cells.
+    bucket : array of int, optional
+        The bucket of each of the set's `missing_cells`; None when every missing cell is its own bucket.
+    shift : array (k,), optional
+        How far the log odds of the missing rows are moved away from the calibrated ones.
+    reading : array of int (k,), optional
+        Which of the `readings` a node belongs to.
+    readings : tuple of str
+        Names of the mechanisms mixed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from darkmetrics.nodes import Nodes
+    >>> known = Nodes.single(np.array([0.2, 0.9]))
+    >>> len(known), known.probability.shape
+    (1, (1, 2))
+    >>> unsure = Nodes(np.array([0.5, 0.5]), np.array([[0.2], [0.4]]), bucket=np.array([0, 0, 0]))
+    >>> unsure.of_cells(1).tolist()
+    [0.4, 0.4, 0.4]
+    """
+
+    weight: FloatArray
+    probability: FloatArray
+    bucket: IntArray | None = None
+    shift: FloatArray | None = None
+    reading: IntArray | None = None
+    readings: tuple[str, ...] = ()
+
+    @classmethod
+    def single(cls, probability: FloatArray) -> "Nodes":
+        """Probabilities taken as known, one per missing cell."""
+        return cls(np.ones(1), probability[None, :])
+
+    def __len__(self) -> int:
+        return self.weight.size
+
+    def of_cells(self, node: int) -> FloatArray:
+        """Probabilities of the missing cells at one node."""
+        row = self.rows[node]
+        return row if self.bucket is None else row[self.bucket]
+
+    @cached_property
+    def rows(self) -> tuple[FloatArray, ...]:
+        """The probabilities of each node, always the same objects."""
+        return tuple(self.probability)
+
+    def on(self, bucket: IntArray) -> "Nodes":
+        """The same nodes for other cells, given the bucket of each: one probability per cell."""
+        return replace(self, probability=self.probability[:, bucket], bucket=None)
+
+    @cached_property
+    def on_all_cells(self) -> "Nodes":
+        """The same nodes with one probability per missing cell."""
+        return self if self.bucket is None else self.on(self.bucket)
+
+    @cached_property
+    def used(self) -> BoolArray:
+        """Which buckets hold a missing cell."""
+        if self.bucket is None:
+            return np.ones(self.probability.shape[1], dtype=np.bool_)
+        return np.bincount(self.bucket, minlength=self.probability.shape[1]) > 0
+
+    @cached_property
+    def certain(self) -> bool:
+        """Whether all nodes name one and the same labeling, with probabilities of 0 and 1 alone."""
+        p = self.probability[:, self.used]
+        return not bool(np.any((p > 0.0) & (p < 1.0)) or np.any(p != p[:1]))
