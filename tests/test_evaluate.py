@@ -469,9 +469,8 @@ def test_bad_methods_are_refused(method, expected):
 @pytest.mark.parametrize(
     ("label_model", "expected"),
     [
-        (None, "label_model: missing. Say where the probabilities of the missing labels come from"),
         ("prevalance", "label_model: unknown label model 'prevalance'. Did you mean 'prevalence'?"),
-        ("zzz", "label_model: unknown label model 'zzz'. Choose from 'given', 'half', 'prevalence'."),
+        ("zzz", "label_model: unknown label model 'zzz'. Choose from 'auto', 'calibrated', 'given', 'half', "),
         ("given", "label_model: 'given' needs an EvaluationSet built with probability="),
     ],
 )

@@ -10,7 +10,18 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
-from darkmetrics.label_models import Given, Half, LabelModel, Nodes, Prevalence, label_model_from
+from darkmetrics.label_models import (
+    Auto,
+    Calibrated,
+    Given,
+    Half,
+    LabelModel,
+    LabelShift,
+    Nodes,
+    Prevalence,
+    Selection,
+    label_model_from,
+)
 
 Y = [1, 0, None, 1, None, 1]
 SCORE = [0.9, 0.2, 0.7, 0.6, 0.3, 0.7]
@@ -23,15 +34,21 @@ def probabilities(model: LabelModel, data: EvaluationSet) -> list[float]:
     return [float(p) for p in nodes.probability[0]]
 
 
+def described(model: LabelModel) -> str:
+    data = EvaluationSet(Y, SCORE)
+    return model.describe(data, model.nodes(data))
+
+
 def test_half_gives_every_missing_row_the_chance_one_half():
     assert probabilities(Half(), EvaluationSet(Y, SCORE)) == [0.5, 0.5]
-    assert Half().describe(EvaluationSet(Y, SCORE)) == "Assumed: every missing label is positive with chance 1/2."
+    assert described(Half()) == "Assumed: every missing label is positive with chance 1/2."
 
 
 def test_prevalence_is_the_share_of_positives_among_the_labelled_rows():
     assert probabilities(Prevalence(), EvaluationSet(Y, SCORE)) == [0.75, 0.75]
-    text = Prevalence().describe(EvaluationSet(Y, SCORE))
-    assert text == "Assumed: every missing label is positive with chance 0.75, as among the labelled rows."
+    assert described(Prevalence()) == (
+        "Assumed: every missing label is positive with chance 0.75, as among the labelled rows."
+    )
 
 
 def test_prevalence_counts_labelled_rows_by_their_weight():
@@ -41,7 +58,7 @@ def test_prevalence_counts_labelled_rows_by_their_weight():
 
 def test_prevalence_can_be_stated():
     assert probabilities(Prevalence(0.1), EvaluationSet(Y, SCORE)) == [0.1, 0.1]
-    assert Prevalence(0.1).describe(EvaluationSet(Y, SCORE)).endswith("with chance 0.1, as stated.")
+    assert described(Prevalence(0.1)).endswith("with chance 0.1, as stated.")
     assert probabilities(Prevalence(0.1), EvaluationSet([None], [0.5])) == [0.1]
 
 
@@ -111,8 +128,60 @@ def test_words_stand_for_label_models():
 
 @pytest.mark.parametrize("wrong", [1, None, Half])
 def test_what_is_no_label_model_is_refused(wrong):
-    with pytest.raises(InputError, match="label_model: expected 'half', 'prevalence', 'given', a label model"):
+    words = "'auto', 'calibrated', 'label_shift', 'selection', 'half', 'prevalence', 'given'"
+    with pytest.raises(InputError, match=f"label_model: expected {words}, a label model or probabilities, got"):
         label_model_from(wrong)
+
+
+def test_words_that_learn_take_the_reference_rows():
+    reference = ([1, 0], [0.6, 0.2])
+    assert label_model_from("auto") == Auto()
+    assert label_model_from("calibrated", calibration=reference) == Calibrated(calibration=reference)
+    assert label_model_from("label_shift", calibration=reference) == LabelShift(calibration=reference)
+    assert label_model_from("selection", calibration=reference) == Selection(reference)
+
+
+@pytest.mark.parametrize(
+    ("missingness", "model"),
+    [
+        ("random", Calibrated),
+        ("by_score", Calibrated),
+        ("by_label", LabelShift),
+        ("by_score_and_label", Selection),
+        ("unknown", Auto),
+    ],
+)
+def test_a_stated_mechanism_names_its_model(missingness, model):
+    reference = ([1, 0], [0.6, 0.2])
+    assert label_model_from("auto", missingness=missingness, calibration=reference) == model(calibration=reference)
+
+
+def test_by_score_and_label_without_reference_rows_is_refused():
+    with pytest.raises(
+        InputError, match=r"calibration: missing\. Labels missing by score and label can only be told from"
+    ):
+        label_model_from("auto", missingness="by_score_and_label")
+
+
+def test_a_misspelt_mechanism_is_refused_with_the_nearest_one():
+    with pytest.raises(InputError, match=r"missingness: unknown mechanism 'by_lable'\. Did you mean 'by_label'\?"):
+        label_model_from("auto", missingness="by_lable")
+    with pytest.raises(InputError, match=r"missingness: unknown mechanism 'MNAR'\. Choose from 'by_label', 'by_score'"):
+        label_model_from("auto", missingness="MNAR")
+    with pytest.raises(InputError, match="missingness: unknown mechanism 'True'"):
+        label_model_from("auto", missingness=True)
+
+
+@pytest.mark.parametrize("model", ["half", "calibrated", Prevalence(0.3), 0.3, [0.2, 0.6]])
+def test_a_mechanism_beside_a_label_model_is_refused(model):
+    with pytest.raises(InputError, match=r"^missingness: .*Give one of them\.$"):
+        dm.evaluate(Y, SCORE, label_model=model, missingness="by_label")
+
+
+@pytest.mark.parametrize("model", ["half", Prevalence(0.3), Calibrated(), 0.3, [0.2, 0.6]])
+def test_reference_rows_beside_a_model_that_takes_none_are_refused(model):
+    with pytest.raises(InputError, match=r"^calibration: label_model"):
+        dm.evaluate(Y, SCORE, label_model=model, calibration=([1, 0], [0.6, 0.2]))
 
 
 def test_given_needs_given_probabilities():
@@ -131,7 +200,7 @@ def test_a_label_model_of_the_user_works():
         def nodes(self, data):
             return Nodes.single(data.cells.score[data.missing_cells])
 
-        def describe(self, data):
+        def describe(self, data, nodes):
             return "Assumed: scores are probabilities."
 
     result = dm.evaluate(Y, SCORE, label_model=Score())

@@ -9,7 +9,7 @@ import pytest
 
 import darkmetrics as dm
 
-MODULES = {module.__name__: module for module in (dm, dm.methods, dm.metrics, dm.label_models)}
+MODULES = {module.__name__: module for module in (dm, dm.methods, dm.metrics, dm.label_models, dm.calibrators)}
 NAMES = {
     f"{where}.{name}": getattr(module, name)
     for where, module in [*MODULES.items(), (dm.baselines.__name__, dm.baselines)]
@@ -21,6 +21,7 @@ DOCUMENTED = {name: value for name, value in NAMES.items() if inspect.isclass(va
 NOT_CALLED = {
     *("Evaluation", "MetricDistribution", "Metric", "Family", "Method", "LabelModel", "Memo", "Nodes"),
     *("InputError", "MethodError", "UnknownNameError", "UndefinedMetricWarning"),
+    *("CalibrationWarning", "MissingnessWarning", "Calibrator", "Diagnosis"),
     # What stands behind a word or a name; `evaluate` calls them.
     *("method_from", "label_model_from", "metrics_from", "registered"),
     # Built by roc_auc(), gini(), precision_at_k() and the like.
@@ -93,6 +94,8 @@ def test_errors_are_value_errors():
     assert issubclass(dm.UnknownNameError, dm.InputError)
     assert issubclass(dm.MethodError, dm.InputError)
     assert issubclass(dm.UndefinedMetricWarning, UserWarning)
+    assert issubclass(dm.CalibrationWarning, UserWarning)
+    assert issubclass(dm.MissingnessWarning, UserWarning)
 
 
 def run(code, cwd):

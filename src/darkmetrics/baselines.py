@@ -7,11 +7,12 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.cells import COUNTS, Cells
 from darkmetrics.distribution import Discrete, MetricDistribution
-from darkmetrics.evaluate import DEFAULT_METRICS, Evaluation, evaluate, generator_from
+from darkmetrics.evaluate import evaluate, generator_from
+from darkmetrics.evaluation import Evaluation
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.methods.base import check_n_resamples
-from darkmetrics.metrics import ConfusionMetric, Metric, metrics_from
+from darkmetrics.metrics import DEFAULT_METRICS, ConfusionMetric, Metric, metrics_from
 
 _CHUNK = 1 << 22
 

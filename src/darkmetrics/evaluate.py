@@ -1,175 +1,27 @@
-"""evaluate(): from labels and scores to the law of every metric, and the Evaluation that holds them."""
+"""evaluate(): from labels and scores to the law of every metric."""
 
-import html
 import re
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from darkmetrics import frames
-from darkmetrics.distribution import Interval, MetricDistribution, check_level
-from darkmetrics.evaluation_set import EvaluationSet
-from darkmetrics.exceptions import InputError, MethodError, UndefinedMetricWarning, unknown_name
-from darkmetrics.label_models import LabelModel, Prevalence, label_model_from
+from darkmetrics import columns, frames
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.distribution import MetricDistribution, check_level
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.evaluation_set import EvaluationSet, evaluation_set_from
+from darkmetrics.exceptions import InputError, MethodError, MissingnessWarning, UndefinedMetricWarning
+from darkmetrics.label_models import Features, Given, Half, LabelModel, Prevalence, Tilted, label_model_from
+from darkmetrics.label_models.auto import readings_differ, readings_in_words
 from darkmetrics.methods import Memo, method_from
-from darkmetrics.metrics import Metric, metrics_from
+from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
+from darkmetrics.nodes import Nodes
 
-DEFAULT_METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
 _WARN_FROM = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation(Mapping[str, MetricDistribution]):
-    """The law of each metric on one evaluation set: a mapping from metric name to `MetricDistribution`.
-
-    Print it for a table in words, `to_dict()` for plain numbers, `to_frame()` for a DataFrame.
-    """
-
-    data: EvaluationSet
-    metrics: Mapping[str, Metric]
-    laws: Mapping[str, MetricDistribution]
-    # The metrics on the labelled rows alone: what dropping the unlabelled rows would have reported.
-    labelled_only: Mapping[str, float]
-    # What a 0/0 of each metric counts as; NaN: it is left out.
-    fills: Mapping[str, float]
-    assumption: str
-    confidence_level: float = 0.9
-
-    def __getitem__(self, name: str) -> MetricDistribution:
-        if name not in self.laws:
-            raise _MissingMetricError(str(unknown_name("metric", "metric", str(name), self.laws)))
-        return self.laws[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.laws)
-
-    def __len__(self) -> int:
-        return len(self.laws)
-
-    def oracle_bounds(self, metric: str) -> Interval:
-        """The paper's pessimistic and optimistic value: every missing row decided wrongly, and every one rightly.
-
-        These are the extremes of metrics that rise with every right decision. They are not for ROC-AUC: use
-        `self[metric].support()` for bounds that nothing can pass.
-        """
-        self[metric]  # an unknown name gets its error here
-        functional = self.metrics[metric].bind(self.data, self.fills[metric])
-        right = functional.missing * self.data.cells.decision[self.data.missing_cells]
-        wrong = functional.missing - right
-        values = functional.values(np.stack([wrong, right]))
-        pessimistic, optimistic = np.where(np.isnan(values), functional.fill, values).tolist()
-        return Interval(pessimistic, optimistic)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema)."""
-        return {
-            "schema": "darkmetrics.evaluation/1",
-            "census": self.data.census(),
-            "threshold": self.data.threshold,
-            "assumption": self.assumption,
-            "metrics": {
-                name: {
-                    "meaning": self.metrics[name].meaning,
-                    "better": self.metrics[name].better,
-                    "labelled_only": _finite(self.labelled_only[name]),
-                    **law.to_dict(self.confidence_level),
-                }
-                for name, law in self.laws.items()
-            },
-        }
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """One row per metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
-        rows = [{"metric": name, **entry} for name, entry in self.to_dict()["metrics"].items()]
-        numbers = {key for row in rows for key, value in row.items() if isinstance(value, float)}
-        columns = {
-            key: [np.nan if key in numbers and row[key] is None else row[key] for row in rows] for key in rows[0]
-        }
-        return frames.to_native_frame(columns, backend)
-
-    def __repr__(self) -> str:
-        n, m = self.data.n_rows, self.data.n_missing
-        return f"<Evaluation of {n:,} rows, {m:,} missing: {', '.join(self.laws)}>"
-
-    def __str__(self) -> str:
-        header, rows = self._table()
-        widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
-
-        def line(cells: list[str]) -> str:
-            first = cells[0].ljust(widths[0])
-            return "   ".join([first, *(c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True))]).rstrip()
-
-        return "\n".join([*self._words(), "", line(header), *map(line, rows), "", *self._notes()])
-
-    def _repr_html_(self) -> str:
-        header, rows = self._table()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        words = "".join(f"<p>{html.escape(text)}</p>" for text in self._words())
-        notes = "".join(f"<p>{html.escape(text)}</p>" for text in self._notes())
-        return f"<div>{words}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}</div>"
-
-    def _words(self) -> list[str]:
-        n, m = self.data.n_rows, self.data.n_missing
-        census = f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
-        return [census, self.assumption] if m else [census]
-
-    def _notes(self) -> list[str]:
-        these = "this row" if self.data.n_rows == 1 else f"these {self.data.n_rows:,} rows"
-        notes = [f"Intervals are for {these}, not for the population they came from."]
-        if any(not law.bounds_sharp for law in self.laws.values()):
-            notes.append("Bounds in brackets hold, but perhaps no labeling attains them.")
-        return notes
-
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        header = [
-            "",
-            "estimate",
-            f"{self.confidence_level:.0%} interval",
-            "labelled only",
-            "worst to best",
-            "method",
-            "undefined",
-        ]
-        return header, [self._row(name, law) for name, law in self.laws.items()]
-
-    def _row(self, name: str, law: MetricDistribution) -> list[str]:
-        low, high = law.interval(self.confidence_level)
-        worst, best = law.support()[:: -1 if self.metrics[name].better == "lower" else 1]
-        # As many decimals as the width of the interval deserves: three at least, so that its two ends differ.
-        width = high - low
-        decimals = 3 if not 0.0 < width < 0.01 else min(8, int(np.ceil(-np.log10(width))) + 1)
-        bounds = f"{_number(worst, 2)} to {_number(best, 2)}" if np.isfinite([worst, best]).any() else "undefined"
-        return [
-            name,
-            _number(law.mean(), decimals),
-            f"{_number(low, decimals)} to {_number(high, decimals)}" if np.isfinite(low) else "undefined",
-            _number(self.labelled_only[name], 3) if self.data.n_labelled else "no labels",
-            bounds if law.bounds_sharp else f"({bounds})",
-            law.method,
-            "0" if law.undefined == 0.0 else "<0.1%" if law.undefined < 0.001 else f"{law.undefined:.1%}",
-        ]
-
-
-class _MissingMetricError(KeyError):
-    """A KeyError, as mappings raise, whose message is printed as it is written."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _number(value: float, decimals: int) -> str:
-    if np.isnan(value):
-        return "undefined"
-    return f"{value:.{decimals}f}" if abs(value) < 100.0 else f"{value:,.4g}"
+# A warning that lists more metrics is not read.
+_METRICS_NAMED = 5
 
 
 def evaluate(
@@ -179,7 +31,9 @@ def evaluate(
     metrics: Any = DEFAULT_METRICS,
     threshold: float = 0.5,
     y_pred: Any = None,
-    label_model: Any = None,
+    label_model: Any = "auto",
+    missingness: Any = None,
+    calibration: Any = None,
     method: Any = "auto",
     pos_label: Any = 1,
     missing_label: Any = None,
@@ -204,8 +58,16 @@ def evaluate(
     threshold, y_pred, pos_label, missing_label, sample_weight
         As in `EvaluationSet`.
     label_model : str, LabelModel, float or array-like
-        Where the probabilities of the missing labels come from: an array with one per row or one per missing row,
-        "half", "prevalence", or one number for all rows. Required unless the set was built with `probability=`.
+        Where the probabilities of the missing labels come from. "auto", the default, learns them from the labelled
+        rows, the scores of the missing ones and `calibration`, and says what it assumed (`label_models.Auto`). Others:
+        "calibrated", "label_shift", "selection", "half", "prevalence", a model from `label_models`, one probability
+        for all rows, or an array with one per row or per missing row. A set built with `probability=` uses these.
+    missingness : {"random", "by_score", "by_label", "by_score_and_label", "unknown"}, optional
+        Why labels are missing, if you know: the scores decide who gets a label ("by_score"), or the label itself does
+        (frauds take longer to confirm: "by_label"), or both, which needs `calibration`.
+    calibration : (labels, scores) or EvaluationSet, optional
+        Fully labelled reference rows, such as the test set of the model; they make it unnecessary to know why labels
+        are missing, as long as the relation of score and label has not drifted since.
     method : str or Method
         "auto" (exact where possible), "exact", "monte_carlo", "gaussian", or a settings object such as
         `methods.MonteCarlo(n_resamples=100_000)`.
@@ -252,7 +114,6 @@ def evaluate(
     data, model = _data_and_model(
         y_true,
         y_score,
-        label_model,
         {
             "threshold": threshold,
             "y_pred": y_pred,
@@ -260,9 +121,11 @@ def evaluate(
             "missing_label": missing_label,
             "sample_weight": sample_weight,
         },
+        label_model,
+        {"missingness": missingness, "calibration": calibration},
     )
     generator = generator_from(rng)
-    (p,) = model.nodes(data).probability
+    nodes = model.nodes(data)
     memo = Memo()
     laws: dict[str, MetricDistribution] = {}
     fills = {metric.name: metric.undefined_as if fill is None else fill for metric in chosen}
@@ -270,7 +133,7 @@ def evaluate(
     for metric in chosen:
         try:
             functional = metric.bind(data, fills[metric.name])
-            law = how.law(functional, p, rng=generator, memo=memo)
+            law = how.law(functional, nodes, rng=generator, memo=memo)
         except MethodError as error:
             raise MethodError(f"{error} (metric: {metric.name!r})") from None
         except Exception as error:
@@ -280,63 +143,85 @@ def evaluate(
             warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=2)
         laws[metric.name] = law
         labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
+    if missingness is None and readings_differ(nodes):
+        warnings.warn(_readings_message(data, nodes, laws), MissingnessWarning, stacklevel=2)
     return Evaluation(
         data=data,
         metrics={metric.name: metric for metric in chosen},
         laws=laws,
         labelled_only=labelled_only,
         fills=fills,
-        assumption=model.describe(data) if data.n_missing else "",
+        assumption=model.describe(data, nodes) if data.n_missing else "",
+        nodes=nodes,
+        calibration=calibration if calibration is not None else getattr(model, "calibration", None),
         confidence_level=confidence_level,
     )
 
 
 def _data_and_model(
-    y_true: Any, y_score: Any, label_model: Any, settings: dict[str, Any]
+    y_true: Any, y_score: Any, settings: dict[str, Any], label_model: Any, stated: dict[str, Any]
 ) -> tuple[EvaluationSet, LabelModel]:
+    """The evaluation set and the label model that the arguments of `evaluate` stand for."""
+    if label_model is None:
+        label_model = "auto"
     if isinstance(label_model, (int, float, np.number)) and not isinstance(label_model, bool):
         label_model = Prevalence(float(label_model))
     named = isinstance(label_model, (str, LabelModel))
+    # Checked before the data, which may be large.
+    model = label_model_from(label_model, **stated) if named else _given(label_model, stated)
+    features = _features_of(model)
     if isinstance(y_true, EvaluationSet):
-        # Only a plain value can be a default; columns of any engine compare in ways of their own.
-        changed = [
-            key
-            for key, value in settings.items()
-            if value is not None and not (isinstance(value, (int, float)) and value == _DEFAULTS.get(key))
-        ]
-        if y_score is not None or changed:
-            extra = "y_score" if y_score is not None else changed[0]
-            raise InputError(f"{extra}: an EvaluationSet already fixes it; give it when building the set.")
-        if label_model is None and y_true.cells.probability is not None:
-            label_model, named = "given", True
-        if label_model is not None and not named:
+        data = evaluation_set_from(y_true, y_score, **settings)
+        if not named:
             raise InputError(
                 "label_model: an EvaluationSet has cells, not rows, so probabilities per row cannot be matched to it. "
                 "Give them as EvaluationSet(..., probability=p)."
             )
-        if y_true.n_rows == 0:
-            raise InputError("y_true: the EvaluationSet has no rows. An evaluation needs at least one.")
-        data = y_true
+        if features is not None:
+            raise InputError(
+                "label_model: Features belong to rows, and an EvaluationSet has cells. "
+                "Give evaluate the labels and scores themselves."
+            )
+        nothing_said = label_model == "auto" and all(x is None for x in stated.values())
+        if nothing_said and data.cells.probability is not None:
+            model = Given()
     else:
-        if y_score is None:
-            raise InputError("y_score: missing. Give the scores, or an EvaluationSet as the only data.")
+        probability = None if named else label_model
+        if features is not None:
+            probability = _feature_predictions(features, y_true, settings)
         try:
-            data = EvaluationSet(y_true, y_score, probability=None if named else label_model, **settings)
+            data = evaluation_set_from(y_true, y_score, probability=probability, **settings)
         except InputError as error:  # name the argument that the caller used
             raise InputError(re.sub(r"^probability:", "label_model:", str(error))) from None
-        if label_model is not None and not named:
-            label_model = "given"
-    if label_model is None and data.n_missing == 0:
-        label_model = "half"  # nothing is missing, so nothing depends on it
-    if label_model is None:
-        raise InputError(
-            "label_model: missing. Say where the probabilities of the missing labels come from: an array with one per "
-            "row or per missing row, 'prevalence' or 'half'."
-        )
-    return data, label_model_from(label_model)
+    # With nothing missing nothing depends on the model, and it may have nothing to learn from.
+    return data, model if data.n_missing else Half()
 
 
-_DEFAULTS = {"threshold": 0.5, "pos_label": 1}
+def _given(label_model: Any, stated: dict[str, Any]) -> LabelModel:
+    """The model for probabilities per row, beside which nothing else can be said."""
+    for name, value in stated.items():
+        if value is not None:
+            raise InputError(
+                f"{name}: label_model already gives the probabilities of the missing labels. Give one of them."
+            )
+    return Given()
+
+
+def _features_of(model: LabelModel) -> Features | None:
+    """The features that a model learns from, itself or through the model that it tilts."""
+    while isinstance(model, Tilted):
+        model = label_model_from(model.base)
+    return model if isinstance(model, Features) else None
+
+
+def _feature_predictions(model: Features, y_true: Any, settings: dict[str, Any]) -> FloatArray | None:
+    """What the features say about every row, with labels read as the evaluation set reads them."""
+    labels, missing = frames.label_column(y_true, "y_true")
+    columns.check_label_values(settings["pos_label"], settings["missing_label"])
+    if settings["missing_label"] is not None:
+        missing = missing | columns.equals(labels, missing, settings["missing_label"])
+    positive, _ = columns.positive_labels(labels, missing, settings["pos_label"], "y_true")
+    return model.predictions(positive, missing) if missing.any() else None
 
 
 def _fill_value(zero_division: Any) -> float | None:
@@ -366,3 +251,26 @@ def _undefined_message(metric: Metric, law: MetricDistribution) -> str:
         f"{metric.name} is undefined (0/0) {chance}; there it is {value}. "
         "Set zero_division to 0, 1 or nan to choose, and to silence this."
     )
+
+
+def _readings_message(data: EvaluationSet, nodes: Nodes, laws: dict[str, MetricDistribution]) -> str:
+    """Both answers, and how to choose between them."""
+    answers = []
+    for name, law in list(laws.items())[:_METRICS_NAMED]:
+        if law.by_node is not None:
+            means = [_mean_of(law, nodes.reading == k) for k in range(len(nodes.readings))]
+            answers.append(f"{name} " + " or ".join(f"{mean:.3f}" for mean in means))
+    return (
+        "Missing rows look different from labelled ones, and why they do changes the answer. Of the missing rows "
+        f"{readings_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "
+        "Say which it is with missingness='by_score' or 'by_label', or give calibration=(labels, scores) of fully "
+        "labelled rows; missingness='unknown' keeps both and silences this. See .diagnosis."
+    )
+
+
+def _mean_of(law: MetricDistribution, own: Any) -> float:
+    assert law.by_node is not None
+    weight = law.by_node.weight[own]
+    if not weight.sum() > 0.0:
+        weight = np.ones(weight.size)
+    return float(weight @ law.by_node.mean[own] / weight.sum())

@@ -251,3 +251,26 @@ class EvaluationSet:
 
 def _or_fill(values: FloatArray | None, cells: Cells, fill: float) -> FloatArray:
     return np.full(cells.score.size, fill) if values is None else values
+
+
+_DEFAULTS = {"threshold": 0.5, "pos_label": 1}
+
+
+def evaluation_set_from(y_true: Any, y_score: Any, **settings: Any) -> EvaluationSet:
+    """The set that the data of a public function stand for: arrays, or a ready set that nothing is added to."""
+    if not isinstance(y_true, EvaluationSet):
+        if y_score is None:
+            raise InputError("y_score: missing. Give the scores, or an EvaluationSet as the only data.")
+        return EvaluationSet(y_true, y_score, **settings)
+    # Only a plain value can be a default; columns of any engine compare in ways of their own.
+    changed = [
+        key
+        for key, value in settings.items()
+        if value is not None and not (isinstance(value, (int, float)) and value == _DEFAULTS.get(key))
+    ]
+    if y_score is not None or changed:
+        extra = "y_score" if y_score is not None else changed[0]
+        raise InputError(f"{extra}: an EvaluationSet already fixes it; give it when building the set.")
+    if y_true.n_rows == 0:
+        raise InputError("y_true: the EvaluationSet has no rows. An evaluation needs at least one.")
+    return y_true

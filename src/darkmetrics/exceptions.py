@@ -20,6 +20,14 @@ class UndefinedMetricWarning(UserWarning):
     """A metric is 0/0 with a probability that shows: its value there follows `zero_division`."""
 
 
+class CalibrationWarning(UserWarning):
+    """Too few labels to calibrate on: the answer leans on a prior."""
+
+
+class MissingnessWarning(UserWarning):
+    """Missing rows look different from labelled ones, and why they do changes the answer."""
+
+
 def unknown_name(argument: str, kind: str, name: str, choices: Iterable[str], hint: str = "") -> UnknownNameError:
     """The error for a name that is not among the choices, with the nearest one suggested."""
     known = sorted(choices)

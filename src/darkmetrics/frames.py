@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray
+from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics.exceptions import InputError
 
 _ENGINES = ("pandas", "polars", "pyarrow")
@@ -248,3 +248,22 @@ def _short(value: Any) -> str:
     """The value as Python writes it, cut where it would fill a screen."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def row_count(table: Any, name: str) -> int:
+    """Rows of a two-dimensional table: a DataFrame of any engine, an array, a sparse matrix, or nested lists."""
+    shape: tuple[int, ...] = tuple(_table(table).shape)
+    if len(shape) != 2:
+        raise InputError(f"{name}: expected a table with one row per label, got shape {shape}.")
+    return shape[0]
+
+
+def take_rows(table: Any, rows: IntArray) -> Any:
+    """Some rows of such a table, as the same kind of table."""
+    native = _table(table)
+    frame = nw.from_native(native, eager_only=True, pass_through=True)
+    return frame[rows].to_native() if isinstance(frame, nw.DataFrame) else native[rows]
+
+
+def _table(table: Any) -> Any:
+    return table if hasattr(table, "shape") else np.asarray(table)

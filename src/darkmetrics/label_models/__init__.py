@@ -3,9 +3,29 @@
 Import rule: a label model knows evaluation sets and calibrators; it knows no metric and no method.
 """
 
-from darkmetrics.label_models.base import LabelModel, Nodes
+from darkmetrics.label_models.auto import Auto
+from darkmetrics.label_models.base import LabelModel
+from darkmetrics.label_models.calibrated import Calibrated
 from darkmetrics.label_models.choice import label_model_from
+from darkmetrics.label_models.features import Features
 from darkmetrics.label_models.given import Given
+from darkmetrics.label_models.label_shift import LabelShift
 from darkmetrics.label_models.maxent import Half, Prevalence
+from darkmetrics.label_models.selection import Selection
+from darkmetrics.label_models.tilted import Tilted
+from darkmetrics.nodes import Nodes
 
-__all__ = ["Given", "Half", "LabelModel", "Nodes", "Prevalence", "label_model_from"]
+__all__ = [
+    "Auto",
+    "Calibrated",
+    "Features",
+    "Given",
+    "Half",
+    "LabelModel",
+    "LabelShift",
+    "Nodes",
+    "Prevalence",
+    "Selection",
+    "Tilted",
+    "label_model_from",
+]

@@ -1,4 +1,4 @@
-"""What every label model is: a record with `nodes`."""
+"""What every label model is: a record with `nodes`, and a sentence on what it assumes."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -6,22 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.normal_mixture import normal_mixture_quantile
 from darkmetrics.evaluation_set import EvaluationSet
-
-
-class Nodes(NamedTuple):
-    """Weighted sets of probabilities: `probability[k, i]` for cell `i` of `missing_cells`, with weight `weight[k]`.
-
-    One node means that the probabilities are taken as known.
-    """
-
-    weight: FloatArray
-    probability: FloatArray
-
-    @classmethod
-    def single(cls, probability: FloatArray) -> "Nodes":
-        """Probabilities taken as known."""
-        return cls(np.ones(1), probability[None, :])
+from darkmetrics.nodes import Nodes
 
 
 class LabelModel(ABC):
@@ -32,5 +19,34 @@ class LabelModel(ABC):
         """Probabilities that a missing row of each of the set's `missing_cells` is positive."""
 
     @abstractmethod
-    def describe(self, data: EvaluationSet) -> str:
-        """What is assumed about the missing labels, in one sentence."""
+    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+        """What is assumed about the missing labels, in one sentence; `nodes` are those of the same set."""
+
+
+def missing_rows(data: EvaluationSet, nodes: Nodes) -> FloatArray:
+    """How many missing rows each column of the nodes' probabilities stands for; rows of weight zero are left out."""
+    if nodes.bucket is None:
+        return data.missing_counts.astype(np.float64)
+    rows = np.bincount(nodes.bucket, weights=data.missing_counts, minlength=nodes.probability.shape[1])
+    return np.asarray(rows, dtype=np.float64)  # without missing cells numpy answers in whole numbers
+
+
+class Share(NamedTuple):
+    """A share of rows with its 90% interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def missing_prevalence(data: EvaluationSet, nodes: Nodes) -> Share:
+    """How many of the missing rows are positive: mean and 90% interval of their share.
+
+    Each node contributes a Gaussian with the mean and variance of the share given its probabilities.
+    """
+    count = missing_rows(data, nodes)
+    rows = count.sum()
+    mean = nodes.probability @ count / rows
+    sd = np.sqrt((nodes.probability * (1.0 - nodes.probability)) @ count) / rows
+    low, high = (normal_mixture_quantile(q, nodes.weight, mean, sd) for q in (0.05, 0.95))
+    return Share(float(nodes.weight @ mean), max(0.0, low), min(1.0, high))

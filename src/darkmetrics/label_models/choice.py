@@ -1,23 +1,61 @@
-"""From the word a user gives to the label model it stands for."""
+"""From the words a user gives to the label model they stand for."""
 
+from collections.abc import Callable
 from typing import Any
 
 from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.label_models.auto import Auto
 from darkmetrics.label_models.base import LabelModel
+from darkmetrics.label_models.calibrated import Calibrated
 from darkmetrics.label_models.given import Given
+from darkmetrics.label_models.label_shift import LabelShift
 from darkmetrics.label_models.maxent import Half, Prevalence
+from darkmetrics.label_models.selection import Selection
 
-_WORDS: dict[str, type[LabelModel]] = {"half": Half, "prevalence": Prevalence, "given": Given}
+_KNOWN: dict[str, type[LabelModel]] = {"half": Half, "prevalence": Prevalence, "given": Given}
+# These learn from labels, and may learn from reference rows too.
+_LEARNT: dict[str, Callable[..., LabelModel]] = {
+    "auto": Auto,
+    "calibrated": Calibrated,
+    "label_shift": LabelShift,
+    "selection": Selection,
+}
+_MECHANISMS = {
+    "random": "calibrated",
+    "by_score": "calibrated",
+    "by_label": "label_shift",
+    "by_score_and_label": "selection",
+    "unknown": "auto",
+}
 
 
-def label_model_from(label_model: Any) -> LabelModel:
-    """The label model that a word or a record stands for."""
+def label_model_from(label_model: Any, *, missingness: Any = None, calibration: Any = None) -> LabelModel:
+    """The label model that a word or a record stands for, or the one for a stated mechanism."""
+    if missingness is not None:
+        if not isinstance(missingness, str) or missingness not in _MECHANISMS:
+            raise unknown_name("missingness", "mechanism", str(missingness), _MECHANISMS)
+        if not (isinstance(label_model, str) and label_model == "auto"):
+            raise InputError(
+                f"missingness: {missingness!r}, but label_model={_named(label_model)} already says where probabilities "
+                "come from. Give one of them."
+            )
+        label_model = _MECHANISMS[missingness]
+    if isinstance(label_model, str) and label_model in _LEARNT:
+        return _LEARNT[label_model](calibration=calibration)
+    if calibration is not None:
+        raise InputError(
+            f"calibration: label_model={_named(label_model)} does not take it here. Give it to the label model itself, "
+            "such as label_models.Calibrated(calibration=(labels, scores)), or leave label_model out."
+        )
     if isinstance(label_model, LabelModel):
         return label_model
     if isinstance(label_model, str):
-        if label_model not in _WORDS:
-            raise unknown_name("label_model", "label model", label_model, _WORDS)
-        return _WORDS[label_model]()
-    raise InputError(
-        f"label_model: expected {', '.join(map(repr, _WORDS))}, a label model or probabilities, got {label_model!r}."
-    )
+        if label_model not in _KNOWN:
+            raise unknown_name("label_model", "label model", label_model, [*_KNOWN, *_LEARNT])
+        return _KNOWN[label_model]()
+    words = ", ".join(map(repr, [*_LEARNT, *_KNOWN]))
+    raise InputError(f"label_model: expected {words}, a label model or probabilities, got {label_model!r}.")
+
+
+def _named(label_model: Any) -> str:
+    return repr(label_model) if isinstance(label_model, (str, int, float)) else type(label_model).__name__

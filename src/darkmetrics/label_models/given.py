@@ -6,7 +6,8 @@ import numpy as np
 
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel, Nodes
+from darkmetrics.label_models.base import LabelModel
+from darkmetrics.nodes import Nodes
 
 
 @dataclass(frozen=True)
@@ -33,5 +34,5 @@ class Given(LabelModel):
             )
         return Nodes.single(chance)
 
-    def describe(self, data: EvaluationSet) -> str:
+    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         return "Assumed: missing labels are independent, with the probabilities given."

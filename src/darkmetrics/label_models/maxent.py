@@ -7,7 +7,8 @@ import numpy as np
 
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel, Nodes
+from darkmetrics.label_models.base import LabelModel
+from darkmetrics.nodes import Nodes
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Half(LabelModel):
     def nodes(self, data: EvaluationSet) -> Nodes:
         return Nodes.single(np.full(data.missing_cells.size, 0.5))
 
-    def describe(self, data: EvaluationSet) -> str:
+    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         return "Assumed: every missing label is positive with chance 1/2."
 
 
@@ -65,6 +66,6 @@ class Prevalence(LabelModel):
     def nodes(self, data: EvaluationSet) -> Nodes:
         return Nodes.single(np.full(data.missing_cells.size, self._value(data) if data.n_missing else 0.5))
 
-    def describe(self, data: EvaluationSet) -> str:
+    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         source = "as stated" if self.prevalence is not None else "as among the labelled rows"
         return f"Assumed: every missing label is positive with chance {self._value(data):.3g}, {source}."

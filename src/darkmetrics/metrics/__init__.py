@@ -39,6 +39,7 @@ from darkmetrics.metrics.ranking import (
 from darkmetrics.metrics.scoring import SCORING_METRICS, CallableMetric, LossMetric, metric_from_callable
 
 __all__ = [
+    "DEFAULT_METRICS",
     "FN",
     "FP",
     "TN",
@@ -62,6 +63,9 @@ __all__ = [
     "registered",
     "roc_auc",
 ]
+
+# What is evaluated when nothing is said.
+DEFAULT_METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
 
 for _record in (*CONFUSION_METRICS, *RANKING_METRICS, *SCORING_METRICS):
     register_metric(_record)

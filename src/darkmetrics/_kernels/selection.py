@@ -1,0 +1,216 @@
+"""The one likelihood of labels and their absence (mathematics, section 7), as a log posterior with its derivatives.
+
+With `p(s) = P(Y=1 | s)` and `a_y(s) = P(missing | Y=y, s)`, a row with a label contributes `p_y (1 - a_y)`, a row
+without `p a_1 + (1 - p) a_0`, and a row of the reference set `p_y`. Both curves are logistic: `logit p = X theta`,
+`logit a_1 = Z (c + d/2)` and `logit a_0 = Z (c - d/2)`, so that d = 0 says that the label plays no part.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, log_expit
+
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
+
+# Draws are evaluated in portions of at most this many numbers, which stay in the processor's cache.
+_PORTION = 1 << 17
+
+
+class Expansion(NamedTuple):
+    """A log posterior at one point, to second order; `precision` is minus its Hessian."""
+
+    value: float
+    gradient: FloatArray
+    precision: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class LabelLikelihood:
+    """Tables of counts and the prior; parameters are `theta`, then `c` and `d` if missingness is modelled.
+
+    `Z` is None where it is not: then rows without a label say nothing and are left out, and labelled rows count like
+    those of the reference set. A `Z` of one column means that the chance of being missing does not depend on the score.
+    """
+
+    X: FloatArray
+    Z: FloatArray | None
+    positives: FloatArray
+    negatives: FloatArray
+    missing: FloatArray
+    # The reference set, perhaps without rows.
+    X_reference: FloatArray
+    positives_reference: FloatArray
+    negatives_reference: FloatArray
+    prior_mean: FloatArray
+    prior_scale: FloatArray
+    # Which parameters have a Cauchy prior in place of a Gaussian one: small ones are pulled to the mean, large ones are
+    # left alone.
+    heavy: BoolArray | None = None
+
+    def log_posterior(self, parameters: FloatArray) -> FloatArray:
+        """Log of likelihood times prior density, for each row of `parameters`."""
+        size = max(1, _PORTION // max(1, self.X.shape[0]))
+        portions = [self._log_likelihood(parameters[i : i + size]) for i in range(0, len(parameters), size)]
+        result: FloatArray = np.concatenate(portions) + self._log_prior(parameters).sum(axis=1)
+        return result
+
+    def _log_prior(self, parameters: FloatArray) -> FloatArray:
+        square = ((parameters - self.prior_mean) / self.prior_scale) ** 2
+        gaussian: FloatArray = -0.5 * square - np.log(np.sqrt(2.0 * np.pi) * self.prior_scale)
+        if self.heavy is None:
+            return gaussian
+        return np.where(self.heavy, -np.log1p(square) - np.log(np.pi * self.prior_scale), gaussian)
+
+    def _prior_slope(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """First and second derivative of the log prior density, for each parameter."""
+        off, square = parameters - self.prior_mean, self.prior_scale**2
+        first, second = -off / square, -1.0 / square
+        if self.heavy is None:
+            return first, second
+        reach = square + off**2
+        return (
+            np.where(self.heavy, -2.0 * off / reach, first),
+            np.where(self.heavy, -2.0 * (square - off**2) / reach**2, second),
+        )
+
+    def _log_likelihood(self, parameters: FloatArray) -> FloatArray:
+        theta, c, d = self._parts(parameters)
+        log_odds = theta @ self.X.T
+        yes = log_expit(log_odds)
+        no = yes - log_odds  # log(1 - expit(x)) = log_expit(x) - x
+        result: FloatArray = yes @ self.positives + no @ self.negatives
+        if self.Z is not None:
+            # Where no column depends on the score, one number per draw stands for all rows.
+            Z = self.Z[:1] if self.Z.shape[1] == 1 else self.Z
+            up, down = (c + 0.5 * d) @ Z.T, (c - 0.5 * d) @ Z.T
+            gone, gone0 = log_expit(up), log_expit(down)
+            result += _weighted(gone - up, self.positives) + _weighted(gone0 - down, self.negatives)
+            result += np.logaddexp(yes + gone, no + gone0) @ self.missing
+        if self.positives_reference.size:
+            log_odds = theta @ self.X_reference.T
+            yes = log_expit(log_odds)
+            result += yes @ self.positives_reference + (yes - log_odds) @ self.negatives_reference
+        return result
+
+    def _parts(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Parameters as theta, c and d (both empty where missingness is not modelled)."""
+        width = self.X.shape[1]
+        columns = 0 if self.Z is None else self.Z.shape[1]
+        return parameters[..., :width], parameters[..., width : width + columns], parameters[..., width + columns :]
+
+    def expand(self, parameters: FloatArray) -> Expansion:
+        """The log posterior at one point, with gradient and curvature in closed form."""
+        theta, c, d = self._parts(parameters)
+        p = expit(self.X @ theta)
+        labelled = self.positives + self.negatives
+        slope = self.positives - labelled * p
+        curve = -labelled * p * (1.0 - p)
+        size, width = parameters.size, theta.size
+        gradient, hessian = np.zeros(size), np.zeros((size, size))
+        if self.Z is not None:
+            up, down = self.Z @ (c + 0.5 * d), self.Z @ (c - 0.5 * d)
+            gone, stay = expit(up), expit(-up)
+            gone0, stay0 = expit(down), expit(-down)
+            w = self.share(parameters)
+            slope = slope + self.missing * (w - p)
+            # With w the chance that a missing row is positive: its derivatives carry all that the two curves share.
+            spread = self.missing * w * (1.0 - w)
+            curve = curve + spread - self.missing * p * (1.0 - p)
+            of_up = self.missing * w * stay - self.positives * gone
+            of_down = self.missing * (1.0 - w) * stay0 - self.negatives * gone0
+            up_up = spread * stay**2 - (self.missing * w + self.positives) * gone * stay
+            down_down = spread * stay0**2 - (self.missing * (1.0 - w) + self.negatives) * gone0 * stay0
+            up_down = -spread * stay * stay0
+            halves = np.hstack([self.Z, 0.5 * self.Z]), np.hstack([self.Z, -0.5 * self.Z])
+            gradient[width:] = halves[0].T @ of_up + halves[1].T @ of_down
+            mixed = (halves[0].T * up_down) @ halves[1]
+            hessian[width:, width:] = (
+                (halves[0].T * up_up) @ halves[0] + (halves[1].T * down_down) @ halves[1] + mixed + mixed.T
+            )
+            of_theta = (self.X.T * (spread * stay)) @ halves[0] - (self.X.T * (spread * stay0)) @ halves[1]
+            hessian[:width, width:], hessian[width:, :width] = of_theta, of_theta.T
+        gradient[:width] = self.X.T @ slope
+        hessian[:width, :width] = (self.X.T * curve) @ self.X
+        if self.positives_reference.size:
+            p = expit(self.X_reference @ theta)
+            total = self.positives_reference + self.negatives_reference
+            gradient[:width] += self.X_reference.T @ (self.positives_reference - total * p)
+            hessian[:width, :width] -= (self.X_reference.T * (total * p * (1.0 - p))) @ self.X_reference
+        first, second = self._prior_slope(parameters)
+        value = float(self.log_posterior(parameters[None, :])[0])
+        return Expansion(value, gradient + first, -hessian - np.diag(second))
+
+    @property
+    def _bent(self) -> bool:
+        """Whether the posterior is a bent ridge: missingness by label alone, and no reference rows to tell it."""
+        return self.Z is not None and self.Z.shape[1] == 1 and not self.positives_reference.size
+
+    def bend(self, straight: FloatArray) -> FloatArray:
+        """Parameters at coordinates in which the posterior is close to Gaussian, for one or many of them.
+
+        What labelled rows tell is their own log odds, `X theta + log(1 - a_1) - log(1 - a_0)`, and the odds of being
+        missing, `pi a_1 / (1 - a_1) + (1 - pi) a_0 / (1 - a_0)` with pi the share of positives among them. Scores that
+        hardly tell the classes apart leave `d` open, and theta and c follow it in a curve. These coordinates hold both
+        fixed as `d` moves. Each is a parameter plus a function of later ones, so that volumes stay the same.
+        """
+        if not self._bent:
+            return straight
+        result = straight.copy()
+        width = self.X.shape[1]
+        d = straight[..., width + 1]
+        result[..., width] -= self._rise(d)
+        result[..., 0] -= _stay_ratio(result[..., width], d)
+        return result
+
+    def straighten(self, parameters: FloatArray) -> FloatArray:
+        """The coordinates that `bend` takes to these parameters."""
+        if not self._bent:
+            return parameters
+        result = parameters.copy()
+        width = self.X.shape[1]
+        c, d = parameters[..., width], parameters[..., width + 1]
+        result[..., 0] += _stay_ratio(c, d)
+        result[..., width] += self._rise(d)
+        return result
+
+    def bend_slope(self, parameters: FloatArray) -> FloatArray:
+        """Derivative of `bend` at the coordinates of one set of parameters: a row for each parameter."""
+        slope = np.eye(parameters.size)
+        if self._bent:
+            width = self.X.shape[1]
+            c, d = parameters[width], parameters[width + 1]
+            gone, gone0 = expit(c + 0.5 * d), expit(c - 0.5 * d)
+            slope[width, width + 1] = 0.5 - expit(self._log_odds_labelled + d)
+            slope[0, width] = gone - gone0
+            slope[0, width + 1] = 0.5 * (gone + gone0) + (gone - gone0) * slope[width, width + 1]
+        return slope
+
+    @property
+    def _log_odds_labelled(self) -> float:
+        return float(np.log(self.positives.sum() + 0.5) - np.log(self.negatives.sum() + 0.5))
+
+    def _rise(self, d: FloatArray) -> FloatArray:
+        """Log of `pi exp(d/2) + (1 - pi) exp(-d/2)`."""
+        odds = self._log_odds_labelled
+        return np.asarray(np.logaddexp(log_expit(odds) + 0.5 * d, log_expit(-odds) - 0.5 * d))
+
+    def share(self, parameters: FloatArray) -> FloatArray:
+        """P(positive | score, missing) on each row of the table, for one or many sets of parameters."""
+        theta, c, d = self._parts(parameters)
+        log_odds = theta @ self.X.T
+        if self.Z is not None:
+            Z = self.Z[:1] if self.Z.shape[1] == 1 else self.Z
+            log_odds = log_odds + log_expit((c + 0.5 * d) @ Z.T) - log_expit((c - 0.5 * d) @ Z.T)
+        return np.asarray(expit(log_odds), dtype=np.float64)
+
+
+def _stay_ratio(c: FloatArray, d: FloatArray) -> FloatArray:
+    """Log of `(1 - a_1) / (1 - a_0)`."""
+    return np.asarray(log_expit(-c - 0.5 * d) - log_expit(0.5 * d - c))
+
+
+def _weighted(values: FloatArray, counts: FloatArray) -> FloatArray:
+    """Sum over rows of values times counts, where one column may stand for all rows."""
+    result: FloatArray = values[:, 0] * counts.sum() if values.shape[1] == 1 else values @ counts
+    return result

@@ -1,0 +1,23 @@
+"""Diagnosis: what the data say about why labels are missing, and what they cannot say.
+
+Import rule: a diagnosis knows label models, metrics and methods; evaluations know it, not the other way round.
+"""
+
+from darkmetrics.diagnosis.calibration import CalibrationCheck, ReferenceCheck, ReliabilityBin
+from darkmetrics.diagnosis.diagnose import diagnose, diagnosis_of
+from darkmetrics.diagnosis.readings import Estimate, Reading
+from darkmetrics.diagnosis.result import Diagnosis
+from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
+
+__all__ = [
+    "CalibrationCheck",
+    "Diagnosis",
+    "Estimate",
+    "MixtureCheck",
+    "Reading",
+    "ReferenceCheck",
+    "ReliabilityBin",
+    "ScoreDifference",
+    "diagnose",
+    "diagnosis_of",
+]

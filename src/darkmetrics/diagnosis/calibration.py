@@ -1,0 +1,207 @@
+"""Calibration and labels: does a curve fit the labelled rows, and do reference rows follow the same one?"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import chdtrc, expit
+
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.logistic import logistic_mode
+from darkmetrics._kernels.score_test import logistic_score_test
+from darkmetrics.calibrators.logistic import LogisticCalibrator
+from darkmetrics.diagnosis.parts import LEAST_ROWS, LEVEL, AbsentError, equal_bins, n_bins, need_labelled, per_bin
+from darkmetrics.label_models.fitting import Material
+
+# A curve that misplaces a smaller part of the rarer class is good enough, however many rows show it.
+_MISPLACED = 0.05
+_MOST_BINS = 10
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Labelled rows with similar scores: how many are positive, and how many were predicted to be.
+
+    Attributes
+    ----------
+    low, high : float
+        Smallest and largest score.
+    rows : int
+        Labelled rows.
+    predicted, positive : float
+        Mean probability, and share of positives.
+    """
+
+    low: float
+    high: float
+    rows: int
+    predicted: float
+    positive: float
+
+
+@dataclass(frozen=True)
+class CalibrationCheck:
+    """Whether probabilities agree with the labelled rows, bin by bin.
+
+    Attributes
+    ----------
+    statistic, dof, p_value : float, int, float
+        Chi-square test of "the probabilities are right".
+    table : tuple of ReliabilityBin
+        Up to ten bins that hold equally much information.
+    """
+
+    statistic: float
+    dof: int
+    p_value: float
+    table: tuple[ReliabilityBin, ...]
+
+    @property
+    def error(self) -> float:
+        """Mean distance between predicted and actual share of positives, over labelled rows."""
+        rows = sum(b.rows for b in self.table)
+        return sum(b.rows * abs(b.predicted - b.positive) for b in self.table) / rows
+
+    @property
+    def is_adequate(self) -> bool:
+        """Whether the labelled rows are compatible with the probabilities, or nearly so."""
+        positive = sum(b.rows * b.positive for b in self.table) / sum(b.rows for b in self.table)
+        return self.p_value >= LEVEL or self.error < _MISPLACED * min(positive, 1.0 - positive)
+
+
+def calibration_check(material: Material) -> CalibrationCheck:
+    """The calibration curve fitted to the labelled rows, against those rows: Tsiatis's test."""
+    rows, curve, bins = _fitted_to_labels(material)
+    in_bin = np.eye(int(bins[-1]) + 1)[bins]
+    test = logistic_score_test(curve.X, in_bin, rows.positives, rows.negatives, curve.beta)
+    if test.dof == 0:
+        raise AbsentError("the scores take too few different values: any shares of positives fit them.")
+    p_value = float(chdtrc(test.dof, test.statistic))
+    return CalibrationCheck(test.statistic, test.dof, p_value, _reliability(rows, curve.p, bins))
+
+
+def raw_check(material: Material) -> CalibrationCheck:
+    """The scores as they are, against the labelled rows: Pearson's test in the same bins."""
+    if not material.is_probability:
+        raise AbsentError("the scores are not probabilities.")
+    rows, _, bins = _fitted_to_labels(material)
+    p = rows.score
+    off = per_bin(bins, rows.positives - rows.total * p)
+    variance = per_bin(bins, rows.total * p * (1.0 - p))
+    known = variance <= 0.0  # scores of 0 and 1 only, which one label the other way refutes
+    statistic = np.inf if np.any(off[known] != 0.0) else float(np.sum(off[~known] ** 2 / variance[~known]))
+    dof = max(1, int(np.sum(~known)))
+    return CalibrationCheck(statistic, dof, float(chdtrc(dof, statistic)), _reliability(rows, p, bins))
+
+
+class _Labelled(NamedTuple):
+    """Labelled rows counted by score."""
+
+    score: FloatArray
+    positives: FloatArray
+    negatives: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        return self.positives + self.negatives
+
+
+class _Curve(NamedTuple):
+    """A calibration curve: its columns, coefficients and probabilities."""
+
+    X: FloatArray
+    beta: FloatArray
+    p: FloatArray
+
+
+def _curve(calibrator: LogisticCalibrator, rows: _Labelled) -> _Curve:
+    """The curve fitted to counts; the calibrator was prepared with all scores there are, so that curves are alike."""
+    X = calibrator.design(rows.score)
+    beta, _ = logistic_mode(X, rows.positives, rows.negatives, calibrator.prior_mean_, calibrator.prior_scale_**-2.0)
+    return _Curve(X, beta, np.asarray(expit(X @ beta), dtype=np.float64))
+
+
+def _labelled_rows(material: Material) -> _Labelled:
+    need_labelled(material)
+    table = material.table
+    seen: BoolArray = table.labelled > 0.0
+    return _Labelled(table.score[seen], table.positives[seen], table.negatives[seen])
+
+
+def _fitted_to_labels(material: Material) -> tuple[_Labelled, _Curve, IntArray]:
+    """The labelled rows, the curve fitted to them, and their bins."""
+    rows = _labelled_rows(material)
+    positives, negatives = float(rows.positives.sum()), float(rows.negatives.sum())
+    most = n_bins(min(positives, negatives), _MOST_BINS)
+    if most == 0:
+        raise AbsentError(
+            f"needs {LEAST_ROWS} labelled rows of either class; there are {positives:,.0f} positives and "
+            f"{negatives:,.0f} negatives."
+        )
+    curve = _curve(material.logistic_calibrator("beta"), rows)
+    # Equally much variance: with rare positives, equally many rows would leave most bins without any.
+    return rows, curve, equal_bins(rows.total * curve.p * (1.0 - curve.p), most)
+
+
+def _reliability(rows: _Labelled, p: FloatArray, bins: IntArray) -> tuple[ReliabilityBin, ...]:
+    count = per_bin(bins, rows.total)
+    predicted, positive = per_bin(bins, rows.total * p) / count, per_bin(bins, rows.positives) / count
+    starts = np.flatnonzero(np.diff(bins, prepend=-1))
+    ends = np.append(starts[1:], bins.size) - 1
+    columns = zip(rows.score[starts], rows.score[ends], count, predicted, positive, strict=True)
+    return tuple(ReliabilityBin(float(a), float(b), int(n), float(e), float(o)) for a, b, n, e, o in columns)
+
+
+@dataclass(frozen=True)
+class ReferenceCheck:
+    """Whether labelled rows and reference rows follow one calibration curve.
+
+    If not, something has drifted since the reference rows were taken, or labels are missing because of what they are.
+    The data cannot say which.
+
+    Attributes
+    ----------
+    statistic, dof, p_value : float, int, float
+        Chi-square test of one common curve.
+    positive, expected : float
+        Share of positives among the labelled rows, and what the reference rows lead to expect at their scores.
+    gap : float
+        Mean distance between the two curves over the labelled rows.
+    """
+
+    statistic: float
+    dof: int
+    p_value: float
+    positive: float
+    expected: float
+    gap: float
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the labelled rows contradict the reference: beyond chance, and by enough to matter."""
+        return self.p_value < LEVEL and self.gap >= _MISPLACED * min(self.expected, 1.0 - self.expected)
+
+
+def reference_check(material: Material) -> ReferenceCheck:
+    """One curve for labelled and reference rows against one for each: the score test, from the common fit alone."""
+    if material.reference is None:
+        raise AbsentError("no reference rows were given (calibration=).")
+    labelled = _labelled_rows(material)
+    reference = _Labelled(material.reference.score, material.reference.positives, material.reference.negatives)
+    both = _Labelled(*(np.append(a, b) for a, b in zip(labelled, reference, strict=True)))
+    if not (both.positives.any() and both.negatives.any()):
+        raise AbsentError("all labels, those of the reference rows included, are of one class.")
+    calibrator = material.logistic_calibrator("beta")
+    common, now, then = (_curve(calibrator, rows) for rows in (both, labelled, reference))
+    of_labelled = common.X * (np.arange(both.score.size) < labelled.score.size)[:, None]
+    test = logistic_score_test(common.X, of_labelled, both.positives, both.negatives, common.beta)
+    expected = expit(now.X @ then.beta)
+    share = labelled.total / labelled.total.sum()
+    return ReferenceCheck(
+        statistic=test.statistic,
+        dof=test.dof,
+        p_value=float(chdtrc(test.dof, test.statistic)) if test.dof else 1.0,
+        positive=float(labelled.positives.sum() / labelled.total.sum()),
+        expected=float(expected @ share),
+        gap=float(np.abs(now.p - expected) @ share),
+    )

@@ -1,0 +1,122 @@
+"""diagnose(): from labels and scores to what they say about the missing labels."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from darkmetrics.diagnosis.calibration import calibration_check, raw_check, reference_check
+from darkmetrics.diagnosis.parts import AbsentError
+from darkmetrics.diagnosis.readings import READINGS, reading_of
+from darkmetrics.diagnosis.result import Diagnosis
+from darkmetrics.diagnosis.scores import mixture_check, score_difference
+from darkmetrics.evaluation_set import EvaluationSet, evaluation_set_from
+from darkmetrics.exceptions import CalibrationWarning, InputError
+from darkmetrics.label_models.fitting import Material
+from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
+
+# Name of each part and the function that computes it.
+_CHECKS: dict[str, Callable[[Material], Any]] = {
+    "score_difference": score_difference,
+    "mixture": mixture_check,
+    "calibration": calibration_check,
+    "raw_scores": raw_check,
+    "reference": reference_check,
+}
+
+
+def diagnose(
+    y_true: Any,
+    y_score: Any = None,
+    *,
+    calibration: Any = None,
+    metrics: Any = DEFAULT_METRICS,
+    threshold: float = 0.5,
+    y_pred: Any = None,
+    pos_label: Any = 1,
+    missing_label: Any = None,
+    sample_weight: Any = None,
+) -> Diagnosis:
+    """Why are labels missing, and does it matter?
+
+    Says what the data show (do missing rows have other scores, can they be a mixture of the labelled classes, does the
+    calibration fit, do the labels agree with reference rows), what each reason would mean for the metrics, and what no
+    data can tell.
+
+    Parameters
+    ----------
+    y_true, y_score, threshold, y_pred, pos_label, missing_label, sample_weight
+        As in `evaluate`: arrays, or an EvaluationSet as the only data.
+    calibration : (labels, scores) or EvaluationSet, optional
+        Fully labelled reference rows: an earlier month, the test set of the model.
+    metrics : str, Metric, callable, or a sequence or mapping of these
+        The metrics whose movement between the readings is reported.
+
+    Returns
+    -------
+    Diagnosis
+        Print it for words; `.verdict`, `.missingness` and the parts one by one; `to_dict()` for plain numbers.
+
+    Notes
+    -----
+    Tests are at the 5% level and count rows, whatever their weight. A diagnosis runs several, so that some perfectly
+    ordinary data sets show something.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import darkmetrics as dm
+    >>> rng = np.random.default_rng(0)
+    >>> y_score = rng.random(2000)
+    >>> y = rng.random(2000) < y_score**2
+    >>> y_true = np.where(rng.random(2000) < np.where(y, 0.5, 0.1), np.nan, y)  # positives are missing more often
+    >>> diagnosis = dm.diagnose(y_true, y_score)
+    >>> diagnosis.missingness
+    'by score or by label'
+    >>> {name: round(reading.prevalence.mean, 2) for name, reading in diagnosis.readings.items()}
+    {'by score': 0.4, 'by label': 0.71}
+    """
+    chosen = metrics_from(metrics)
+    data = evaluation_set_from(
+        y_true,
+        y_score,
+        threshold=threshold,
+        y_pred=y_pred,
+        pos_label=pos_label,
+        missing_label=missing_label,
+        sample_weight=sample_weight,
+    )
+    return diagnosis_of(data, calibration, chosen)
+
+
+def diagnosis_of(
+    data: EvaluationSet, calibration: Any = None, metrics: Sequence[Metric] = tuple(metrics_from(DEFAULT_METRICS))
+) -> Diagnosis:
+    """The diagnosis of a set, with reference rows if there are some."""
+    material = Material.of(data, calibration)
+    absent: dict[str, str] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)  # the verdict says how few labels there are
+        checks = {name: _part(name, absent, check, material) for name, check in _CHECKS.items()}
+        readings = {name: _part(name, absent, reading_of, name, material, metrics) for name in READINGS}
+    labelled = data.n_labelled > 0
+    return Diagnosis(
+        census=data.census(),
+        n_reference=0 if material.reference is None else int(material.reference.labelled.sum()),
+        readings={name: reading for name, reading in readings.items() if reading is not None},
+        labelled_only={
+            metric.name: metric.value(data, metric.undefined_as) if labelled else np.nan for metric in metrics
+        },
+        absent=absent,
+        **checks,
+    )
+
+
+def _part(name: str, absent: dict[str, str], compute: Callable[..., Any], *arguments: Any) -> Any:
+    """A part of the diagnosis, or None with the reason kept."""
+    try:
+        return compute(*arguments)
+    except (AbsentError, InputError) as reason:  # a label model that refuses says what is missing and what to do
+        absent[name] = str(reason)
+        return None

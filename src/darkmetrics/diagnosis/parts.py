@@ -1,0 +1,46 @@
+"""What the parts of a diagnosis share: the level of their tests, bins, and the reason why one is absent."""
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.label_models.fitting import Material
+
+# Below this chance of a result as extreme, what was tested is called refuted.
+LEVEL = 0.05
+# Fewest bins of a test, and fewest rows of each class per bin: with fewer, tests stray from their level.
+_FEWEST_BINS, _ROWS_PER_BIN = 4, 3
+LEAST_ROWS = _FEWEST_BINS * _ROWS_PER_BIN
+
+
+class AbsentError(Exception):
+    """A part that cannot be computed; the message says why."""
+
+
+def need_missing(material: Material) -> None:
+    """There are rows without a label."""
+    if material.data.n_missing == 0:
+        raise AbsentError("no label is missing.")
+
+
+def need_labelled(material: Material) -> None:
+    """There are rows with a label."""
+    if material.data.n_labelled == 0:
+        raise AbsentError("no row has a label.")
+
+
+def n_bins(rows: float, most: int) -> int:
+    """How many bins the smallest class allows, at most `most`; 0 if too few to test anything."""
+    bins = min(most, int(rows) // _ROWS_PER_BIN)
+    return bins if bins >= _FEWEST_BINS else 0
+
+
+def equal_bins(weight: FloatArray, most: int) -> IntArray:
+    """The bin of each row of a table, sorted by score: bins of nearly equal weight, counted from 0, none empty."""
+    middle = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
+    raw = np.minimum((most * middle).astype(np.int64), most - 1)
+    return np.asarray(np.unique(raw, return_inverse=True)[1], dtype=np.int64)
+
+
+def per_bin(bins: IntArray, values: FloatArray) -> FloatArray:
+    """Sums over the rows of each bin."""
+    return np.asarray(np.bincount(bins, weights=values), dtype=np.float64)

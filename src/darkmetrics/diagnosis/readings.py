@@ -1,0 +1,72 @@
+"""The readings of a diagnosis: missing rows and metrics, if labels were missing for a given reason."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from darkmetrics.diagnosis.parts import AbsentError, need_missing
+from darkmetrics.label_models import Calibrated, LabelShift, Nodes, Selection
+from darkmetrics.label_models.base import missing_prevalence
+from darkmetrics.label_models.calibrated import calibrated_nodes
+from darkmetrics.label_models.fitting import Material
+from darkmetrics.label_models.label_shift import shifted_nodes
+from darkmetrics.label_models.selection import selected_nodes
+from darkmetrics.methods import Memo, method_from
+from darkmetrics.metrics import Metric
+
+
+class Estimate(NamedTuple):
+    """A mean with its 90% interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What follows if labels are missing for one reason.
+
+    Attributes
+    ----------
+    prevalence : Estimate
+        Share of positives among the missing rows.
+    metrics : mapping from name to Estimate
+        The metrics on all rows.
+    """
+
+    prevalence: Estimate
+    metrics: Mapping[str, Estimate]
+
+
+def _by_score_and_label(material: Material) -> Nodes:
+    if material.reference is None:
+        raise AbsentError("no reference rows were given (calibration=).")
+    return selected_nodes(Selection(material.reference), material).nodes
+
+
+# Name of each reading and its probabilities of the missing labels; reference rows are used where there are some.
+READINGS: dict[str, Callable[[Material], Nodes]] = {
+    "by score": lambda material: calibrated_nodes(Calibrated(), material, "'by score'").nodes,
+    "by label": lambda material: shifted_nodes(LabelShift(), material).nodes,
+    "by score and label": _by_score_and_label,
+}
+
+
+def reading_of(name: str, material: Material, metrics: Sequence[Metric]) -> Reading:
+    """The prevalence of the missing rows and the metrics under one reading."""
+    data = material.data
+    need_missing(material)
+    if data.missing_cells.size == 0:
+        raise AbsentError("no row without a label has any weight.")
+    nodes = READINGS[name](material)
+    how, memo = method_from("auto"), Memo()
+    values = {}
+    for metric in metrics:
+        # Any fixed seed, for the few metrics that need random labelings: the same data get the same diagnosis.
+        rng = np.random.default_rng(0)
+        law = how.law(metric.bind(data, metric.undefined_as), nodes, rng=rng, memo=memo)
+        values[metric.name] = Estimate(law.mean(), *law.interval(0.9))
+    return Reading(Estimate(*missing_prevalence(data, nodes)), values)

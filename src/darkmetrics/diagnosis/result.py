@@ -1,0 +1,180 @@
+"""Diagnosis: the parts together, as words, tables and plain numbers."""
+
+import html
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from darkmetrics.diagnosis import verdict
+from darkmetrics.diagnosis.calibration import CalibrationCheck, ReferenceCheck
+from darkmetrics.diagnosis.readings import Estimate, Reading
+from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis:
+    """What the data say about why labels are missing, and what they cannot say.
+
+    Attributes
+    ----------
+    census : mapping
+        Rows, labelled, positive, negative and missing ones.
+    n_reference : int
+        Rows of the reference set.
+    score_difference : ScoreDifference or None
+        Do missing rows have other scores than labelled ones?
+    readings : mapping from reason to Reading
+        Share of positives among the missing rows, and the metrics, if labels are missing "by score", "by label" or
+        (with reference rows) "by score and label".
+    labelled_only : mapping
+        The metrics on the labelled rows alone.
+    mixture : MixtureCheck or None
+        Can the missing rows be a mixture of labelled positives and negatives, as "by label" says?
+    calibration, raw_scores : CalibrationCheck or None
+        Do the probabilities fitted to the labelled rows, and the scores as they are, agree with the labels?
+    reference : ReferenceCheck or None
+        Do the labelled rows contradict the reference rows?
+    absent : mapping
+        For each part that is None, or reading that is not there: why.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> dm.diagnose([1, 0, None, 1, None], [0.9, 0.2, 0.7, 0.6, 0.3])
+    <Diagnosis of 5 rows: 3 labelled, 2 missing (40.0%): cannot be told>
+    """
+
+    census: Mapping[str, int]
+    n_reference: int
+    readings: Mapping[str, Reading]
+    labelled_only: Mapping[str, float]
+    score_difference: ScoreDifference | None
+    mixture: MixtureCheck | None
+    calibration: CalibrationCheck | None
+    raw_scores: CalibrationCheck | None
+    reference: ReferenceCheck | None
+    absent: Mapping[str, str]
+
+    @property
+    def labelled_prevalence(self) -> float | None:
+        """Share of positives among the labelled rows."""
+        return self.census["positive"] / self.census["labelled"] if self.census["labelled"] else None
+
+    @property
+    def missingness(self) -> str:
+        """In a few words why labels are missing, as far as the data can tell.
+
+        "no missing labels"; "cannot be told" (too few rows, or scores, to compare); "looks random" (missing rows have
+        the scores of labelled ones); "by score or by label" (they have not, and both may explain it); "not by label
+        alone" (their scores are no mixture of the labelled classes).
+        """
+        return verdict.missingness(self)
+
+    @property
+    def verdict(self) -> str:
+        """What the data say, what they cannot say, and what to do next, in a few sentences."""
+        return " ".join(verdict.sentences(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON (`docs/how-to/diagnose.md` has the keys)."""
+        return {
+            "schema": "darkmetrics.diagnosis/1",
+            "census": dict(self.census),
+            "n_reference": self.n_reference,
+            "missingness": self.missingness,
+            "verdict": self.verdict,
+            "score_difference": _plain(self.score_difference, "p_value", "differs", "words"),
+            "labelled_prevalence": self.labelled_prevalence,
+            "readings": {
+                name: {
+                    "prevalence": _numbers(reading.prevalence._asdict()),
+                    "metrics": {key: _numbers(value._asdict()) for key, value in reading.metrics.items()},
+                }
+                for name, reading in self.readings.items()
+            },
+            "labelled_only": _numbers(self.labelled_only),
+            "mixture": _plain(self.mixture, "refutes_by_label"),
+            "calibration": _plain(self.calibration, "error", "is_adequate"),
+            "raw_scores": _plain(self.raw_scores, "error", "is_adequate"),
+            "reference": _plain(self.reference, "contradicts"),
+            "absent": dict(self.absent),
+        }
+
+    def __repr__(self) -> str:
+        return f"<Diagnosis of {verdict.census(self)}: {self.missingness}>"
+
+    def __str__(self) -> str:
+        lines = [verdict.census(self), *verdict.sentences(self)]
+        for title, header, rows in self._tables():
+            widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+            lines += ["", title]
+            for row in [header, *rows]:
+                cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+                lines.append("   ".join(cells).rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{html.escape(text)}</p>" for text in (verdict.census(self), self.verdict)]
+        for title, header, rows in self._tables():
+            head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+            body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows)
+            parts.append(f"<table><caption>{html.escape(title)}</caption><thead><tr>{head}</tr></thead>")
+            parts.append(f"<tbody>{body}</tbody></table>")
+        return f"<div>{''.join(parts)}</div>"
+
+    def _tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+        """Title, header and rows of each table that has something to show."""
+        tables = []
+        if self.readings:
+            share = self.labelled_prevalence
+            rows = [["positive", "no labels" if share is None else f"{share:.1%}"]]
+            rows[0] += [_percent(reading.prevalence) for reading in self.readings.values()]
+            for name, value in self.labelled_only.items():
+                shown = [_interval(reading.metrics[name]) for reading in self.readings.values()]
+                rows.append([name, "no labels" if share is None else _number(value), *shown])
+            title = "Positive missing rows, and the metrics, by what labels are missing by (90% intervals)"
+            tables.append((title, ["", "labelled only", *self.readings], rows))
+        if self.calibration is not None:
+            header = ["scores", "labelled rows", "positive", "calibrated"]
+            bins = [
+                [f"{b.low:.3g} to {b.high:.3g}", f"{b.rows:,}", f"{b.positive:.1%}", f"{b.predicted:.1%}"]
+                for b in self.calibration.table
+            ]
+            if self.raw_scores is not None:
+                header.append("score")
+                for row, b in zip(bins, self.raw_scores.table, strict=True):
+                    row.append(f"{b.predicted:.1%}")
+            tables.append(("Calibration on the labelled rows", header, bins))
+        return tables
+
+
+def _plain(record: Any, *properties: str) -> dict[str, Any] | None:
+    """A record with some of its properties, as plain values."""
+    if record is None:
+        return None
+    table = {"table": [_numbers(asdict(b)) for b in record.table]} if isinstance(record, CalibrationCheck) else {}
+    values = {key: value for key, value in asdict(record).items() if key != "table"}
+    return _numbers(values) | {key: getattr(record, key) for key in properties} | table
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Infinite and undefined numbers are None, which JSON knows."""
+    return {key: value if np.isfinite(value) else None for key, value in values.items()}
+
+
+def _number(value: float) -> str:
+    if np.isnan(value):
+        return "undefined"
+    return f"{value:.3f}" if abs(value) < 100.0 else f"{value:,.4g}"
+
+
+def _interval(estimate: Estimate) -> str:
+    if np.isnan(estimate.mean):
+        return "undefined"
+    return f"{_number(estimate.mean)} ({_number(estimate.low)} to {_number(estimate.high)})"
+
+
+def _percent(estimate: Estimate) -> str:
+    return f"{estimate.mean:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"

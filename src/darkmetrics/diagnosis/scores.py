@@ -1,0 +1,126 @@
+"""Labelled and missing rows: do their scores differ, and can the missing ones be a mixture of the labelled classes?"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc
+
+from darkmetrics._kernels.mixture_fit import mixture_fit
+from darkmetrics._kernels.two_samples import compared
+from darkmetrics.diagnosis.parts import (
+    LEAST_ROWS,
+    LEVEL,
+    AbsentError,
+    equal_bins,
+    n_bins,
+    need_labelled,
+    need_missing,
+    per_bin,
+)
+from darkmetrics.label_models.fitting import Material
+
+# Score distributions closer than this are alike for any purpose, however many rows show the difference.
+_ALIKE = 0.01
+_MOST_BINS = 8
+
+
+@dataclass(frozen=True)
+class ScoreDifference:
+    """Whether missing rows have other scores than labelled ones.
+
+    Attributes
+    ----------
+    effect : float
+        Chance that a missing row has a higher score than a labelled one, ties counted half; 0.5: neither is higher.
+    distance : float
+        Largest difference between the two distribution functions.
+    p_location, p_shape : float
+        P-values of the Mann-Whitney test (ties corrected) and of the Kolmogorov-Smirnov test.
+    """
+
+    effect: float
+    distance: float
+    p_location: float
+    p_shape: float
+
+    @property
+    def p_value(self) -> float:
+        """One p-value for both tests: twice the smaller."""
+        return min(1.0, 2.0 * min(self.p_location, self.p_shape))
+
+    @property
+    def differs(self) -> bool:
+        """Whether the scores differ: beyond chance, and by enough to matter."""
+        return self.p_value < LEVEL and self.distance >= _ALIKE
+
+    @property
+    def words(self) -> str:
+        """The scores of the missing rows beside those of the labelled ones: "about the same", "clearly lower"."""
+        off = abs(self.effect - 0.5)
+        if not self.differs:
+            return "about the same"
+        if off < 0.01:
+            return "differently spread"
+        # Where small and large effects begin by custom on this scale (Vargha and Delaney, 2000): 0.56 and 0.71.
+        size = "slightly" if off < 0.06 else "clearly" if off < 0.21 else "much"
+        return f"{size} {'higher' if self.effect > 0.5 else 'lower'}"
+
+
+def score_difference(material: Material) -> ScoreDifference:
+    """The scores of missing rows against those of labelled ones, cell by cell."""
+    need_missing(material)
+    need_labelled(material)
+    cells = material.data.cells
+    labelled = np.asarray(cells.positives + cells.negatives, dtype=np.float64)
+    missing = np.asarray(cells.missing, dtype=np.float64)
+    if cells.tie_starts is not None:
+        labelled, missing = (np.add.reduceat(counts, cells.tie_starts) for counts in (labelled, missing))
+    if labelled.size == 1:
+        raise AbsentError("all scores are equal.")
+    found = compared(labelled, missing)
+    return ScoreDifference(found.effect, found.distance, found.p_location, found.p_shape)
+
+
+@dataclass(frozen=True)
+class MixtureCheck:
+    """Whether the scores of the missing rows are a mixture of those of labelled positives and labelled negatives.
+
+    If labels are missing by label alone, they are. The check needs no calibration: it compares histograms.
+
+    Attributes
+    ----------
+    statistic, dof, p_value : float, int, float
+        Pearson's chi-square of the best mixture.
+    share : float
+        Share of positives in that mixture.
+    """
+
+    statistic: float
+    dof: int
+    p_value: float
+    share: float
+
+    @property
+    def refutes_by_label(self) -> bool:
+        """Whether labels are not missing by label alone."""
+        return self.p_value < LEVEL
+
+
+def mixture_check(material: Material) -> MixtureCheck:
+    """The mixture test on up to eight bins that hold equally much of all three: positives, negatives, missing rows."""
+    need_missing(material)
+    need_labelled(material)
+    table = material.table
+    groups = (table.positives, table.negatives, table.missing)
+    positives, negatives, missing = (float(group.sum()) for group in groups)
+    most = n_bins(min(positives, negatives, missing), _MOST_BINS)
+    if most == 0:
+        raise AbsentError(
+            f"needs {LEAST_ROWS} labelled positives, {LEAST_ROWS} labelled negatives and {LEAST_ROWS} missing rows; "
+            f"there are {positives:,.0f}, {negatives:,.0f} and {missing:,.0f}."
+        )
+    bins = equal_bins(table.positives / positives + table.negatives / negatives + table.missing / missing, most)
+    if bins[-1] < 2:
+        raise AbsentError("the scores take too few different values: any histogram over them may be a mixture.")
+    fit = mixture_fit(*(per_bin(bins, group) for group in groups))
+    return MixtureCheck(fit.statistic, fit.dof, float(chdtrc(fit.dof, fit.statistic)), fit.share)

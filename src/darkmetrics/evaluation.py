@@ -1,0 +1,217 @@
+"""Evaluation: the laws of all metrics on one evaluation set, with what was assumed, as words, table and numbers."""
+
+import html
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics.diagnosis import Diagnosis, diagnosis_of
+from darkmetrics.distribution import Interval, MetricDistribution
+from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.exceptions import unknown_name
+from darkmetrics.label_models.base import missing_prevalence
+from darkmetrics.metrics import Metric
+from darkmetrics.nodes import Nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Mapping[str, MetricDistribution]):
+    """The law of each metric on one evaluation set: a mapping from metric name to `MetricDistribution`.
+
+    Print it for a table in words, `to_dict()` for plain numbers, `to_frame()` for a DataFrame.
+    """
+
+    data: EvaluationSet
+    metrics: Mapping[str, Metric]
+    laws: Mapping[str, MetricDistribution]
+    # The metrics on the labelled rows alone: what dropping the unlabelled rows would have reported.
+    labelled_only: Mapping[str, float]
+    # What a 0/0 of each metric counts as; NaN: it is left out.
+    fills: Mapping[str, float]
+    assumption: str
+    # The probabilities of the missing labels that the laws are mixed over.
+    nodes: Nodes
+    # Reference rows, if any were given: `diagnosis` compares with them.
+    calibration: Any = None
+    confidence_level: float = 0.9
+
+    def __getitem__(self, name: str) -> MetricDistribution:
+        if name not in self.laws:
+            raise _MissingMetricError(str(unknown_name("metric", "metric", str(name), self.laws)))
+        return self.laws[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.laws)
+
+    def __len__(self) -> int:
+        return len(self.laws)
+
+    def oracle_bounds(self, metric: str) -> Interval:
+        """The paper's pessimistic and optimistic value: every missing row decided wrongly, and every one rightly.
+
+        These are the extremes of metrics that rise with every right decision. They are not for ROC-AUC: use
+        `self[metric].support()` for bounds that nothing can pass.
+        """
+        self[metric]  # an unknown name gets its error here
+        functional = self.metrics[metric].bind(self.data, self.fills[metric])
+        right = functional.missing * self.data.cells.decision[self.data.missing_cells]
+        wrong = functional.missing - right
+        values = functional.values(np.stack([wrong, right]))
+        pessimistic, optimistic = np.where(np.isnan(values), functional.fill, values).tolist()
+        return Interval(pessimistic, optimistic)
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What the data say about why labels are missing, and what that does to these metrics (made on first use)."""
+        return diagnosis_of(self.data, self.calibration, tuple(self.metrics.values()))
+
+    def variance_split(self, metric: str) -> dict[str, float]:
+        """Where the spread of a metric comes from, as shares of its variance that add up to one.
+
+        "labels": what the missing labels are, were their probabilities known; it goes away only as labels arrive.
+        "calibration": the probabilities are learnt from few labels; more labels anywhere help. "prevalence": it is not
+        known how far missing rows differ from labelled ones; stating the mechanism or reference rows help.
+        """
+        law = self[metric]
+        parts = law.by_node
+        if parts is None or not law.var() > 0.0:
+            return {"labels": 1.0, "calibration": 0.0, "prevalence": 0.0}
+        within, between = float(parts.weight @ parts.var), float(parts.weight @ (parts.mean - law.mean()) ** 2)
+        explained = 0.0
+        if self.nodes.shift is not None and np.ptp(self.nodes.shift) > 0.0 and between > 0.0:
+            # What a smooth function of the shift tells about the mean is due to the prevalence, the rest to
+            # calibration.
+            shift = (self.nodes.shift - self.nodes.shift.mean()) / self.nodes.shift.std()
+            root = np.sqrt(parts.weight)
+            curve = np.column_stack([np.ones(shift.size), shift, shift**2]) * root[:, None]
+            fitted = curve @ np.linalg.lstsq(curve, root * parts.mean, rcond=None)[0]
+            left = float(((root * parts.mean - fitted) ** 2).sum())
+            explained = max(0.0, between - left)
+        total = within + between
+        return {
+            "labels": within / total,
+            "calibration": (between - explained) / total,
+            "prevalence": explained / total,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema)."""
+        return {
+            "schema": "darkmetrics.evaluation/1",
+            "census": self.data.census(),
+            "threshold": self.data.threshold,
+            "assumption": self.assumption,
+            "metrics": {
+                name: {
+                    "meaning": self.metrics[name].meaning,
+                    "better": self.metrics[name].better,
+                    "labelled_only": _finite(self.labelled_only[name]),
+                    **law.to_dict(self.confidence_level),
+                    **{f"variance_from_{source}": share for source, share in self.variance_split(name).items()},
+                }
+                for name, law in self.laws.items()
+            },
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row per metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
+        rows = [{"metric": name, **entry} for name, entry in self.to_dict()["metrics"].items()]
+        numbers = {key for row in rows for key, value in row.items() if isinstance(value, float)}
+        columns = {
+            key: [np.nan if key in numbers and row[key] is None else row[key] for row in rows] for key in rows[0]
+        }
+        return frames.to_native_frame(columns, backend)
+
+    def __repr__(self) -> str:
+        n, m = self.data.n_rows, self.data.n_missing
+        return f"<Evaluation of {n:,} rows, {m:,} missing: {', '.join(self.laws)}>"
+
+    def __str__(self) -> str:
+        header, rows = self._table()
+        widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
+
+        def line(cells: list[str]) -> str:
+            first = cells[0].ljust(widths[0])
+            return "   ".join([first, *(c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True))]).rstrip()
+
+        return "\n".join([*self._words(), "", line(header), *map(line, rows), "", *self._notes()])
+
+    def _repr_html_(self) -> str:
+        header, rows = self._table()
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        words = "".join(f"<p>{html.escape(text)}</p>" for text in self._words())
+        notes = "".join(f"<p>{html.escape(text)}</p>" for text in self._notes())
+        return f"<div>{words}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}</div>"
+
+    def _words(self) -> list[str]:
+        n, m = self.data.n_rows, self.data.n_missing
+        census = f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
+        if not m:
+            return [census]
+        words = [census, *filter(None, self.assumption.split("\n"))]
+        if len(self.nodes) > 1 and self.data.missing_cells.size:
+            mean, low, high = missing_prevalence(self.data, self.nodes)
+            counts = self.data.census()
+            text = f"About {mean:.1%} of the missing rows are positive (90%: {low:.1%} to {high:.1%})"
+            if counts["labelled"]:
+                text += f"; among the labelled ones it is {counts['positive'] / counts['labelled']:.1%}"
+            words.append(text + ".")
+        return words
+
+    def _notes(self) -> list[str]:
+        these = "this row" if self.data.n_rows == 1 else f"these {self.data.n_rows:,} rows"
+        notes = [f"Intervals are for {these}, not for the population they came from."]
+        if any(not law.bounds_sharp for law in self.laws.values()):
+            notes.append("Bounds in brackets hold, but perhaps no labeling attains them.")
+        return notes
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        header = [
+            "",
+            "estimate",
+            f"{self.confidence_level:.0%} interval",
+            "labelled only",
+            "worst to best",
+            "method",
+            "undefined",
+        ]
+        return header, [self._row(name, law) for name, law in self.laws.items()]
+
+    def _row(self, name: str, law: MetricDistribution) -> list[str]:
+        low, high = law.interval(self.confidence_level)
+        worst, best = law.support()[:: -1 if self.metrics[name].better == "lower" else 1]
+        # As many decimals as the width of the interval deserves: three at least, so that its two ends differ.
+        width = high - low
+        decimals = 3 if not 0.0 < width < 0.01 else min(8, int(np.ceil(-np.log10(width))) + 1)
+        bounds = f"{_number(worst, 2)} to {_number(best, 2)}" if np.isfinite([worst, best]).any() else "undefined"
+        return [
+            name,
+            _number(law.mean(), decimals),
+            f"{_number(low, decimals)} to {_number(high, decimals)}" if np.isfinite(low) else "undefined",
+            _number(self.labelled_only[name], 3) if self.data.n_labelled else "no labels",
+            bounds if law.bounds_sharp else f"({bounds})",
+            law.method,
+            "0" if law.undefined == 0.0 else "<0.1%" if law.undefined < 0.001 else f"{law.undefined:.1%}",
+        ]
+
+
+class _MissingMetricError(KeyError):
+    """A KeyError, as mappings raise, whose message is printed as it is written."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _number(value: float, decimals: int) -> str:
+    if np.isnan(value):
+        return "undefined"
+    return f"{value:.{decimals}f}" if abs(value) < 100.0 else f"{value:,.4g}"

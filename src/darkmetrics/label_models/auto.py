@@ -1,0 +1,174 @@
+"""Auto: the default, which never silently picks a reason for the missing labels."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import eval_legendre, expit
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.posterior import posterior_draws
+from darkmetrics._kernels.selection import LabelLikelihood
+from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.label_models.base import LabelModel, missing_prevalence
+from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
+from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes
+from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
+from darkmetrics.label_models.score_table import ScoreTable
+from darkmetrics.label_models.selection import Selection
+from darkmetrics.nodes import Nodes
+
+READINGS = ("by score", "by label")
+# Any pattern of missing scores can come about by score, so no data refute that reading; it keeps this weight at least.
+_LEAST_BY_SCORE = 0.2
+# "By label" is called refuted below this weight.
+_REFUTED = 0.01
+# Prior standard deviations of the log odds of being missing, by score: level, slope, bend and twist over the ranks.
+_CURVE = (3.0, 2.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Auto(LabelModel):
+    """The default: makes use of what there is, and says what it could not decide.
+
+    With a reference set it is `Selection`, which needs no statement about why labels are missing. Without one it mixes
+    two readings, "by score" (`Calibrated`) and "by label" (`LabelShift`), weighted by how well each explains which rows
+    are missing. Where missing rows look like labelled ones both readings agree; where they do not, the law spans both
+    answers and a `MissingnessWarning` names them.
+
+    Parameters
+    ----------
+    calibration : (labels, scores) or EvaluationSet, optional
+        Fully labelled rows from the same population, since which nothing has drifted.
+    calibrator : {"beta", "platt"}, Beta or Platt
+        The curve from scores to probabilities.
+    n_nodes : int
+        How many cases stand for the posterior of each reading.
+
+    Notes
+    -----
+    Any distribution of missing scores can come about "by score", so data can refute "by label" but never "by score",
+    which keeps a weight of one fifth at least.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import darkmetrics as dm
+    >>> rng = np.random.default_rng(1)
+    >>> y_score = rng.random(1000)
+    >>> y_true = np.where(rng.random(1000) < 0.3, np.nan, rng.random(1000) < y_score)
+    >>> print(dm.evaluate(y_true, y_score).assumption.split(". ")[0])
+    Assumed: labels are missing at random, as far as scores can tell
+    """
+
+    calibration: Any = None
+    calibrator: Any = "beta"
+    n_nodes: int = N_NODES
+
+    def __post_init__(self) -> None:
+        check_n_nodes(self.n_nodes)
+
+    def nodes(self, data: EvaluationSet) -> Nodes:
+        if self.calibration is not None:
+            return Selection(self.calibration, self.calibrator, self.n_nodes).nodes(data)
+        material = Material.of(data)
+        positives, negatives = material.label_counts()
+        if positives == 0 < negatives:
+            # A batch without a positive is nothing unusual where they are rare; its scores are all there is to go by.
+            return calibrated_nodes(Calibrated(self.calibrator, n_nodes=self.n_nodes), material, "Auto").nodes
+        check_both_classes(material, "Auto")
+        score = calibrated_nodes(Calibrated(self.calibrator, n_nodes=self.n_nodes), material, "Auto")
+        label = shifted_nodes(LabelShift(self.calibrator, n_nodes=self.n_nodes), material)
+        log_evidence = score.log_evidence + _curve_evidence(material.table)
+        by_label = min(float(expit(label.log_evidence - log_evidence)), 1.0 - _LEAST_BY_SCORE)
+        return _both(score.nodes, label.nodes, by_label)
+
+    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+        if self.calibration is not None:
+            return Selection(self.calibration).describe(data, nodes)
+        if not nodes.readings:
+            return Calibrated(self.calibrator).describe(data, nodes)
+        by_label = float(nodes.weight[nodes.reading == 1].sum())
+        if by_label < _REFUTED:
+            return "Assumed: labels are missing by score; the scores of missing rows do not fit 'by label' alone."
+        if not readings_differ(nodes):
+            return (
+                "Assumed: labels are missing at random, as far as scores can tell. Allowance is made for what the "
+                "scores of the missing rows leave open."
+            )
+        direction = "higher" if _shift(nodes)[0] > 0.0 else "lower"
+        return (
+            f"Missing rows look different from labelled ones: their scores are {direction}. Not known why: mixed "
+            f"'by score' ({1.0 - by_label:.0%}) and 'by label' ({by_label:.0%})."
+        )
+
+
+def reading_nodes(nodes: Nodes, reading: int) -> Nodes:
+    """The nodes of one reading alone."""
+    assert nodes.reading is not None
+    own = np.flatnonzero(nodes.reading == reading)
+    weight = nodes.weight[own]
+    total = float(weight.sum())
+    weight = weight / total if total > 0.0 else np.full(own.size, 1.0 / own.size)
+    return Nodes(weight, nodes.probability[own], bucket=nodes.bucket)
+
+
+def readings_differ(nodes: Nodes) -> bool:
+    """Whether the scores of missing rows, read "by label", say clearly that their prevalence is another one."""
+    if not nodes.readings:
+        return False
+    mean, sd = _shift(nodes)
+    return abs(mean) > max(2.0 * sd, 0.05)  # less than 5% in the odds moves no metric that anyone would act on
+
+
+def readings_in_words(data: EvaluationSet, nodes: Nodes) -> str:
+    """How many of the missing rows are positive under either reading."""
+    shares = [missing_prevalence(data, reading_nodes(nodes, k)) for k in range(len(READINGS))]
+    return " and ".join(f"{share.mean:.1%} {name!r}" for share, name in zip(shares, READINGS, strict=True))
+
+
+def _shift(nodes: Nodes) -> tuple[float, float]:
+    """Mean and standard deviation of the move in log odds under "by label"."""
+    assert nodes.shift is not None
+    shift = nodes.shift[nodes.reading == 1]
+    return float(shift.mean()), float(shift.std())
+
+
+def _both(score: Nodes, label: Nodes, by_label: float) -> Nodes:
+    assert label.shift is not None
+    # Once refuted it is still named in the warning, for which a few of its nodes do: they lie along a path, so every
+    # eighth is a fair choice.
+    kept = slice(None, None, 8 if by_label < _REFUTED else 1)
+    own = label.weight[kept] / label.weight[kept].sum()
+    return replace(
+        score,
+        weight=np.append((1.0 - by_label) * score.weight, by_label * own),
+        probability=np.concatenate([score.probability, label.probability[kept]]),
+        shift=np.append(np.zeros(len(score)), label.shift[kept]),
+        reading=np.repeat([0, 1], [len(score), own.size]),
+        readings=READINGS,
+    )
+
+
+def _curve_evidence(table: ScoreTable) -> float:
+    """Log evidence of "by score" for which rows are missing: a cubic curve over the ranks, whatever the labels.
+
+    Ranks, because nothing in this reading singles out the log odds, and a far-out score must not decide.
+    """
+    rows = table.labelled + table.missing
+    place = 2.0 * (np.cumsum(rows) - 0.5 * rows) / rows.sum() - 1.0
+    X = np.column_stack([eval_legendre(k, place) for k in range(len(_CURVE))])
+    none: FloatArray = np.zeros(0)
+    curve = LabelLikelihood(
+        X=X,
+        Z=None,
+        positives=table.missing,
+        negatives=table.labelled,
+        missing=none,
+        X_reference=np.zeros((0, X.shape[1])),
+        positives_reference=none,
+        negatives_reference=none,
+        prior_mean=np.zeros(X.shape[1]),
+        prior_scale=np.array(_CURVE),
+    )
+    return posterior_draws(curve, curve.prior_mean).log_evidence

@@ -1,0 +1,201 @@
+"""What the models that learn from labels share: the table, the calibrator, the posterior and its nodes."""
+
+import copy
+import inspect
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.posterior import posterior_draws, representatives
+from darkmetrics._kernels.selection import LabelLikelihood
+from darkmetrics.calibrators import Calibrator, Platt, calibrator_from
+from darkmetrics.calibrators.logistic import LogisticCalibrator
+from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.exceptions import CalibrationWarning, InputError
+from darkmetrics.label_models.score_table import ScoreTable, reference_table, score_table
+from darkmetrics.nodes import Nodes
+
+N_NODES = 64
+_FEW_LABELS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """An evaluation set as its score table, with the reference set beside it."""
+
+    data: EvaluationSet
+    table: ScoreTable
+    reference: ScoreTable | None
+    # What is calibrated, per cell of the set: its score, or the probability given with it.
+    value: FloatArray
+
+    @classmethod
+    def of(cls, data: EvaluationSet, calibration: Any = None, *, by_probability: bool = False) -> "Material":
+        """The tables of a set and of `calibration`."""
+        value = data.cells.probability if by_probability else data.cells.score
+        assert value is not None
+        return cls(data, score_table(data, by_probability=by_probability), reference_table(calibration, data), value)
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """All scores there are."""
+        return self.table.score if self.reference is None else np.append(self.table.score, self.reference.score)
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether every score could be a probability."""
+        return bool(self.scores.min() >= 0.0 and self.scores.max() <= 1.0)
+
+    def label_counts(self) -> tuple[int, int]:
+        """Positive and negative labels, those of the reference set included."""
+        tables = [table for table in (self.table, self.reference) if table is not None]
+        return int(sum(t.positives.sum() for t in tables)), int(sum(t.negatives.sum() for t in tables))
+
+    def calibrator(self, given: Any) -> Calibrator:
+        """A fresh copy of the calibrator asked for; the word "beta" means Platt where scores are no probabilities."""
+        if isinstance(given, str) and given == "beta" and not self.is_probability:
+            self._check_one_scale()
+            return Platt()
+        return copy.deepcopy(calibrator_from(given))
+
+    def _check_one_scale(self) -> None:
+        """Not probabilities here and log odds there, which would calibrate to nonsense without a word."""
+        if self.reference is None:
+            return
+        ranges = [(float(t.score.min()), float(t.score.max())) for t in (self.table, self.reference)]
+        if len({low >= 0.0 and high <= 1.0 for low, high in ranges}) > 1:
+            (low, high), (low_reference, high_reference) = ranges
+            raise InputError(
+                f"calibration: scores from {low_reference:g} to {high_reference:g}, but y_score is from {low:g} to "
+                f"{high:g}, and only one of them can be probabilities. Give both on the same scale; if it is the same, "
+                "and not that of probabilities, say so: label_models.Selection((labels, scores), calibrator='platt')."
+            )
+
+    def logistic_calibrator(self, given: Any) -> LogisticCalibrator:
+        """The same for models that need a logistic curve, prepared with all scores."""
+        calibrator = self.calibrator(given)
+        if not isinstance(calibrator, LogisticCalibrator) or calibrator.prior_sd is None:
+            raise InputError(
+                f"calibrator: {given!r}. Here it must be 'beta', 'platt', Beta() or Platt() with its prior on."
+            )
+        rows = self.table.labelled + self.table.missing
+        if self.reference is not None:
+            rows = np.append(rows, self.reference.labelled)
+        return calibrator.prepare(self.scores, rows)
+
+    def likelihood(
+        self,
+        calibrator: LogisticCalibrator,
+        missingness: FloatArray | None,
+        scale: tuple[float, ...] = (),
+        heavy: tuple[bool, ...] = (),
+    ) -> LabelLikelihood:
+        """The posterior of calibration and missingness; `scale` and `heavy` are the latter's prior, centred at 0."""
+        table, none = self.table, np.zeros(0)
+        reference = self.reference
+        return LabelLikelihood(
+            X=calibrator.design(table.score),
+            Z=missingness,
+            positives=table.positives,
+            negatives=table.negatives,
+            missing=table.missing,
+            X_reference=calibrator.design(none if reference is None else reference.score),
+            positives_reference=none if reference is None else reference.positives,
+            negatives_reference=none if reference is None else reference.negatives,
+            prior_mean=np.append(calibrator.prior_mean_, np.zeros(len(scale))),
+            prior_scale=np.append(calibrator.prior_scale_, scale),
+            heavy=np.append(np.zeros(calibrator.prior_scale_.size, dtype=np.bool_), heavy) if heavy else None,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Nodes with the log evidence of the model that they come from."""
+
+    nodes: Nodes
+    log_evidence: float
+
+
+def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int) -> Posterior:
+    """The posterior as `n_nodes` equally likely nodes; `shift` is how far missing rows are from labelled ones."""
+    draws = posterior_draws(likelihood, likelihood.prior_mean)
+    p = likelihood.share(draws.parameters)
+    chosen = representatives(p @ table.decided, p @ (table.missing - table.decided), draws.weight, n_nodes)
+    nodes = Nodes(np.full(n_nodes, 1.0 / n_nodes), p[chosen], bucket=table.bucket)
+    if likelihood.Z is not None:
+        mean_row = table.missing @ likelihood.Z / max(1.0, float(table.missing.sum()))
+        columns = likelihood.Z.shape[1]
+        nodes = replace(nodes, shift=draws.parameters[chosen, -columns:] @ mean_row)
+    return Posterior(nodes, draws.log_evidence)
+
+
+def check_n_nodes(n_nodes: Any) -> int:
+    """The number of posterior nodes, checked."""
+    if isinstance(n_nodes, bool) or not isinstance(n_nodes, (int, np.integer)) or not 1 <= n_nodes <= 4096:
+        raise InputError(f"n_nodes: {n_nodes!r}. It must be a whole number from 1 to 4,096.")
+    return int(n_nodes)
+
+
+def check_labelled(material: Material, what: str) -> None:
+    """There is a label to learn from."""
+    if sum(material.label_counts()) == 0:
+        raise InputError(
+            f"y_true: no labelled row, so there is nothing to learn from ({what}). Give calibration=(labels, scores) "
+            "of fully labelled rows; or label_model=y_score if the scores are probabilities you trust, or 'half'."
+        )
+
+
+def check_both_classes(material: Material, what: str) -> None:
+    """Both classes have a label somewhere; else nothing can be said about the missing class."""
+    check_labelled(material, what)
+    positives, negatives = material.label_counts()
+    if positives and negatives:
+        return
+    only, other = ("positive", "negatives") if positives else ("negative", "positives")
+    n = positives + negatives
+    where, wanted = "y_true", "Give calibration=(labels, scores): fully labelled rows with both classes"
+    if material.reference is not None:
+        where, wanted = "y_true and calibration", "Give reference rows with both classes"
+    raise InputError(
+        f"{where}: {'the one label is' if n == 1 else f'all {n:,} labels are'} {only}, which says nothing about "
+        f"{other} ({what}). {wanted}; or state what is known, such as missingness='by_score' or "
+        "label_models.Tilted('half', prevalence=0.1)."
+    )
+
+
+def warn_if_few_labels(material: Material, what: str) -> None:
+    """A warning when a class has so few labels that the prior matters."""
+    help_by = "Give calibration=(labels, scores) of fully labelled rows if you can."
+    _warn_if_few("y_true", material.label_counts(), what, help_by if material.reference is None else "")
+
+
+def warn_if_few_reference_labels(material: Material, what: str) -> None:
+    """The same for a model that leans on the reference rows."""
+    reference = material.reference
+    assert reference is not None
+    counts = int(reference.positives.sum()), int(reference.negatives.sum())
+    _warn_if_few("calibration", counts, what, "Give more reference rows if you can.")
+
+
+def _warn_if_few(argument: str, counts: tuple[int, int], what: str, advice: str) -> None:
+    if min(counts) >= _FEW_LABELS:
+        return
+    found = " and ".join(f"{n:,} {kind}" for n, kind in zip(counts, ("positive", "negative"), strict=True))
+    warnings.warn(
+        f"{argument}: {found} labels to learn from ({what}). With fewer than {_FEW_LABELS} of a class the answer leans "
+        f"on the prior that the scores are roughly right. {advice}".rstrip(),
+        CalibrationWarning,
+        stacklevel=_level_of_caller(),
+    )
+
+
+def _level_of_caller() -> int:
+    """The stack level of the first line outside this package, seen from the function that asks."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
+        frame, level = frame.f_back, level + 1
+    return level

@@ -1,0 +1,117 @@
+"""The score table: labelled and missing rows counted by score, the one thing that calibration needs (math, section 8).
+
+Probabilities are smooth in the score, so that with very many different scores neighbours share a row of the table. Then
+neither fitting nor a posterior node costs more for a billion rows than for a few thousand.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import logit
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.cells import COUNTS, Cells
+from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.exceptions import InputError
+
+# Up to twice this many rows: buckets hold at most 1/1024 of the rows and span at most 1/1024 of the range.
+_BUCKETS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """Counts of positive, negative and missing rows per score; each count is a float array."""
+
+    score: FloatArray
+    positives: FloatArray
+    negatives: FloatArray
+    missing: FloatArray
+    # Of the missing rows, those that are decided positive.
+    decided: FloatArray
+    # The row of this table that each of the set's `missing_cells` belongs to.
+    bucket: IntArray
+    # What was counted, for calibrators whose curves have steps and must not see means of neighbours.
+    cells: Cells
+
+    @property
+    def labelled(self) -> FloatArray:
+        """Rows with a label, per score."""
+        return self.positives + self.negatives
+
+
+def score_table(data: EvaluationSet, *, by_probability: bool = False) -> ScoreTable:
+    """The table of a set; `by_probability` takes the set's own probabilities in place of the scores."""
+    cells = data.cells
+    value, order = cells.score, np.arange(cells.score.size)
+    if by_probability:
+        assert cells.probability is not None
+        order = np.argsort(cells.probability, kind="stable")
+        value = cells.probability[order]
+    rows = cells.total[order]
+    starts = _bucket_starts(value, rows)
+
+    def total(counts: Any) -> FloatArray:
+        return np.add.reduceat(np.asarray(counts, dtype=np.float64), starts) if starts.size else np.zeros(0)
+
+    sizes = np.diff(np.append(starts, value.size))
+    # From the lowest value up, because a mean of equal numbers need not be that number in floating point, and scores of
+    # exactly 0 and 1 are special to calibrators.
+    low = np.repeat(value[starts], sizes)
+    mean = value[starts] + total(rows * (value - low)) / total(rows)
+    place = np.empty(value.size, dtype=np.int64)
+    place[order] = np.repeat(np.arange(starts.size), sizes)
+    return ScoreTable(
+        mean,
+        **{name: total(getattr(cells, name)[order]) for name in COUNTS},
+        decided=total((cells.missing * cells.decision)[order]),
+        bucket=place[data.missing_cells],
+        cells=cells,
+    )
+
+
+def _bucket_starts(ranked: FloatArray, rows: IntArray) -> IntArray:
+    """Where the rows of the table begin in the sorted values: a row per value, or per bucket if these are too many."""
+    new = np.ones(ranked.size, dtype=np.bool_)
+    new[1:] = ranked[1:] != ranked[:-1]
+    if int(new.sum()) > 2 * _BUCKETS:
+        probabilities = ranked[0] >= 0.0 and ranked[-1] <= 1.0
+        x = np.asarray(logit(np.clip(ranked, 1e-12, 1.0 - 1e-12)) if probabilities else ranked)
+        reach = float(x[-1] / 2.0 - x[0] / 2.0)  # halves, so that the range of huge scores stays finite
+        by_value = np.floor((x / 2.0 - x[0] / 2.0) * (_BUCKETS / reach)) if reach > 0.0 else np.zeros(x.size)
+        before = np.cumsum(rows, dtype=np.float64)
+        by_count = np.floor(before * (_BUCKETS / before[-1]))
+        new[1:] &= (by_value[1:] > by_value[:-1]) | (by_count[1:] > by_count[:-1])
+    return np.flatnonzero(new)
+
+
+def reference_table(calibration: Any, data: EvaluationSet) -> ScoreTable | None:
+    """The table of held-out rows given as `(labels, scores)` or as an EvaluationSet; None when there are none."""
+    if calibration is None:
+        return None
+    if not isinstance(calibration, EvaluationSet):
+        calibration = _reference_set(calibration, data.pos_label)
+    if calibration.n_rows == 0:
+        raise InputError("calibration: the EvaluationSet has no rows. Give fully labelled rows, or leave it out.")
+    if calibration.n_missing:
+        raise InputError(
+            f"calibration: {calibration.n_missing:,} of {calibration.n_rows:,} rows have no label. "
+            "Reference rows must all be labelled; drop the others."
+        )
+    return score_table(calibration)
+
+
+def _reference_set(calibration: Any, pos_label: Any) -> EvaluationSet:
+    # Nothing else is unpacked: a DataFrame would give the names of its columns, and an array rows for columns.
+    if not isinstance(calibration, (tuple, list)) or len(calibration) != 2:
+        length = f" of length {len(calibration)}" if isinstance(calibration, (tuple, list)) else ""
+        raise InputError(
+            "calibration: expected a pair (labels, scores) or an EvaluationSet, "
+            f"got a {type(calibration).__name__}{length}."
+        )
+    labels, scores = calibration
+    try:
+        return EvaluationSet(labels, scores, pos_label=pos_label)
+    except InputError as error:  # name the argument that the caller used
+        text = str(error).replace("y_true:", "labels:").replace("y_score:", "scores:").replace("y_score", "scores")
+        raise InputError(f"calibration: {text}") from None

@@ -1,0 +1,443 @@
+"""Auto: makes use of what there is, never silently picks a reason, and says so; and what it refuses."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+import darkmetrics as dm
+from darkmetrics import CalibrationWarning, EvaluationSet, InputError, MissingnessWarning, UndefinedMetricWarning
+from darkmetrics.label_models import Auto, Calibrated, LabelShift, Selection, auto
+from darkmetrics.label_models.auto import READINGS, reading_nodes, readings_differ, readings_in_words
+
+NAN = float("nan")
+KINDS = ["random", "by score", "by label"]
+EVERY = [
+    record.name if isinstance(record, dm.Metric) else record.example.name
+    for record in map(dm.metrics.registered, dm.list_metrics())
+]
+
+
+def rows(kind, seed=0, n=2000):
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    s = np.clip(rng.beta(1.0, 3.0, n), 1e-3, 1.0 - 1e-3)
+    y = (rng.random(n) < s).astype(float)
+    gone = {
+        "random": np.full(n, 0.3),
+        # Of the highest scores nearly all are missing, more than any mixture of the two classes could explain.
+        "by score": np.where(s > 0.5, 0.97, 0.15),
+        "by label": np.where(y == 1.0, 0.6, 0.15),
+    }[kind]
+    return np.where(rng.random(n) < gone, NAN, y), s, y
+
+
+def silent(*args, **kwargs):
+    """An evaluation that must not warn."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return dm.evaluate(*args, **kwargs)
+
+
+def message(*args, **kwargs):
+    with pytest.raises(InputError) as error:
+        dm.evaluate(*args, **kwargs)
+    return str(error.value)
+
+
+# --------------------------------------------------------------------------------------- with and without reference
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_reference_rows_it_is_selection(kind):
+    y, s, _ = rows(kind)
+    _, more_s, more_y = rows("random", seed=9, n=500)
+    found, expected = (
+        silent(y, s, calibration=(more_y, more_s), metrics="f1", **settings)
+        for settings in ({}, {"missingness": "by_score_and_label"})
+    )
+    assert found.to_dict() == expected.to_dict()
+    data = EvaluationSet(y, s)
+    auto_nodes, selection_nodes = (model.nodes(data) for model in (Auto((more_y, more_s)), Selection((more_y, more_s))))
+    assert auto_nodes.probability.tolist() == selection_nodes.probability.tolist()
+    assert not auto_nodes.readings
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_without_them_it_weighs_two_readings(kind, seed):
+    y, s, _ = rows(kind, seed)
+    data = EvaluationSet(y, s)
+    nodes = Auto().nodes(data)
+    assert nodes.readings == READINGS
+    assert nodes.weight.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (nodes.weight >= 0.0).all()
+    by_score = float(nodes.weight[nodes.reading == 0].sum())
+    assert by_score >= auto._LEAST_BY_SCORE - 1e-12
+    assert auto._LEAST_BY_SCORE > 0.1
+    if kind == "by score":
+        assert by_score > 0.99  # no mixture of the classes looks like that
+    if kind == "by label":
+        assert by_score < 0.5
+    # Each reading has the nodes of its own model, or every eighth of them once it is refuted.
+    for k, model in enumerate((Calibrated(), LabelShift())):
+        own, expected = reading_nodes(nodes, k), model.nodes(data)
+        thin = 8 if k == 1 and by_score > 0.99 else 1
+        assert own.probability.tolist() == expected.probability[::thin].tolist()
+        np.testing.assert_allclose(own.weight, 1.0 / (64 / thin), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["by score", "by label"])
+def test_readings_that_differ_are_both_named(kind):
+    y, s, _ = rows(kind)
+    with pytest.warns(MissingnessWarning) as caught:
+        result = dm.evaluate(y, s, metrics=["precision", "recall"])
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    text = str(caught[0].message)
+    for reading, missingness in [("'by score'", "by_score"), ("'by label'", "by_label")]:
+        # The same nodes as if the mechanism had been stated, or an eighth of them: the numbers agree to their sampling.
+        alone = silent(y, s, metrics=["precision", "recall"], missingness=missingness)
+        share = float(alone.nodes.weight @ (alone.nodes.on_all_cells.probability @ alone.data.missing_counts))
+        found = float(text.partition(f"% {reading}")[0].rpartition(" ")[2])
+        assert found == pytest.approx(100.0 * share / alone.data.n_missing, abs=1.0)
+    for name in ("precision", "recall"):
+        answers = text.split(f"{name} ")[1].split(" or ")
+        for answer, missingness in zip((answers[0], answers[1][:5]), ("by_score", "by_label"), strict=True):
+            law = silent(y, s, metrics=name, missingness=missingness)[name]
+            assert float(answer) == pytest.approx(law.mean(), abs=0.3 * law.std() + 0.001)
+    assert "missingness='by_score' or 'by_label'" in text
+    assert "calibration=(labels, scores)" in text
+    assert ("their scores are higher" if kind == "by label" else "do not fit 'by label' alone") in result.assumption
+
+
+def test_readings_that_agree_are_not_warned_of():
+    for seed in range(3):
+        y, s, _ = rows("random", seed)
+        result = silent(y, s, metrics="f1")
+        assert not readings_differ(result.nodes)
+        assert result.assumption.startswith("Assumed: labels are missing at random, as far as scores can tell.")
+
+
+@pytest.mark.parametrize("missingness", ["random", "by_score", "by_label", "unknown"])
+def test_a_stated_mechanism_silences_the_warning(missingness):
+    y, s, _ = rows("by label")
+    result = silent(y, s, missingness=missingness, metrics="f1")
+    expected = {"by_label": LabelShift(), "unknown": Auto()}.get(missingness, Calibrated())
+    nodes = expected.nodes(EvaluationSet(y, s))
+    assert result.nodes.probability.tolist() == nodes.probability.tolist()
+    assert readings_differ(result.nodes) == (missingness == "unknown")
+
+
+def test_lower_scores_of_missing_rows_are_called_lower():
+    y, s, truth = rows("random")
+    rng = np.random.default_rng(5)
+    y = np.where(rng.random(y.size) < np.where(truth == 1.0, 0.05, 0.5), NAN, truth)
+    with pytest.warns(MissingnessWarning):
+        result = dm.evaluate(y, s, metrics="f1")
+    assert "their scores are lower." in result.assumption
+
+
+def test_words_for_the_readings_have_both_shares():
+    y, s, _ = rows("by label")
+    data = EvaluationSet(y, s)
+    text = readings_in_words(data, Auto().nodes(data))
+    low, high = (float(part.split("%")[0]) for part in text.split(" and "))
+    assert text == f"{low}% 'by score' and {high}% 'by label'"
+    assert low < high
+
+
+def test_a_warning_lists_few_metrics():
+    y, s, _ = rows("by label")
+    with pytest.warns(MissingnessWarning) as caught:
+        dm.evaluate(y, s, metrics=["precision", "recall", "accuracy", "f1", "mcc", "specificity", "jaccard"])
+    assert "mcc" in str(caught[0].message)
+    assert "specificity" not in str(caught[0].message)
+
+
+def test_results_are_the_same_in_every_run():
+    y, s, _ = rows("random")
+    assert silent(y, s, metrics="f1").to_dict() == silent(y, s, metrics="f1").to_dict()
+
+
+def test_rows_in_another_order_and_merged_sets_change_nothing():
+    y, s, _ = rows("random", n=400)
+    order = np.random.default_rng(0).permutation(400)
+    four = ["precision", "recall", "accuracy", "f1"]
+    expected = silent(y, s, metrics=four).to_dict()["metrics"]
+    merged = EvaluationSet(y[:150], s[:150]) + EvaluationSet(y[150:], s[150:])
+    for found in (silent(y[order], s[order], metrics=four), silent(merged, metrics=four)):
+        for name, entry in found.to_dict()["metrics"].items():
+            # Sums in another order.
+            assert entry["mean"] == pytest.approx(expected[name]["mean"], rel=1e-9)
+
+
+# ------------------------------------------------------------------------------------------------ nothing crashes
+
+
+def check(result):
+    assert np.isfinite(result.nodes.probability).all()
+    assert ((result.nodes.probability >= 0.0) & (result.nodes.probability <= 1.0)).all()
+    assert result.nodes.weight.sum() == pytest.approx(1.0)
+    str(result)
+    result.to_dict()
+
+
+def loosely(*args, **kwargs):
+    """An evaluation whose warnings are beside the point here."""
+    with warnings.catch_warnings():
+        for kind in (CalibrationWarning, MissingnessWarning, UndefinedMetricWarning):
+            warnings.simplefilter("ignore", kind)
+        return dm.evaluate(*args, **kwargs)
+
+
+def test_every_metric_has_a_law_under_auto():
+    y, s, _ = rows("by label", n=150)
+    result = loosely(y, s, metrics=EVERY, rng=0)
+    check(result)
+    for name in EVERY:
+        split = result.variance_split(name)
+        assert sum(split.values()) == pytest.approx(1.0, abs=1e-9)
+        assert min(split.values()) >= 0.0
+
+
+@pytest.mark.parametrize(
+    ("y", "s"),
+    [
+        ([0, None], [0.2, 0.7]),
+        ([1, 0, None], [0.7, 0.2, 0.5]),
+        ([1, 0, None], [0.5, 0.5, 0.5]),
+        ([1, 0, None], [0.0, 1.0, 1.0]),
+        ([1, 0, None], [-3.0, 1e6, 2.0]),
+        ([0] * 50 + [1] * 50 + [None] * 20, [0.0] * 50 + [1.0] * 70),
+        ([1, 0] * 20 + [None], np.linspace(0.1, 0.9, 41)),
+        ([1, 0] + [None] * 40, np.linspace(0.1, 0.9, 42)),
+    ],
+)
+def test_tiny_and_odd_sets_have_an_answer(y, s):
+    # Reference rows on the scale of the set: probabilities where its scores could be some.
+    ends = (0.0, 1.0) if min(s) >= 0.0 and max(s) <= 1.0 else (-0.1, 1.2)
+    reference = ([1, 0, 1, 0] * 5, np.linspace(*ends, 20))
+    for settings in ({}, {"missingness": "by_score"}, {"calibration": reference}):
+        check(loosely(y, s, **settings))
+
+
+@pytest.mark.parametrize("weight", [[0, 1, 1, 0, 1, 0.5], [1, 1, 0, 1, 0, 1], [2, 0, 0, 0, 1, 0]])
+def test_rows_of_weight_zero_are_no_trouble(weight):
+    y, s = [1, 0, None, 1, None, 0], [0.9, 0.2, 0.7, 0.6, 0.3, 0.4]
+    result = loosely(y, s, sample_weight=weight)
+    check(result)
+    if weight[2] == weight[4] == 0:
+        # The labels of missing rows play no part, so that nothing is unknown.
+        assert all(law.std() == 0.0 for law in result.values())
+
+
+def test_one_row_without_a_label_is_refused_and_with_one_is_fine():
+    assert message([None], [0.5]).startswith("y_true: no labelled row")
+    assert silent([1], [0.5], metrics="accuracy")["accuracy"].mean() == 1.0
+
+
+# ------------------------------------------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize("settings", [{}, {"missingness": "by_label"}, {"missingness": "by_score"}])
+def test_all_rows_missing_is_refused_with_a_way_out(settings):
+    text = message([None] * 10, np.linspace(0.1, 0.9, 10), **settings)
+    assert text.startswith("y_true: no labelled row, so there is nothing to learn from (")
+    for way in ("calibration=(labels, scores)", "label_model=y_score", "'half'"):
+        assert way in text
+
+
+def test_all_rows_missing_with_reference_rows_works():
+    _, s, y = rows("random", n=1000)
+    for settings in ({}, {"missingness": "by_label"}, {"missingness": "by_score"}):
+        result = loosely([None] * 500, s[:500], calibration=(y[500:], s[500:]), metrics="accuracy", **settings)
+        check(result)
+        truth = np.mean((s[:500] >= 0.5) == y[:500])
+        law = result["accuracy"]
+        assert law.mean() == pytest.approx(truth, abs=4.0 * law.std())
+
+
+@pytest.mark.parametrize("settings", [{}, {"missingness": "by_label"}, {"missingness": "unknown"}])
+def test_positives_alone_are_refused(settings):
+    text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), **settings)
+    assert text.startswith("y_true: all 12 labels are positive, which says nothing about negatives (")
+    assert "Give calibration=(labels, scores): fully labelled rows with both classes" in text
+    assert "Tilted('half', prevalence=0.1)" in text
+    assert message([1, None], [0.4, 0.6], **settings).startswith("y_true: the one label is positive, which says")
+
+
+def test_what_these_messages_advise_works():
+    y, s = [1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32)
+    tilted = dm.label_models.Tilted("half", prevalence=0.1)
+    reference = ([1, 0] * 20, np.linspace(0.1, 0.9, 40))
+    ways: list[dict[str, Any]] = [{"missingness": "by_score"}, {"label_model": tilted}, {"label_model": s}]
+    for way in [*ways, {"calibration": reference}]:
+        check(loosely(y, s, metrics="f1", **way))
+
+
+def test_positives_alone_in_both_places_are_refused():
+    text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), calibration=([1, 1], [0.4, 0.5]))
+    assert text.startswith("y_true and calibration: all 14 labels are positive")
+    assert "Give reference rows with both classes" in text
+
+
+def test_negatives_alone_are_calibrated_with_a_warning():
+    y, s = [0] * 40 + [None] * 20, np.linspace(0.01, 0.3, 60)
+    with pytest.warns(
+        CalibrationWarning, match="y_true: 0 positive and 40 negative labels to learn from .Auto."
+    ) as caught:
+        result = dm.evaluate(y, s, metrics="accuracy")
+    assert len(caught) == 1
+    check(result)
+    assert result.assumption.startswith("Assumed: labels are missing at random or by score.")
+    assert message(y, s, missingness="by_label").startswith("y_true: all 40 labels are negative, which says nothing")
+
+
+def test_few_labels_are_warned_of_once():
+    y, s = [1, 1, 1] + [0] * 30 + [None] * 20, np.linspace(0.9, 0.1, 53)
+    with pytest.warns(CalibrationWarning, match="y_true: 3 positive and 30 negative labels") as caught:
+        dm.evaluate(y, s, metrics="accuracy", missingness="unknown")
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("missingness", [None, "by_score", "by_label"])
+def test_constant_scores_have_a_wide_answer(missingness):
+    y = [1] * 20 + [0] * 60 + [None] * 40
+    result = loosely(y, np.full(120, 0.5), missingness=missingness, metrics=["accuracy", "roc_auc"])
+    check(result)
+    assert result["roc_auc"].mean() == pytest.approx(0.5, abs=1e-12)
+    if missingness == "by_label":
+        # Nothing tells the share of positives among the missing rows: most of [0, 1] stays possible.
+        low, high = result["accuracy"].interval(0.9)
+        assert high - low > 0.5 * 40 / 120
+
+
+@pytest.mark.parametrize(
+    ("calibration", "text"),
+    [
+        (([1, 0, 1], [0.2, 0.4]), "calibration: labels: 3 values, but scores has 2"),
+        (
+            ([1, 0, None], [0.2, 0.4, 0.5]),
+            "calibration: 1 of 3 rows have no label. Reference rows must all be labelled",
+        ),
+        ([0.2, 0.4, 0.6], "calibration: expected a pair (labels, scores) or an EvaluationSet, got a list of length 3."),
+        (([0.2, 0.4, 0.6], [1, 0, 1]), "calibration: labels: "),
+        (
+            ([1, 0, 1], [0.2, 3.0, 0.6]),
+            "calibration: scores from 0.2 to 3, but y_score is from 0.1 to 0.9, and only one",
+        ),
+        (([1, 0, 1], ["a", "b", "c"]), "calibration: scores: "),
+    ],
+)
+@pytest.mark.parametrize("missingness", [None, "by_score", "by_label", "by_score_and_label"])
+def test_bad_reference_rows_are_refused(calibration, text, missingness):
+    y, s = [1, 0] * 10 + [None] * 5, np.linspace(0.1, 0.9, 25)
+    assert message(y, s, calibration=calibration, missingness=missingness).startswith(text)
+
+
+# ---------------------------------------------------------------------------------------- where variance is from
+
+
+def weak(n=1500, seed=3):
+    """Scores that hardly tell the classes apart."""
+    rng = np.random.default_rng(seed)
+    s = rng.uniform(0.3, 0.5, n)
+    y = (rng.random(n) < s).astype(float)
+    return np.where(rng.random(n) < 0.4, NAN, y), s
+
+
+@pytest.mark.parametrize("metric", ["precision", "recall", "accuracy", "f1", "roc_auc"])
+@pytest.mark.parametrize("model", ["calibrated", "label_shift", "auto", "half"])
+def test_parts_of_the_variance_are_shares(model, metric):
+    y, s, _ = rows("random", n=600)
+    split = loosely(y, s, label_model=model, metrics=metric).variance_split(metric)
+    assert list(split) == ["labels", "calibration", "prevalence"]
+    assert sum(split.values()) == pytest.approx(1.0, abs=1e-9)
+    assert min(split.values()) >= 0.0
+    if model == "half":
+        assert split["labels"] == 1.0
+    if model == "calibrated":
+        assert split["prevalence"] == 0.0
+        assert split["calibration"] > 0.0
+
+
+def test_the_part_of_the_labels_is_the_variance_with_known_parameters():
+    y, s, _ = rows("random", n=600)
+    result = loosely(y, s, label_model="label_shift", metrics=["accuracy"])
+    data, nodes = result.data, result.nodes
+    # Accuracy is a sum over rows, so that its variance at a node is that of independent labels.
+    p = nodes.on_all_cells.probability
+    each = (p * (1.0 - p)) @ data.missing_counts / data.n_rows**2
+    sign = np.where(data.cells.decision[data.missing_cells], 1.0, -1.0) * data.missing_counts
+    between = (p @ sign / data.n_rows).var()
+    labels = float(each.mean())
+    assert result["accuracy"].var() == pytest.approx(labels + between, rel=1e-9)
+    split = result.variance_split("accuracy")
+    assert split["labels"] == pytest.approx(labels / (labels + between), rel=1e-9)
+
+
+def test_weak_scores_leave_the_prevalence_open_by_label():
+    y, s = weak()
+    by_label = loosely(y, s, missingness="by_label", threshold=0.4).variance_split("recall")
+    by_score = loosely(y, s, missingness="by_score", threshold=0.4).variance_split("accuracy")
+    assert loosely(y, s, missingness="by_label", threshold=0.4).variance_split("precision")["prevalence"] > 0.8
+    assert by_label["labels"] < 1.0
+    assert by_score["prevalence"] == 0.0
+
+
+def test_the_numbers_of_the_split_are_in_the_dict():
+    y, s, _ = rows("random", n=300)
+    result = loosely(y, s, metrics="f1")
+    entry: dict[str, Any] = result.to_dict()["metrics"]["f1"]
+    for source, share in result.variance_split("f1").items():
+        assert entry[f"variance_from_{source}"] == share
+
+
+def test_more_reference_rows_leave_less_to_calibration():
+    y, s, _ = rows("by label", n=1000)
+    shares = []
+    for n in (100, 5000):
+        _, more_s, more_y = rows("random", seed=8, n=n)
+        split = loosely(y, s, calibration=(more_y, more_s), metrics="accuracy").variance_split("accuracy")
+        shares.append(1.0 - split["labels"])
+    assert shares[1] < shares[0]
+
+
+# -------------------------------------------------------------------------------------------- the words of the table
+
+
+def test_the_table_says_how_many_missing_rows_are_positive():
+    y, s, truth = rows("by label")
+    result = loosely(y, s, missingness="by_label", metrics="f1")
+    line = next(text for text in str(result).splitlines() if text.startswith("About "))
+    share, low, high, labelled = (
+        float(part.split()[-1].strip("(%:")) for part in line.split("%")[:1] + line.split("%")[2:5]
+    )
+    assert low <= share <= high
+    assert low <= 100.0 * truth[np.isnan(y)].mean() <= high
+    assert labelled == pytest.approx(100.0 * np.nanmean(y), abs=0.05)
+
+
+def test_known_probabilities_have_no_such_line():
+    y, s, _ = rows("random", n=100)
+    assert "About" not in str(dm.evaluate(y, s, label_model="half", metrics="f1"))
+
+
+def test_missing_rows_of_no_weight_have_no_such_line():
+    result = loosely([1, 0] * 10 + [None], np.linspace(0.1, 0.9, 21), sample_weight=[1] * 20 + [0])
+    assert "About" not in str(result)
+
+
+def test_by_score_in_the_limit_of_many_labels_is_the_truth():
+    # What the whole is for: the known curve expit(logit s) is found, and recall follows.
+    rng = np.random.default_rng(0)
+    s = expit(rng.normal(-1.0, 1.5, 20_000))
+    y = (rng.random(20_000) < s).astype(float)
+    gone = rng.random(20_000) < expit(logit(s))
+    law = silent(np.where(gone, NAN, y), s, missingness="by_score", metrics="recall")["recall"]
+    truth = float(((s >= 0.5) & (y == 1)).sum() / y.sum())
+    assert math.isclose(law.mean(), truth, abs_tol=4.0 * law.std())

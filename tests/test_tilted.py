@@ -1,0 +1,204 @@
+"""Tilted: a stated prevalence of the missing rows is met exactly, and changes the base model the least."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit, rel_entr
+
+import darkmetrics as dm
+from darkmetrics import EvaluationSet, InputError
+from darkmetrics.label_models import Auto, Calibrated, Given, Half, LabelModel, LabelShift, Nodes, Prevalence, Tilted
+
+NAN = float("nan")
+PREVALENCES = [1e-6, 0.01, 0.2, 0.5, 0.75, 0.999]
+
+
+def data_of(n=300, seed=0, decimals=2, probability=False):
+    rng = np.random.default_rng(seed)
+    s = np.round(rng.uniform(0.02, 0.98, n), decimals)
+    y = np.where(rng.random(n) < 0.4, NAN, (rng.random(n) < s).astype(float))
+    return EvaluationSet(y, s, probability=rng.random(n) if probability else None)
+
+
+def many_cells():
+    return data_of(n=8000, decimals=9)
+
+
+class Fixed(LabelModel):
+    """Probabilities that a test writes down."""
+
+    def __init__(self, *probability):
+        self.probability = np.atleast_2d(probability)
+
+    def nodes(self, data):
+        k = len(self.probability)
+        return Nodes(np.full(k, 1.0 / k), self.probability)
+
+    def describe(self, data, nodes):
+        return "Fixed."
+
+
+BASES = {
+    "half": (Half(), data_of),
+    "prevalence": ("prevalence", data_of),
+    "given": (Given(), lambda: data_of(probability=True)),
+    "calibrated": (Calibrated(), data_of),
+    "one curve": (Calibrated(uncertainty=False), data_of),
+    "isotonic": (Calibrated("isotonic"), data_of),
+    "label shift": (LabelShift(), data_of),
+    "auto": (Auto(), data_of),
+    "buckets": (Calibrated(), many_cells),
+}
+
+
+def mean(data, nodes):
+    """Mean probability over the missing rows and the nodes, row by row."""
+    per_cell = nodes.on_all_cells.probability
+    rows = np.repeat(np.arange(data.missing_cells.size), data.missing_counts)
+    return float(nodes.weight @ per_cell[:, rows].mean(axis=1))
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_the_mean_probability_is_the_stated_prevalence(base):
+    model, make = BASES[base]
+    data = make()
+    before = None
+    for e in PREVALENCES:
+        if base == "isotonic" and not 0.2 <= e <= 0.75:
+            continue  # its curves are sure of some labels, so that not every share can be reached
+        nodes = Tilted(model, prevalence=e).nodes(data)
+        assert mean(data, nodes) == pytest.approx(e, abs=1e-10)
+        if before is not None:
+            # Every single probability rises with the stated share; those of 0 and 1 stay.
+            assert (nodes.probability >= before).all()
+            assert nodes.probability.sum() > before.sum()
+        before = nodes.probability
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_at_its_own_mean_the_base_stays_as_it_is(base):
+    model, make = BASES[base]
+    data = make()
+    own = dm.label_models.label_model_from(model).nodes(data)
+    nodes = Tilted(model, prevalence=mean(data, own)).nodes(data)
+    np.testing.assert_allclose(nodes.probability, own.probability, atol=1e-10)
+    np.testing.assert_array_equal(nodes.weight, own.weight)
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_delta_moves_all_log_odds_alike(base):
+    model, make = BASES[base]
+    data = make()
+    own = dm.label_models.label_model_from(model).nodes(data)
+    assert Tilted(model, delta=0.0).nodes(data).probability.tolist() == own.probability.tolist()
+    moved = Tilted(model, delta=0.7).nodes(data)
+    odds = own.probability / np.maximum(1.0 - own.probability, 1e-300) * np.exp(0.7)
+    expected = np.where(own.probability == 1.0, 1.0, odds / (1.0 + odds))
+    np.testing.assert_allclose(moved.probability, expected, rtol=1e-9)
+
+
+def test_no_other_probabilities_with_that_mean_are_nearer_to_the_base():
+    rng = np.random.default_rng(0)
+    p = np.array([0.1, 0.25, 0.5, 0.9])
+    data = EvaluationSet([None] * 4 + [1, 0], [0.1, 0.2, 0.3, 0.4, 0.9, 0.05])
+    q = Tilted(Fixed(p), prevalence=0.6).nodes(data).probability[0]
+
+    def divergence(a):
+        """Kullback-Leibler divergence of independent labels with chances `a` from the base."""
+        return float((rel_entr(a, p) + rel_entr(1.0 - a, 1.0 - p)).sum())
+
+    best = divergence(q)
+    for _ in range(2000):
+        step = rng.normal(size=4) * rng.choice([0.3, 0.03, 0.003])
+        other = q + step - step.mean()  # the same mean
+        if ((other > 0.0) & (other < 1.0)).all():
+            assert divergence(other) > best
+    # The control: the stated share for every row has the same mean and is much farther off.
+    assert divergence(np.full(4, 0.6)) > best + 0.01
+
+
+def test_rows_count_and_not_cells():
+    data = EvaluationSet([None] * 9 + [None, 1, 0], [0.2] * 9 + [0.8, 0.9, 0.1])
+    p = Tilted(Fixed([0.3, 0.6]), prevalence=0.5).nodes(data).probability[0]
+    assert (9 * p[0] + p[1]) / 10 == pytest.approx(0.5, abs=1e-12)
+    assert logit(p[1]) - logit(p[0]) == pytest.approx(logit(0.6) - logit(0.3), abs=1e-12)
+
+
+def test_what_is_certain_stays_certain():
+    data = EvaluationSet([None] * 4 + [1], [0.1, 0.2, 0.3, 0.4, 0.9])
+    p = Tilted(Fixed([0.0, 0.2, 0.7, 1.0]), prevalence=0.6).nodes(data).probability[0]
+    assert p[0] == 0.0
+    assert p[3] == 1.0
+    assert p.mean() == pytest.approx(0.6, abs=1e-12)
+
+
+@pytest.mark.parametrize(("prevalence", "chances"), [(0.1, [1.0, 0.5, 0.5]), (0.9, [0.0, 0.5, 0.5]), (0.5, [0.0] * 3)])
+def test_a_share_that_cannot_be_reached_is_refused(prevalence, chances):
+    data = EvaluationSet([None] * 3 + [1], [0.1, 0.2, 0.3, 0.9])
+    with pytest.raises(InputError, match=r"prevalence: .* cannot be reached\. The base model is sure of some labels"):
+        Tilted(Fixed(chances), prevalence=prevalence).nodes(data)
+
+
+@pytest.mark.parametrize("prevalence", [0, 1, 0.0, 1.0, -0.1, 1.5])
+def test_a_prevalence_outside_is_refused(prevalence):
+    with pytest.raises(InputError, match=r"prevalence: .* It must lie strictly between 0 and 1\."):
+        Tilted("half", prevalence=prevalence)
+
+
+@pytest.mark.parametrize("number", [NAN, float("inf"), "0.4", [0.4], True])
+@pytest.mark.parametrize("name", ["prevalence", "delta"])
+def test_what_is_no_finite_number_is_refused(name, number):
+    with pytest.raises(InputError, match=rf"{name}: .* It must be a finite number\."):
+        Tilted("half", **{name: number})
+
+
+def test_one_statement_is_needed_and_no_more():
+    for settings in ({}, {"prevalence": 0.2, "delta": 0.1}):
+        with pytest.raises(InputError, match=r"prevalence: state either prevalence= or delta=, and not both\."):
+            Tilted("half", **settings)
+
+
+def test_a_base_that_does_not_exist_is_refused():
+    with pytest.raises(InputError, match=r"label_model: unknown label model 'haf'\. Did you mean 'half'\?"):
+        Tilted("haf", prevalence=0.2).nodes(data_of())
+
+
+def test_the_sentence_has_the_statement_and_the_base():
+    data = data_of()
+    for model, start in [
+        (Tilted("half", prevalence=0.4), "Stated: 0.4 of the missing rows are positive. Before that, assumed: every"),
+        (
+            Tilted(delta=-0.5),
+            "Stated: the log odds of missing rows are moved by -0.5. Before that, assumed: labels are",
+        ),
+    ]:
+        assert model.describe(data, model.nodes(data)).startswith(start)
+
+
+def test_a_stated_move_does_not_look_like_a_difference_found():
+    rng = np.random.default_rng(1)
+    s = rng.random(1000)
+    y = np.where(rng.random(1000) < 0.3, NAN, (rng.random(1000) < s).astype(float))
+    # Labels are missing at random: no warning, and the base still says so.
+    result = dm.evaluate(y, s, label_model=Tilted("auto", delta=1.0))
+    assert "missing at random, as far as scores can tell" in result.assumption
+
+
+def test_tilts_add_up():
+    data = data_of()
+    twice = Tilted(Tilted("half", delta=0.3), delta=0.4).nodes(data)
+    np.testing.assert_allclose(twice.probability, expit(0.7), rtol=1e-12)
+
+
+def test_the_estimate_follows_the_statement():
+    data = data_of()
+    previous = -1.0
+    for e in (0.1, 0.4, 0.8):
+        law = dm.evaluate(data, label_model=Tilted(Prevalence(0.3), prevalence=e), metrics="precision")["precision"]
+        assert law.mean() > previous
+        previous = law.mean()
+
+
+def test_without_weight_on_missing_rows_there_is_nothing_to_tilt():
+    data = EvaluationSet([1, 0, None], [0.9, 0.1, 0.5], sample_weight=[1, 1, 0])
+    result = dm.evaluate(data, label_model=Tilted("half", prevalence=0.3), metrics="accuracy")
+    assert result["accuracy"].mean() == 1.0
