@@ -1,23 +1,31 @@
-"""Runs every benchmark, prints a table and writes `benchmarks/results/core.json`."""
+"""Runs every benchmark, prints a table and writes `benchmarks/results/*.json`."""
 
 import json
 import platform
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 
 import darkmetrics as dm
-from benchmarks.core import BENCHMARKS
+from benchmarks import core, label_models
 
-RESULTS = Path(__file__).parent / "results" / "core.json"
+RESULTS = Path(__file__).parent / "results"
+GROUPS = {"core": core.BENCHMARKS, "label_models": label_models.BENCHMARKS}
 
 
 def main() -> None:
-    rows = []
     print(f"{'what':<58} {'measured':>12} {'target':>10}   verdict")
-    for benchmark in BENCHMARKS:
+    for name, benchmarks in GROUPS.items():
+        run(name, benchmarks)
+
+
+def run(name: str, benchmarks: Iterable[Callable[[], Iterable[dict[str, Any]]]]) -> None:
+    rows = []
+    for benchmark in benchmarks:
         for row in benchmark():
             rows.append(row)
             verdict = "met" if row["met"] else "MISSED"
@@ -25,11 +33,12 @@ def main() -> None:
             print(f"    {row['detail']}", flush=True)
     versions = {"darkmetrics": dm.__version__, "numpy": np.__version__, "scipy": scipy.__version__}
     versions |= {"scikit-learn": sklearn.__version__, "python": platform.python_version()}
-    RESULTS.parent.mkdir(exist_ok=True)
-    unfinished = RESULTS.with_suffix(".tmp")
+    RESULTS.mkdir(exist_ok=True)
+    finished = RESULTS / f"{name}.json"
+    unfinished = finished.with_suffix(".tmp")
     unfinished.write_text(json.dumps({"versions": versions, "rows": rows}, indent=2) + "\n")
-    unfinished.replace(RESULTS)
-    print(f"written to benchmarks/results/{RESULTS.name}")
+    unfinished.replace(finished)
+    print(f"written to benchmarks/results/{finished.name}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.linalg import null_space
+from scipy.special import expit, logit, rel_entr
 
 import darkmetrics as dm
 from darkmetrics._kernels.auc import auc_moments
@@ -77,3 +79,80 @@ def test_third_cumulant_of_the_quadratic_form_is_the_one_derived(seed):
     derived = coefficient**3 @ m - 3 * g * ll_u + 3 * g**2 * l_uu - g**3 * uuu
     # Terms up to 1e3 cancel; what is left is good to 1e-12 of them.
     assert mass @ q**3 == pytest.approx(derived, rel=1e-9, abs=1e-9)
+
+
+class Stated(dm.label_models.LabelModel):
+    """Nodes as they are given."""
+
+    def __init__(self, weight, probability, shift=None):
+        self._nodes = dm.label_models.Nodes(np.array(weight), np.array(probability), shift=shift)
+
+    def nodes(self, data):
+        return self._nodes
+
+    def describe(self, data, nodes):
+        return "Assumed: what was given."
+
+
+def test_odds_of_being_missing_by_label_are_a_mixture():
+    p = np.linspace(0.01, 0.99, 50)
+    a1, a0 = 0.6, 0.2
+    missing, labelled = p * a1 + (1 - p) * a0, p * (1 - a1) + (1 - p) * (1 - a0)
+    q = p * (1 - a1) / labelled
+    # Equal up to a few roundings.
+    assert missing / labelled == pytest.approx(q * a1 / (1 - a1) + (1 - q) * a0 / (1 - a0), rel=1e-13)
+    # Missing and labelled rows differ by the same factor of the odds at every score.
+    assert logit(p * a1 / missing) - logit(q) == pytest.approx(np.full(50, logit(a1) - logit(a0)), rel=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.35, 0.8])
+def test_the_tilt_is_the_nearest_law_with_the_stated_share(share):
+    weight, p = np.array([0.3, 0.7]), np.array([[0.2, 0.6, 0.9], [0.4, 0.5, 0.7]])
+    data = dm.EvaluationSet([1, 0, None, None, None], [0.9, 0.1, 0.2, 0.5, 0.8])
+    tilted = dm.label_models.Tilted(Stated(weight, p), prevalence=share).nodes(data).probability
+
+    y = np.array(list(product((0, 1), repeat=3)))
+    positives = y.sum(axis=1)
+
+    def law_of(chances):
+        return np.array([np.prod(np.where(y == 1, row, 1 - row), axis=1) for row in chances])
+
+    base, nearest = law_of(p), law_of(tilted)
+    assert weight @ (nearest @ positives) / 3 == pytest.approx(share, abs=1e-10)
+
+    def distance(laws):
+        return float(weight @ rel_entr(laws, base).sum(axis=1))
+
+    # Directions that keep every total, and the share of positives over both nodes.
+    kept = np.vstack([np.repeat([1, 0], 8), np.repeat([0, 1], 8), np.outer(weight, positives).ravel()])
+    free = null_space(kept)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        direction = (free @ rng.standard_normal(free.shape[1])).reshape(2, 8)
+        # As far as half of the way to the first negative probability. The distance is convex: none near is nearer than
+        # any that is far.
+        step = 0.5 * np.min(nearest / np.abs(direction))
+        assert distance(nearest + step * direction) > distance(nearest)
+
+
+def test_variance_parts_are_those_of_the_law_of_total_variance():
+    weight, base, shift = np.array([0.2, 0.5, 0.3]), np.array([0.2, 0.6, 0.7]), np.array([-0.5, 0.1, 1.2])
+    p = expit(logit(base) + shift[:, None])
+    y_true, y_score = [1, 0, 1, None, None, None], [0.9, 0.3, 0.4, 0.2, 0.6, 0.8]
+    truth = np.array([[1, 0, 1, *labels] for labels in product((0, 1), repeat=3)])
+    decided = np.array(y_score) >= 0.5
+    recall = (truth * decided).sum(axis=1) / truth.sum(axis=1)
+    mass = np.array([np.prod(np.where(truth[:, 3:] == 1, row, 1 - row), axis=1) for row in p])
+    mean = mass @ recall
+    within = weight @ (mass @ recall**2 - mean**2)
+    total = weight @ (mass @ recall**2) - (weight @ mean) ** 2
+
+    for given in (None, shift):
+        model = Stated(weight, p, given)
+        split = dm.evaluate(y_true, y_score, label_model=model, metrics="recall").variance_split("recall")
+        # Variances of 1e-2 from differences of numbers near 1: 1e-13 of rounding.
+        assert split["labels"] == pytest.approx(within / total, rel=1e-11)
+        # Without a shift nothing is due to the prevalence; with one, a parabola goes through three nodes, so all is.
+        other, none = ("calibration", "prevalence") if given is None else ("prevalence", "calibration")
+        assert split[other] == pytest.approx(1 - within / total, rel=1e-9)
+        assert split[none] == pytest.approx(0.0, abs=1e-9)

@@ -1,8 +1,10 @@
 """The pages say what the library does: metrics, formulas, schema, and the code and tests the proofs point to."""
 
 import ast
+import inspect
 import math
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import sklearn.metrics
 
 import darkmetrics as dm
+from darkmetrics.label_models import auto, label_shift, selection
 from darkmetrics.metrics import Family
 from darkmetrics.metrics.confusion import CONFUSION_METRICS
 from darkmetrics.metrics.ranking import RANKING_METRICS
@@ -92,6 +95,61 @@ def test_the_schema_page_names_every_key_of_to_dict():
     assert keys == said
 
 
+def test_the_readme_quotes_the_warning_that_its_example_gives():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    quoted = text.partition("MissingnessWarning: ")[2].partition("```")[0]
+    code = [
+        line[4:] for line in text.partition("```python\n")[2].partition("```")[0].splitlines() if line[:4] == ">>> "
+    ]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        exec("\n".join(code), {})
+    assert [warning.category for warning in caught] == [dm.MissingnessWarning]
+    assert " ".join(quoted.split()) == str(caught[0].message)
+
+
+def signature_rows(page):
+    """Class name and arguments of every call that a table of the page shows, such as `Beta(prior_sd=1.0)`."""
+    rows = [line for line in (DOCS / page).read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
+    calls = [match for line in rows for match in re.findall(r"^\|[^|]*\| `([A-Z]\w+)\(([^`]*)\)` \|", line)]
+    return {name: ast.parse(f"f({arguments})", mode="eval").body for name, arguments in calls}
+
+
+@pytest.mark.parametrize(
+    ("page", "module"),
+    [("reference/label-models.md", dm.label_models), ("reference/calibrators.md", dm.calibrators)],
+    ids=["label models", "calibrators"],
+)
+def test_the_tables_show_every_class_with_its_arguments(page, module):
+    said = signature_rows(page)
+    public = {name for name in module.__all__ if inspect.isclass(getattr(module, name))}
+    assert public - {"LabelModel", "Nodes", "Calibrator"} == set(said)
+    for name, call in said.items():
+        parameters = inspect.signature(getattr(module, name)).parameters
+        assert [arg.id for arg in call.args] + [keyword.arg for keyword in call.keywords] == list(parameters)
+        for keyword in call.keywords:
+            assert ast.literal_eval(keyword.value) == parameters[keyword.arg].default
+
+
+def test_the_priors_on_the_page_are_those_of_the_code():
+    page = (DOCS / "explanation/mathematics.md").read_text(encoding="utf-8")
+    section = page.partition("### Priors\n")[2].partition("\n### ")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:2] == "| "]
+    said = [([float(x) for x in row[3].split(",")], float(row[2]), row[4]) for row in cells[1:]]
+    beta, platt = dm.calibrators.Beta().prepare([0.1, 0.9]), dm.calibrators.Platt().prepare([-1.0, 2.0])
+    assert beta.prior_mean_.tolist() == [0.0, 1.0, 1.0]
+    assert platt.prior_mean_.tolist() == [0.0, 0.0]
+    assert platt.prior_scale_[0] == platt.prior_scale_[1]
+    curve = [*beta.prior_scale_[:2], platt.prior_scale_[0]]
+    missingness = [label_shift._COMMON, dm.label_models.LabelShift().prior_scale, *selection._PRIOR]
+    shapes = ["Cauchy" if heavy else "Gaussian" for heavy in (*label_shift._HEAVY, *selection._HEAVY)]
+    assert said == [
+        *(([scale], float(i == 1), "Gaussian") for i, scale in enumerate(curve)),
+        *(([scale], 0.0, shape) for scale, shape in zip(missingness, shapes, strict=True)),
+        (list(auto._CURVE), 0.0, "Gaussian"),
+    ]
+
+
 def test_the_mathematics_points_to_tests_that_exist():
     page = (DOCS / "explanation/mathematics.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+)`", page))
@@ -124,6 +182,19 @@ def test_the_mathematics_points_to_code_that_exists():
 def test_links_lead_to_files(page):
     for target in re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text(encoding="utf-8")):
         assert (ROOT / page.parent / target).exists(), target
+
+
+def slugs_of(page):
+    """The anchors that GitHub makes of the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", sorted(path.relative_to(ROOT) for path in DOCS.rglob("*.md")), ids=str)
+def test_anchors_lead_to_headings(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
+        assert anchor in slugs_of(ROOT / page.parent / target if target else ROOT / page), anchor
 
 
 def test_links_of_the_readme_lead_to_files():
