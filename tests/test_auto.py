@@ -1,5 +1,6 @@
 """Auto: makes use of what there is, never silently picks a reason, and says so; and what it refuses."""
 
+import contextlib
 import math
 import warnings
 from typing import Any
@@ -75,8 +76,8 @@ def test_without_them_it_weighs_two_readings(kind, seed):
     assert nodes.weight.sum() == pytest.approx(1.0, abs=1e-12)
     assert (nodes.weight >= 0.0).all()
     by_score = float(nodes.weight[nodes.reading == 0].sum())
-    assert by_score >= auto._LEAST_BY_SCORE - 1e-12
-    assert auto._LEAST_BY_SCORE > 0.1
+    assert by_score >= auto._LEAST_WEIGHT - 1e-12
+    assert auto._LEAST_WEIGHT > 0.1
     if kind == "by score":
         assert by_score > 0.99  # no mixture of the classes looks like that
     if kind == "by label":
@@ -97,18 +98,22 @@ def test_readings_that_differ_are_both_named(kind):
     assert len(caught) == 1
     assert caught[0].filename == __file__
     text = str(caught[0].message)
+    stated = {"by_score": silent(y, s, metrics=["precision", "recall"], missingness="by_score")}
+    # Stating what the scores refute is warned of.
+    with pytest.warns(MissingnessWarning, match="no mixture") if kind == "by score" else contextlib.nullcontext():
+        stated["by_label"] = dm.evaluate(y, s, metrics=["precision", "recall"], missingness="by_label")
     for reading, missingness in [("'by score'", "by_score"), ("'by label'", "by_label")]:
         # The same nodes as if the mechanism had been stated, or an eighth of them: the numbers agree to their sampling.
-        alone = silent(y, s, metrics=["precision", "recall"], missingness=missingness)
+        alone = stated[missingness]
         share = float(alone.nodes.weight @ (alone.nodes.on_all_cells.probability @ alone.data.missing_counts))
         found = float(text.partition(f"% {reading}")[0].rpartition(" ")[2])
         assert found == pytest.approx(100.0 * share / alone.data.n_missing, abs=1.0)
     for name in ("precision", "recall"):
         answers = text.split(f"{name} ")[1].split(" or ")
         for answer, missingness in zip((answers[0], answers[1][:5]), ("by_score", "by_label"), strict=True):
-            law = silent(y, s, metrics=name, missingness=missingness)[name]
+            law = stated[missingness][name]
             assert float(answer) == pytest.approx(law.mean(), abs=0.3 * law.std() + 0.001)
-    assert "missingness='by_score' or 'by_label'" in text
+    assert ("missingness='by_score' or 'by_label'" if kind == "by label" else "the answer is the one by score") in text
     assert "calibration=(labels, scores)" in text
     assert ("their scores are higher" if kind == "by label" else "do not fit 'by label' alone") in result.assumption
 
@@ -265,13 +270,13 @@ def test_positives_alone_are_refused(settings):
     text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), **settings)
     assert text.startswith("y_true: all 12 labels are positive, which says nothing about negatives (")
     assert "Give calibration=(labels, scores): fully labelled rows with both classes" in text
-    assert "Tilted('half', prevalence=0.1)" in text
+    assert "Tilted('calibrated', prevalence=0.1)" in text
     assert message([1, None], [0.4, 0.6], **settings).startswith("y_true: the one label is positive, which says")
 
 
 def test_what_these_messages_advise_works():
     y, s = [1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32)
-    tilted = dm.label_models.Tilted("half", prevalence=0.1)
+    tilted = dm.label_models.Tilted("calibrated", prevalence=0.1)
     reference = ([1, 0] * 20, np.linspace(0.1, 0.9, 40))
     ways: list[dict[str, Any]] = [{"missingness": "by_score"}, {"label_model": tilted}, {"label_model": s}]
     for way in [*ways, {"calibration": reference}]:
@@ -441,3 +446,28 @@ def test_by_score_in_the_limit_of_many_labels_is_the_truth():
     law = silent(np.where(gone, NAN, y), s, missingness="by_score", metrics="recall")["recall"]
     truth = float(((s >= 0.5) & (y == 1)).sum() / y.sum())
     assert math.isclose(law.mean(), truth, abs_tol=4.0 * law.std())
+
+
+def test_scores_that_rank_the_wrong_way_round_are_described_as_they_are():
+    rng = np.random.default_rng(0)
+    u = rng.random(4000)
+    y = (rng.random(4000) < u).astype(float)
+    y_true = np.where(rng.random(4000) < np.where(y == 1, 0.6, 0.1), np.nan, y)
+    with pytest.warns(MissingnessWarning):
+        result = dm.evaluate(y_true, 1.0 - u, metrics="f1")
+    missing = np.isnan(y_true)
+    assert (1.0 - u)[missing].mean() < (1.0 - u)[~missing].mean()
+    assert "their scores are lower" in result.assumption
+
+
+def test_selection_at_the_threshold_is_not_taken_for_an_effect_of_the_label():
+    """Alerts are examined first: a step, which no logistic curve in the score can follow."""
+    rng = np.random.default_rng(0)
+    s = rng.beta(1, 3, 20_000)
+    y = (rng.random(20_000) < s).astype(float)
+    reference, (s, y) = (y[:10_000], s[:10_000]), (s[10_000:], y[10_000:])
+    y_true = np.where(rng.random(10_000) < np.where(s >= 0.5, 0.1, 0.6), np.nan, y)
+    result = silent(y_true, s, calibration=reference)
+    for name, truth in {"precision": y[s >= 0.5].mean(), "recall": (s >= 0.5)[y == 1].mean()}.items():
+        low, high = result[name].interval(0.99)
+        assert low <= truth <= high

@@ -133,12 +133,17 @@ def test_what_is_no_label_model_is_refused(wrong):
         label_model_from(wrong)
 
 
+def same(model: LabelModel, other: LabelModel) -> bool:
+    """Models with arrays in them are not compared by ==, so their settings are."""
+    return type(model) is type(other) and vars(model) == vars(other)
+
+
 def test_words_that_learn_take_the_reference_rows():
     reference = ([1, 0], [0.6, 0.2])
-    assert label_model_from("auto") == Auto()
-    assert label_model_from("calibrated", calibration=reference) == Calibrated(calibration=reference)
-    assert label_model_from("label_shift", calibration=reference) == LabelShift(calibration=reference)
-    assert label_model_from("selection", calibration=reference) == Selection(reference)
+    assert same(label_model_from("auto"), Auto())
+    assert same(label_model_from("calibrated", calibration=reference), Calibrated(calibration=reference))
+    assert same(label_model_from("label_shift", calibration=reference), LabelShift(calibration=reference))
+    assert same(label_model_from("selection", calibration=reference), Selection(reference))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +158,8 @@ def test_words_that_learn_take_the_reference_rows():
 )
 def test_a_stated_mechanism_names_its_model(missingness, model):
     reference = ([1, 0], [0.6, 0.2])
-    assert label_model_from("auto", missingness=missingness, calibration=reference) == model(calibration=reference)
+    named = label_model_from("auto", missingness=missingness, calibration=reference)
+    assert same(named, model(calibration=reference))
 
 
 def test_by_score_and_label_without_reference_rows_is_refused():

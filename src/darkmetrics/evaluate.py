@@ -12,14 +12,22 @@ from darkmetrics.distribution import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.evaluation_set import EvaluationSet, evaluation_set_from
 from darkmetrics.exceptions import InputError, MethodError, MissingnessWarning, UndefinedMetricWarning
-from darkmetrics.label_models import Features, Given, Half, LabelModel, Prevalence, Tilted, label_model_from
-from darkmetrics.label_models.auto import readings_differ, readings_in_words
+from darkmetrics.label_models import Features, Given, Half, LabelModel, LabelShift, Prevalence, Tilted, label_model_from
+from darkmetrics.label_models.auto import REFUTED, mixture_p_value, readings_differ, readings_in_words, weight_by_label
+from darkmetrics.label_models.score_table import score_table
 from darkmetrics.methods import Memo, method_from
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.nodes import Nodes
 
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
 _WARN_FROM = 1e-6
+# A stated reason is called into question below this p-value: once in a thousand times without cause.
+_CLEARLY = 1e-3
+_REFUTED_MESSAGE = (
+    "The scores of the missing rows are no mixture of those of labelled positives and negatives, so labels are not "
+    "missing by label alone, and this answer may be far off. Say missingness='by_score' if the scores decide who gets "
+    "a label; if both do, give calibration=(labels, scores) of fully labelled rows. See .diagnosis."
+)
 # A warning that lists more metrics is not read.
 _METRICS_NAMED = 5
 
@@ -56,7 +64,8 @@ def evaluate(
     metrics : str, Metric, callable, or a sequence or mapping of these
         What to evaluate; `list_metrics()` shows all names, and "fbeta(2)" or "precision_at_k(100)" take a parameter.
     threshold, y_pred, pos_label, missing_label, sample_weight
-        As in `EvaluationSet`.
+        As in `EvaluationSet`. Weights count in the metrics; what is learnt about labels counts rows, so weights that
+        depend on the label itself (ten for every fraud) call for probabilities of your own.
     label_model : str, LabelModel, float or array-like
         Where the probabilities of the missing labels come from. "auto", the default, learns them from the labelled
         rows, the scores of the missing ones and `calibration`, and says what it assumed (`label_models.Auto`). Others:
@@ -143,8 +152,11 @@ def evaluate(
             warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=2)
         laws[metric.name] = law
         labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
-    if missingness is None and readings_differ(nodes):
+    stated = missingness is not None or isinstance(model, Tilted)
+    if not stated and readings_differ(nodes):
         warnings.warn(_readings_message(data, nodes, laws), MissingnessWarning, stacklevel=2)
+    elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
+        warnings.warn(_REFUTED_MESSAGE, MissingnessWarning, stacklevel=2)
     return Evaluation(
         data=data,
         metrics={metric.name: metric for metric in chosen},
@@ -260,11 +272,19 @@ def _readings_message(data: EvaluationSet, nodes: Nodes, laws: dict[str, MetricD
         if law.by_node is not None:
             means = [_mean_of(law, nodes.reading == k) for k in range(len(nodes.readings))]
             answers.append(f"{name} " + " or ".join(f"{mean:.3f}" for mean in means))
-    return (
+    text = (
         "Missing rows look different from labelled ones, and why they do changes the answer. Of the missing rows "
         f"{readings_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "
-        "Say which it is with missingness='by_score' or 'by_label', or give calibration=(labels, scores) of fully "
-        "labelled rows; missingness='unknown' keeps both and silences this. See .diagnosis."
+    )
+    give = "give calibration=(labels, scores) of fully labelled rows"
+    if weight_by_label(nodes) < REFUTED:
+        return text + (
+            "The scores do not fit 'by label' alone, and the answer is the one by score. If score and label both play "
+            f"a part it is wrong: {give}; else say missingness='by_score', which silences this. See .diagnosis."
+        )
+    return text + (
+        f"Say which it is with missingness='by_score' or 'by_label', or {give}; missingness='unknown' keeps both and "
+        "silences this. See .diagnosis."
     )
 
 

@@ -67,7 +67,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """What the data say about why labels are missing, and what that does to these metrics (made on first use)."""
-        return diagnosis_of(self.data, self.calibration, tuple(self.metrics.values()))
+        return diagnosis_of(self.data, self.calibration, tuple(self.metrics.values()), self.fills)
 
     def variance_split(self, metric: str) -> dict[str, float]:
         """Where the spread of a metric comes from, as shares of its variance that add up to one.

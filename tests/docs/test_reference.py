@@ -141,8 +141,9 @@ def test_the_priors_on_the_page_are_those_of_the_code():
     assert platt.prior_mean_.tolist() == [0.0, 0.0]
     assert platt.prior_scale_[0] == platt.prior_scale_[1]
     curve = [*beta.prior_scale_[:2], platt.prior_scale_[0]]
-    missingness = [label_shift._COMMON, dm.label_models.LabelShift().prior_scale, *selection._PRIOR]
-    shapes = ["Cauchy" if heavy else "Gaussian" for heavy in (*label_shift._HEAVY, *selection._HEAVY)]
+    common = [selection._LEVEL, selection._SLOPE, selection._STEP, selection._EIGHTHS]
+    missingness = [label_shift._COMMON, dm.label_models.LabelShift().prior_scale, *common, *selection._DIFFERENCE]
+    shapes = ["Gaussian", "Cauchy", *["Gaussian"] * 4, *["Cauchy"] * 2]
     assert said == [
         *(([scale], float(i == 1), "Gaussian") for i, scale in enumerate(curve)),
         *(([scale], 0.0, shape) for scale, shape in zip(missingness, shapes, strict=True)),

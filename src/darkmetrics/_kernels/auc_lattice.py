@@ -18,7 +18,7 @@ _MOST_ATOMS = 1 << 20
 _EXACT_WORK = 1e8
 _ROUNDED_WORK = 2e7
 _FEWEST_STEPS, _FEWEST_MIXED, _MOST_STEPS = 64.0, 16.0, 512.0
-_MOST_COLUMNS = 16384
+_MOST_COLUMNS, _MOST_MIXED = 16384, 2048
 _MAX_BUCKETS = 256
 
 
@@ -86,7 +86,8 @@ def auc_law_on_lattice(data: RankData, p: FloatArray, share: float = 1.0) -> tup
         affordable = share * _ROUNDED_WORK / (min(groups, _MAX_BUCKETS) * rows * 2.0 * reach / sd)
         # Where hardly anything happens the window is many standard deviations wide; its own width then sets the step.
         fewest = _FEWEST_STEPS if share == 1.0 else _FEWEST_MIXED
-        step = max(sd / float(np.clip(affordable, fewest, _MOST_STEPS)), 2.0 * reach / _MOST_COLUMNS)
+        most = _MOST_COLUMNS if share == 1.0 else _MOST_MIXED
+        step = max(sd / float(np.clip(affordable, fewest, _MOST_STEPS)), 2.0 * reach / most)
         if step <= 0.5:  # no finer than exact ranks
             exact, step = groups <= _MAX_BUCKETS, 0.5
     if exact or (data.full_ties and groups <= _MAX_BUCKETS):

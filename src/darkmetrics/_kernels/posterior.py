@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import logsumexp, ndtri
+from scipy.special import chdtri, gammaln, logsumexp, ndtr, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 
@@ -19,7 +19,8 @@ _WIDER = 1.2
 # A number that shares no factor with usual numbers of nodes: else each slab is sampled at the same few midpoints of its
 # second sum, whose spread comes out 7% too small.
 _SLABS = 11
-_DRAWS, _MORE_DRAWS = 256, 1024
+_DRAWS, _HEAVY_DRAWS, _MORE_DRAWS = 256, 1024, 1024
+_FREEDOM = 3.0
 _ENOUGH = 0.3
 
 
@@ -52,24 +53,26 @@ class _Posterior(Protocol):
     def bend_slope(self, parameters: FloatArray) -> FloatArray: ...
 
 
-def posterior_draws(posterior: _Posterior, start: FloatArray) -> Draws:
+def posterior_draws(posterior: _Posterior, start: FloatArray, *, heavy: bool = False, n_draws: int = _DRAWS) -> Draws:
     """Weighted draws from a posterior; more of them, from a proposal learnt from the first, where it is not Gaussian.
 
     They are drawn in the coordinates that the posterior `bend`s, in which it is closer to Gaussian; volumes stay.
+    `heavy`: its tails may be, so that a part of the draws is sent far out to find them.
     """
 
     def log_posterior(straight: FloatArray) -> FloatArray:
         return posterior.log_posterior(posterior.bend(straight))
 
+    n_draws = max(n_draws, _HEAVY_DRAWS) if heavy else n_draws
     mode, precision = posterior_mode(posterior.expand, start)
     slope = posterior.bend_slope(mode)
-    draws = weighted_draws(log_posterior, posterior.straighten(mode), slope.T @ precision @ slope, _DRAWS)
+    draws = weighted_draws(log_posterior, posterior.straighten(mode), slope.T @ precision @ slope, n_draws, heavy=heavy)
     if draws.efficiency() < _ENOUGH:
         mean = draws.weight @ draws.parameters
         off = draws.parameters - mean
         precision = np.asarray(np.linalg.inv(_positive((off.T * draws.weight) @ off)), dtype=np.float64)
-        more = weighted_draws(log_posterior, mean, precision, _MORE_DRAWS)
-        if more.efficiency() * _MORE_DRAWS > draws.efficiency() * _DRAWS:
+        more = weighted_draws(log_posterior, mean, precision, max(n_draws, _MORE_DRAWS), heavy=heavy)
+        if more.efficiency() * more.weight.size > draws.efficiency() * draws.weight.size:
             draws = more
     return draws._replace(parameters=posterior.bend(draws.parameters))
 
@@ -100,15 +103,35 @@ def posterior_mode(expand: Callable[[FloatArray], _Expansion], start: FloatArray
 
 
 def weighted_draws(
-    log_posterior: Callable[[FloatArray], FloatArray], mode: FloatArray, precision: FloatArray, n_draws: int
+    log_posterior: Callable[[FloatArray], FloatArray],
+    mode: FloatArray,
+    precision: FloatArray,
+    n_draws: int,
+    *,
+    heavy: bool = False,
 ) -> Draws:
-    """Draws from the posterior: quasi-random points of a wide Gaussian at the mode, with importance weights."""
+    """Draws from the posterior: quasi-random points of a wide Gaussian at the mode, with importance weights.
+
+    `heavy`: a quarter of the points come from a Student distribution with three degrees of freedom instead. A Gaussian
+    never goes where a heavy tail is, and then its weights cannot tell that something is missing.
+    """
     # A triangular root, because eigenvectors have no sign of their own and would differ from machine to machine.
     root = np.linalg.cholesky(_positive(precision))
-    z = _normal_points(n_draws, mode.size)
-    points = mode + solve_triangular(root, _WIDER * z.T, trans="T", lower=True).T
-    log_proposal = -0.5 * (z**2).sum(axis=1) + np.log(np.diag(root)).sum()
-    log_proposal -= mode.size * np.log(_WIDER * np.sqrt(2.0 * np.pi))
+    size = mode.size
+    far = n_draws // 4 if heavy else 0
+    z = _WIDER * _normal_points(n_draws - far, size)
+    if far:
+        points = _normal_points(far, size + 1)
+        radius = np.sqrt(_FREEDOM / chdtri(_FREEDOM, ndtr(points[:, -1])))
+        z = np.concatenate([z, points[:, :-1] * radius[:, None]])
+    square = (z**2).sum(axis=1)
+    log_proposal = -0.5 * square / _WIDER**2 - size * np.log(_WIDER * np.sqrt(2.0 * np.pi))
+    if far:
+        student = gammaln((_FREEDOM + size) / 2.0) - gammaln(_FREEDOM / 2.0) - 0.5 * size * np.log(_FREEDOM * np.pi)
+        log_student = student - 0.5 * (_FREEDOM + size) * np.log1p(square / _FREEDOM)
+        log_proposal = np.logaddexp(np.log1p(-far / n_draws) + log_proposal, np.log(far / n_draws) + log_student)
+    log_proposal += np.log(np.diag(root)).sum()
+    points = mode + solve_triangular(root, z.T, trans="T", lower=True).T
     log_weight = log_posterior(points) - log_proposal
     total = float(logsumexp(log_weight))
     return Draws(points, np.exp(log_weight - total), total - np.log(n_draws))

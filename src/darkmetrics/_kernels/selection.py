@@ -2,7 +2,7 @@
 
 With `p(s) = P(Y=1 | s)` and `a_y(s) = P(missing | Y=y, s)`, a row with a label contributes `p_y (1 - a_y)`, a row
 without `p a_1 + (1 - p) a_0`, and a row of the reference set `p_y`. Both curves are logistic: `logit p = X theta`,
-`logit a_1 = Z (c + d/2)` and `logit a_0 = Z (c - d/2)`, so that d = 0 says that the label plays no part.
+`logit a_1 = Z c + D d/2` and `logit a_0 = Z c - D d/2`, so that d = 0 says that the label plays no part.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,8 @@ class LabelLikelihood:
     """Tables of counts and the prior; parameters are `theta`, then `c` and `d` if missingness is modelled.
 
     `Z` is None where it is not: then rows without a label say nothing and are left out, and labelled rows count like
-    those of the reference set. A `Z` of one column means that the chance of being missing does not depend on the score.
+    those of the reference set. `D` is `Z` where it is None. A `Z` of one column means that the chance of being missing
+    does not depend on the score.
     """
 
     X: FloatArray
@@ -47,6 +48,7 @@ class LabelLikelihood:
     # Which parameters have a Cauchy prior in place of a Gaussian one: small ones are pulled to the mean, large ones are
     # left alone.
     heavy: BoolArray | None = None
+    D: FloatArray | None = None
 
     def log_posterior(self, parameters: FloatArray) -> FloatArray:
         """Log of likelihood times prior density, for each row of `parameters`."""
@@ -81,9 +83,7 @@ class LabelLikelihood:
         no = yes - log_odds  # log(1 - expit(x)) = log_expit(x) - x
         result: FloatArray = yes @ self.positives + no @ self.negatives
         if self.Z is not None:
-            # Where no column depends on the score, one number per draw stands for all rows.
-            Z = self.Z[:1] if self.Z.shape[1] == 1 else self.Z
-            up, down = (c + 0.5 * d) @ Z.T, (c - 0.5 * d) @ Z.T
+            up, down = self._log_odds_of_missing(c, d)
             gone, gone0 = log_expit(up), log_expit(down)
             result += _weighted(gone - up, self.positives) + _weighted(gone0 - down, self.negatives)
             result += np.logaddexp(yes + gone, no + gone0) @ self.missing
@@ -99,6 +99,22 @@ class LabelLikelihood:
         columns = 0 if self.Z is None else self.Z.shape[1]
         return parameters[..., :width], parameters[..., width : width + columns], parameters[..., width + columns :]
 
+    @property
+    def difference(self) -> FloatArray:
+        """Columns of the difference between the classes."""
+        columns = self.Z if self.D is None else self.D
+        assert columns is not None
+        return columns
+
+    def _log_odds_of_missing(self, c: FloatArray, d: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """`logit a_1` and `logit a_0` on each row of the table."""
+        assert self.Z is not None
+        Z, D = self.Z, self.difference
+        if Z.shape[1] == 1 and self.D is None:
+            Z, D = Z[:1], D[:1]  # where no column depends on the score, one number stands for all rows
+        common, half = c @ Z.T, 0.5 * (d @ D.T)
+        return common + half, common - half
+
     def expand(self, parameters: FloatArray) -> Expansion:
         """The log posterior at one point, with gradient and curvature in closed form."""
         theta, c, d = self._parts(parameters)
@@ -109,7 +125,7 @@ class LabelLikelihood:
         size, width = parameters.size, theta.size
         gradient, hessian = np.zeros(size), np.zeros((size, size))
         if self.Z is not None:
-            up, down = self.Z @ (c + 0.5 * d), self.Z @ (c - 0.5 * d)
+            up, down = (np.broadcast_to(x, p.shape) for x in self._log_odds_of_missing(c, d))
             gone, stay = expit(up), expit(-up)
             gone0, stay0 = expit(down), expit(-down)
             w = self.share(parameters)
@@ -122,7 +138,7 @@ class LabelLikelihood:
             up_up = spread * stay**2 - (self.missing * w + self.positives) * gone * stay
             down_down = spread * stay0**2 - (self.missing * (1.0 - w) + self.negatives) * gone0 * stay0
             up_down = -spread * stay * stay0
-            halves = np.hstack([self.Z, 0.5 * self.Z]), np.hstack([self.Z, -0.5 * self.Z])
+            halves = np.hstack([self.Z, 0.5 * self.difference]), np.hstack([self.Z, -0.5 * self.difference])
             gradient[width:] = halves[0].T @ of_up + halves[1].T @ of_down
             mixed = (halves[0].T * up_down) @ halves[1]
             hessian[width:, width:] = (
@@ -200,8 +216,8 @@ class LabelLikelihood:
         theta, c, d = self._parts(parameters)
         log_odds = theta @ self.X.T
         if self.Z is not None:
-            Z = self.Z[:1] if self.Z.shape[1] == 1 else self.Z
-            log_odds = log_odds + log_expit((c + 0.5 * d) @ Z.T) - log_expit((c - 0.5 * d) @ Z.T)
+            up, down = self._log_odds_of_missing(c, d)
+            log_odds = log_odds + log_expit(up) - log_expit(down)
         return np.asarray(expit(log_odds), dtype=np.float64)
 
 

@@ -1,7 +1,7 @@
 """diagnose(): from labels and scores to what they say about the missing labels."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,22 +91,26 @@ def diagnose(
 
 
 def diagnosis_of(
-    data: EvaluationSet, calibration: Any = None, metrics: Sequence[Metric] = tuple(metrics_from(DEFAULT_METRICS))
+    data: EvaluationSet,
+    calibration: Any = None,
+    metrics: Sequence[Metric] = tuple(metrics_from(DEFAULT_METRICS)),
+    fills: Mapping[str, float] | None = None,
 ) -> Diagnosis:
-    """The diagnosis of a set, with reference rows if there are some."""
+    """The diagnosis of a set, with reference rows if there are some; `fills`: what a 0/0 of a metric counts as."""
+    fills = {metric.name: metric.undefined_as for metric in metrics} if fills is None else fills
     material = Material.of(data, calibration)
     absent: dict[str, str] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # the verdict says how few labels there are
         checks = {name: _part(name, absent, check, material) for name, check in _CHECKS.items()}
-        readings = {name: _part(name, absent, reading_of, name, material, metrics) for name in READINGS}
+        readings = {name: _part(name, absent, reading_of, name, material, metrics, fills) for name in READINGS}
     labelled = data.n_labelled > 0
     return Diagnosis(
         census=data.census(),
         n_reference=0 if material.reference is None else int(material.reference.labelled.sum()),
         readings={name: reading for name, reading in readings.items() if reading is not None},
         labelled_only={
-            metric.name: metric.value(data, metric.undefined_as) if labelled else np.nan for metric in metrics
+            metric.name: metric.value(data, fills[metric.name]) if labelled else np.nan for metric in metrics
         },
         absent=absent,
         **checks,

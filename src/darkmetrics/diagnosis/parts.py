@@ -1,8 +1,5 @@
 """What the parts of a diagnosis share: the level of their tests, bins, and the reason why one is absent."""
 
-import numpy as np
-
-from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.label_models.fitting import Material
 
 # Below this chance of a result as extreme, what was tested is called refuted.
@@ -32,15 +29,3 @@ def n_bins(rows: float, most: int) -> int:
     """How many bins the smallest class allows, at most `most`; 0 if too few to test anything."""
     bins = min(most, int(rows) // _ROWS_PER_BIN)
     return bins if bins >= _FEWEST_BINS else 0
-
-
-def equal_bins(weight: FloatArray, most: int) -> IntArray:
-    """The bin of each row of a table, sorted by score: bins of nearly equal weight, counted from 0, none empty."""
-    middle = (np.cumsum(weight) - 0.5 * weight) / weight.sum()
-    raw = np.minimum((most * middle).astype(np.int64), most - 1)
-    return np.asarray(np.unique(raw, return_inverse=True)[1], dtype=np.int64)
-
-
-def per_bin(bins: IntArray, values: FloatArray) -> FloatArray:
-    """Sums over the rows of each bin."""
-    return np.asarray(np.bincount(bins, weights=values), dtype=np.float64)

@@ -55,7 +55,7 @@ READINGS: dict[str, Callable[[Material], Nodes]] = {
 }
 
 
-def reading_of(name: str, material: Material, metrics: Sequence[Metric]) -> Reading:
+def reading_of(name: str, material: Material, metrics: Sequence[Metric], fills: Mapping[str, float]) -> Reading:
     """The prevalence of the missing rows and the metrics under one reading."""
     data = material.data
     need_missing(material)
@@ -67,6 +67,6 @@ def reading_of(name: str, material: Material, metrics: Sequence[Metric]) -> Read
     for metric in metrics:
         # Any fixed seed, for the few metrics that need random labelings: the same data get the same diagnosis.
         rng = np.random.default_rng(0)
-        law = how.law(metric.bind(data, metric.undefined_as), nodes, rng=rng, memo=memo)
+        law = how.law(metric.bind(data, fills[metric.name]), nodes, rng=rng, memo=memo)
         values[metric.name] = Estimate(law.mean(), *law.interval(0.9))
     return Reading(Estimate(*missing_prevalence(data, nodes)), values)

@@ -5,17 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc
 
-from darkmetrics._kernels.mixture_fit import mixture_fit
+from darkmetrics._kernels.mixture_fit import equal_bins, mixture_fit, per_bin
 from darkmetrics._kernels.two_samples import compared
 from darkmetrics.diagnosis.parts import (
     LEAST_ROWS,
     LEVEL,
     AbsentError,
-    equal_bins,
     n_bins,
     need_labelled,
     need_missing,
-    per_bin,
 )
 from darkmetrics.label_models.fitting import Material
 

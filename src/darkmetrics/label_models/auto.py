@@ -1,12 +1,13 @@
 """Auto: the default, which never silently picks a reason for the missing labels."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import eval_legendre, expit
+from scipy.special import chdtrc, eval_legendre, expit
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.mixture_fit import equal_bins, mixture_fit, per_bin
 from darkmetrics._kernels.posterior import posterior_draws
 from darkmetrics._kernels.selection import LabelLikelihood
 from darkmetrics.evaluation_set import EvaluationSet
@@ -14,20 +15,23 @@ from darkmetrics.label_models.base import LabelModel, missing_prevalence
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
 from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes
 from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
-from darkmetrics.label_models.score_table import ScoreTable
+from darkmetrics.label_models.score_table import ScoreTable, score_table
 from darkmetrics.label_models.selection import Selection
 from darkmetrics.nodes import Nodes
 
 READINGS = ("by score", "by label")
-# Any pattern of missing scores can come about by score, so no data refute that reading; it keeps this weight at least.
-_LEAST_BY_SCORE = 0.2
+# A reading that is not refuted keeps this weight. Any pattern of missing scores can come about by score, so no data
+# refute that one.
+_LEAST_WEIGHT = 0.2
+_REFUTED_AT = 0.05
+_MOST_BINS, _FEWEST_BINS, _ROWS_PER_BIN = 8, 4, 3
 # "By label" is called refuted below this weight.
-_REFUTED = 0.01
+REFUTED = 0.01
 # Prior standard deviations of the log odds of being missing, by score: level, slope, bend and twist over the ranks.
 _CURVE = (3.0, 2.0, 1.0, 1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Auto(LabelModel):
     """The default: makes use of what there is, and says what it could not decide.
 
@@ -47,8 +51,8 @@ class Auto(LabelModel):
 
     Notes
     -----
-    Any distribution of missing scores can come about "by score", so data can refute "by label" but never "by score",
-    which keeps a weight of one fifth at least.
+    A reading that is not refuted keeps a weight of one fifth. Any distribution of missing scores can come about "by
+    score", so data can refute "by label" (`mixture` of the diagnosis) but never "by score".
 
     Examples
     --------
@@ -61,7 +65,7 @@ class Auto(LabelModel):
     Assumed: labels are missing at random, as far as scores can tell
     """
 
-    calibration: Any = None
+    calibration: Any = field(default=None, repr=False)
     calibrator: Any = "beta"
     n_nodes: int = N_NODES
 
@@ -80,7 +84,10 @@ class Auto(LabelModel):
         score = calibrated_nodes(Calibrated(self.calibrator, n_nodes=self.n_nodes), material, "Auto")
         label = shifted_nodes(LabelShift(self.calibrator, n_nodes=self.n_nodes), material)
         log_evidence = score.log_evidence + _curve_evidence(material.table)
-        by_label = min(float(expit(label.log_evidence - log_evidence)), 1.0 - _LEAST_BY_SCORE)
+        # A calibration curve that fits badly counts against "by label" alone, which leans on it. The mixture test does
+        # not, so only what it refutes may fall below a fifth.
+        least = _LEAST_WEIGHT if not mixture_p_value(material.table) < _REFUTED_AT else 1e-6
+        by_label = float(np.clip(expit(label.log_evidence - log_evidence), least, 1.0 - _LEAST_WEIGHT))
         return _both(score.nodes, label.nodes, by_label)
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
@@ -88,15 +95,15 @@ class Auto(LabelModel):
             return Selection(self.calibration).describe(data, nodes)
         if not nodes.readings:
             return Calibrated(self.calibrator).describe(data, nodes)
-        by_label = float(nodes.weight[nodes.reading == 1].sum())
-        if by_label < _REFUTED:
+        by_label = weight_by_label(nodes)
+        if by_label < REFUTED:
             return "Assumed: labels are missing by score; the scores of missing rows do not fit 'by label' alone."
         if not readings_differ(nodes):
             return (
                 "Assumed: labels are missing at random, as far as scores can tell. Allowance is made for what the "
                 "scores of the missing rows leave open."
             )
-        direction = "higher" if _shift(nodes)[0] > 0.0 else "lower"
+        direction = "higher" if _missing_score_higher(data) else "lower"
         return (
             f"Missing rows look different from labelled ones: their scores are {direction}. Not known why: mixed "
             f"'by score' ({1.0 - by_label:.0%}) and 'by label' ({by_label:.0%})."
@@ -111,6 +118,19 @@ def reading_nodes(nodes: Nodes, reading: int) -> Nodes:
     total = float(weight.sum())
     weight = weight / total if total > 0.0 else np.full(own.size, 1.0 / own.size)
     return Nodes(weight, nodes.probability[own], bucket=nodes.bucket)
+
+
+def _missing_score_higher(data: EvaluationSet) -> bool:
+    """Whether missing rows rank higher on average than labelled ones."""
+    table = score_table(data)
+    rows = table.labelled + table.missing
+    rank = np.cumsum(rows) - 0.5 * rows
+    return float(np.average(rank, weights=table.missing)) > float(np.average(rank, weights=table.labelled))
+
+
+def weight_by_label(nodes: Nodes) -> float:
+    """The weight of the reading "by label"."""
+    return float(nodes.weight[nodes.reading == 1].sum())
 
 
 def readings_differ(nodes: Nodes) -> bool:
@@ -138,7 +158,7 @@ def _both(score: Nodes, label: Nodes, by_label: float) -> Nodes:
     assert label.shift is not None
     # Once refuted it is still named in the warning, for which a few of its nodes do: they lie along a path, so every
     # eighth is a fair choice.
-    kept = slice(None, None, 8 if by_label < _REFUTED else 1)
+    kept = slice(None, None, 8 if by_label < REFUTED else 1)
     own = label.weight[kept] / label.weight[kept].sum()
     return replace(
         score,
@@ -148,6 +168,23 @@ def _both(score: Nodes, label: Nodes, by_label: float) -> Nodes:
         reading=np.repeat([0, 1], [len(score), own.size]),
         readings=READINGS,
     )
+
+
+def mixture_p_value(table: ScoreTable) -> float:
+    """How well the scores of the missing rows pass for a mixture of labelled positives and negatives; nan: not tested.
+
+    It compares histograms and needs no calibration. Labels missing by label alone must pass.
+    """
+    groups = (table.positives, table.negatives, table.missing)
+    totals = [float(group.sum()) for group in groups]
+    most = min(_MOST_BINS, int(min(totals)) // _ROWS_PER_BIN)
+    if most < _FEWEST_BINS:
+        return np.nan
+    bins = equal_bins(sum((g / t for g, t in zip(groups, totals, strict=True)), np.zeros(table.score.size)), most)
+    if bins[-1] < 2:
+        return np.nan
+    fit = mixture_fit(*(per_bin(bins, group) for group in groups))
+    return float(chdtrc(fit.dof, fit.statistic))
 
 
 def _curve_evidence(table: ScoreTable) -> float:

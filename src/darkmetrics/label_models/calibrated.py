@@ -1,6 +1,6 @@
 """Calibrated probabilities: labels missing at random, or by score."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from darkmetrics.nodes import Nodes
 _SOURCES = ("all", "labelled", "calibration")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibrated(LabelModel):
     """Probabilities learnt from the labelled rows: right when labels are missing at random, or because of the score.
 
@@ -61,7 +61,7 @@ class Calibrated(LabelModel):
     """
 
     calibrator: Any = "beta"
-    calibration: Any = None
+    calibration: Any = field(default=None, repr=False)
     data: str = "all"
     uncertainty: bool = True
     n_nodes: int = N_NODES

@@ -93,6 +93,7 @@ class Material:
         missingness: FloatArray | None,
         scale: tuple[float, ...] = (),
         heavy: tuple[bool, ...] = (),
+        difference: FloatArray | None = None,
     ) -> LabelLikelihood:
         """The posterior of calibration and missingness; `scale` and `heavy` are the latter's prior, centred at 0."""
         table, none = self.table, np.zeros(0)
@@ -109,6 +110,7 @@ class Material:
             prior_mean=np.append(calibrator.prior_mean_, np.zeros(len(scale))),
             prior_scale=np.append(calibrator.prior_scale_, scale),
             heavy=np.append(np.zeros(calibrator.prior_scale_.size, dtype=np.bool_), heavy) if heavy else None,
+            D=difference,
         )
 
 
@@ -122,14 +124,15 @@ class Posterior:
 
 def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int) -> Posterior:
     """The posterior as `n_nodes` equally likely nodes; `shift` is how far missing rows are from labelled ones."""
-    draws = posterior_draws(likelihood, likelihood.prior_mean)
+    # Four draws to choose each node from, so that no two are the same.
+    n_draws = 1 << max(8, (4 * n_nodes - 1).bit_length())
+    draws = posterior_draws(likelihood, likelihood.prior_mean, heavy=likelihood.heavy is not None, n_draws=n_draws)
     p = likelihood.share(draws.parameters)
     chosen = representatives(p @ table.decided, p @ (table.missing - table.decided), draws.weight, n_nodes)
     nodes = Nodes(np.full(n_nodes, 1.0 / n_nodes), p[chosen], bucket=table.bucket)
     if likelihood.Z is not None:
-        mean_row = table.missing @ likelihood.Z / max(1.0, float(table.missing.sum()))
-        columns = likelihood.Z.shape[1]
-        nodes = replace(nodes, shift=draws.parameters[chosen, -columns:] @ mean_row)
+        mean_row = table.missing @ likelihood.difference / max(1.0, float(table.missing.sum()))
+        nodes = replace(nodes, shift=draws.parameters[chosen, -mean_row.size :] @ mean_row)
     return Posterior(nodes, draws.log_evidence)
 
 
@@ -162,8 +165,8 @@ def check_both_classes(material: Material, what: str) -> None:
         where, wanted = "y_true and calibration", "Give reference rows with both classes"
     raise InputError(
         f"{where}: {'the one label is' if n == 1 else f'all {n:,} labels are'} {only}, which says nothing about "
-        f"{other} ({what}). {wanted}; or state what is known, such as missingness='by_score' or "
-        "label_models.Tilted('half', prevalence=0.1)."
+        f"{other} ({what}). {wanted}; or state the share of positives, such as "
+        "label_models.Tilted('calibrated', prevalence=0.1)."
     )
 
 
@@ -185,9 +188,12 @@ def _warn_if_few(argument: str, counts: tuple[int, int], what: str, advice: str)
     if min(counts) >= _FEW_LABELS:
         return
     found = " and ".join(f"{n:,} {kind}" for n, kind in zip(counts, ("positive", "negative"), strict=True))
+    why = f"With fewer than {_FEW_LABELS} of a class the answer leans on the prior that the scores are roughly right."
+    if min(counts) == 0 and max(counts) >= _FEW_LABELS:
+        absent = "positives" if counts[0] == 0 else "negatives"
+        why = f"The answer is right only if {absent} are that rare; if {absent} just never get a label, it is wrong."
     warnings.warn(
-        f"{argument}: {found} labels to learn from ({what}). With fewer than {_FEW_LABELS} of a class the answer leans "
-        f"on the prior that the scores are roughly right. {advice}".rstrip(),
+        f"{argument}: {found} labels to learn from ({what}). {why} {advice}".rstrip(),
         CalibrationWarning,
         stacklevel=_level_of_caller(),
     )

@@ -1,6 +1,6 @@
 """Label shift: labels missing because of what they are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ _COMMON, _DIFFERENCE = 3.0, 2.0
 _HEAVY = (False, True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelShift(LabelModel):
     """Labels are missing because of what they are (frauds take longer to confirm), whatever the score.
 
@@ -62,7 +62,7 @@ class LabelShift(LabelModel):
     """
 
     calibrator: Any = "beta"
-    calibration: Any = None
+    calibration: Any = field(default=None, repr=False)
     prior_scale: float = _DIFFERENCE
     n_nodes: int = N_NODES
 

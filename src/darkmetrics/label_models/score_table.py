@@ -49,7 +49,7 @@ def score_table(data: EvaluationSet, *, by_probability: bool = False) -> ScoreTa
         order = np.argsort(cells.probability, kind="stable")
         value = cells.probability[order]
     rows = cells.total[order]
-    starts = _bucket_starts(value, rows)
+    starts = _bucket_starts(value, rows, None if by_probability else data.threshold)
 
     def total(counts: Any) -> FloatArray:
         return np.add.reduceat(np.asarray(counts, dtype=np.float64), starts) if starts.size else np.zeros(0)
@@ -70,8 +70,11 @@ def score_table(data: EvaluationSet, *, by_probability: bool = False) -> ScoreTa
     )
 
 
-def _bucket_starts(ranked: FloatArray, rows: IntArray) -> IntArray:
-    """Where the rows of the table begin in the sorted values: a row per value, or per bucket if these are too many."""
+def _bucket_starts(ranked: FloatArray, rows: IntArray, threshold: float | None) -> IntArray:
+    """Where the rows of the table begin in the sorted values: a row per value, or per bucket if these are too many.
+
+    No bucket reaches across the threshold, where the chance of getting a label may jump.
+    """
     new = np.ones(ranked.size, dtype=np.bool_)
     new[1:] = ranked[1:] != ranked[:-1]
     if int(new.sum()) > 2 * _BUCKETS:
@@ -82,6 +85,8 @@ def _bucket_starts(ranked: FloatArray, rows: IntArray) -> IntArray:
         before = np.cumsum(rows, dtype=np.float64)
         by_count = np.floor(before * (_BUCKETS / before[-1]))
         new[1:] &= (by_value[1:] > by_value[:-1]) | (by_count[1:] > by_count[:-1])
+        if threshold is not None:
+            new[np.searchsorted(ranked, threshold) % ranked.size] = True
     return np.flatnonzero(new)
 
 

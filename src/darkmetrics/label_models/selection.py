@@ -1,10 +1,11 @@
 """Selection: labels missing by score and by label, with a reference set to tell them apart."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
@@ -19,15 +20,17 @@ from darkmetrics.label_models.fitting import (
 )
 from darkmetrics.nodes import Nodes
 
-# Prior of the chance to be missing, on the log odds scale and per standard deviation of the score: level and slope
-# common to both classes (Gaussian, wide: the data know them), then the differences between the classes, where 0 means
-# that the label plays no part. These are Cauchy: data that say little leave them near 0, and data that insist on a
-# large difference, such as "only positives get a label", are not held back.
-_PRIOR = (3.0, 3.0, 1.0, 0.5)
-_HEAVY = (False, False, True, True)
+# Prior of the chance to be missing, on the log odds scale and per standard deviation of the score. Common to both
+# classes: level, slope, a step where the decision changes and a level of its own in each eighth of the rows (Gaussian:
+# how many are missing at a score is in plain sight). Then the differences between the classes in level and slope, where
+# 0 means that the label plays no part. These are Cauchy: data that say little leave them near 0, and data that insist
+# on a large difference, such as "only positives get a label", are not held back.
+_LEVEL, _SLOPE, _STEP, _EIGHTHS = 3.0, 3.0, 3.0, 1.5
+_DIFFERENCE = (1.0, 0.5)
+_N_EIGHTHS = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Selection(LabelModel):
     """Labels are missing by score and by label, in any combination; a reference set tells how much of each.
 
@@ -46,7 +49,8 @@ class Selection(LabelModel):
 
     Notes
     -----
-    The chance to be missing is logistic in the score, with level and slope of its own for each class. The differences
+    The chance to be missing may follow the score in any way that a line, a step at the threshold and a level for each
+    eighth of the rows can describe; on the log odds scale it differs between the classes by a line. The differences
     between the classes are shrunk towards zero, where the label plays no part, by Cauchy priors of scale 1 (level) and
     0.5 (slope), on the log odds scale and per standard deviation of the score's log odds; level and slope common to
     both classes have wide Gaussian priors (standard deviation 3). Without this shrinkage small sets get erratic
@@ -63,10 +67,10 @@ class Selection(LabelModel):
     >>> y_true = np.where(found, y, np.nan)[1000:]
     >>> law = dm.evaluate(y_true, y_score[1000:], calibration=(y[:1000], y_score[:1000]))["precision"]
     >>> print(f"{law.mean():.2f}, in truth {y[1000:][y_score[1000:] >= 0.5].mean():.2f}")
-    0.75, in truth 0.74
+    0.74, in truth 0.74
     """
 
-    calibration: Any = None
+    calibration: Any = field(default=None, repr=False)
     calibrator: Any = "beta"
     n_nodes: int = N_NODES
 
@@ -95,11 +99,36 @@ def selected_nodes(settings: Selection, material: Material) -> Posterior:
     """The joint posterior of the calibration and of the two curves of missingness."""
     check_both_classes(material, "Selection")
     calibrator = material.logistic_calibrator(settings.calibrator)
+    table = material.table
     # The columns of either calibrator add up to the log odds (or the standardised score).
-    x = calibrator.design(material.table.score)[:, 1:].sum(axis=1)
-    rows = material.table.labelled + material.table.missing
+    x = calibrator.design(table.score)[:, 1:].sum(axis=1)
+    rows = table.labelled + table.missing
     mean = np.average(x, weights=rows)
     sd = np.sqrt(np.average((x - mean) ** 2, weights=rows))
     z = (x - mean) / (sd if sd > 1e-9 * (1.0 + abs(mean)) else 1.0)
-    likelihood = material.likelihood(calibrator, np.column_stack([np.ones(z.size), z]), _PRIOR, _HEAVY)
-    return posterior_nodes(likelihood, material.table, settings.n_nodes)
+    difference = np.column_stack([np.ones(z.size), z])
+    common, scale = _common_columns(material, difference, rows)
+    heavy = (False,) * len(scale) + (True,) * len(_DIFFERENCE)
+    likelihood = material.likelihood(calibrator, common, (*scale, *_DIFFERENCE), heavy, difference)
+    return posterior_nodes(likelihood, table, settings.n_nodes)
+
+
+def _common_columns(material: Material, line: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[float, ...]]:
+    """What both classes share of the chance to be missing, and the scale of its prior: a line, a step, and eighths.
+
+    Selection that is not logistic in the score ("alerts are examined first") must find its shape here; what it cannot
+    express would be taken for an effect of the label.
+    """
+    columns, scale = [*line.T], [_LEVEL, _SLOPE]
+    threshold = material.data.threshold
+    if threshold is not None:
+        step = (material.table.score >= threshold).astype(np.float64)
+        if 0.0 < step @ rows < rows.sum():
+            columns.append(step)
+            scale.append(_STEP)
+    place = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
+    eighth = np.minimum((_N_EIGHTHS * place).astype(np.int64), _N_EIGHTHS - 1)
+    for k in np.unique(eighth)[1:].tolist():
+        columns.append((eighth == k).astype(np.float64))
+        scale.append(_EIGHTHS)
+    return np.column_stack(columns), tuple(scale)

@@ -52,9 +52,12 @@ def _group_laws(functional: CountFunctional, nodes: Nodes) -> GroupLaws | None:
         return _weighted_group_laws(functional, nodes)
     axes = []
     for rows in functional.split.groups:
-        first, pmfs = poisson_binomial_pmfs(nodes.probability[:, rows], functional.missing[rows])
-        if pmfs.size > _WINDOW_LIMIT:
+        p, missing = nodes.probability[:, rows], functional.missing[rows]
+        # Before anything of that size is made: the window holds ten standard deviations either side of every mean.
+        mean, sd = p @ missing, np.sqrt((p * (1.0 - p)) @ missing)
+        if len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT:
             return None
+        first, pmfs = poisson_binomial_pmfs(p, missing)
         axes.append(NodeAxis(first + np.arange(pmfs.shape[1], dtype=np.float64), pmfs))
     return GroupLaws(axes, "exact")
 
