@@ -9,12 +9,16 @@ equation in `w`, the share of positives among the missing rows of the bin; what 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import rel_entr
+from scipy.special import chdtrc, rel_entr
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 
 # Chances closer to 0 and 1 than this are 0 and 1.
 _EDGE = 1e-9
+# Fewest bins of a test, and fewest rows of each class per bin: with fewer, tests stray from their level.
+_FEWEST_BINS, _ROWS_PER_BIN = 4, 3
+LEAST_ROWS = _FEWEST_BINS * _ROWS_PER_BIN
+_MOST_BINS = 8
 
 
 class MixtureFit(NamedTuple):
@@ -23,6 +27,25 @@ class MixtureFit(NamedTuple):
     statistic: float
     dof: int
     share: float
+
+    @property
+    def p_value(self) -> float:
+        """Chance of a statistic as large, if the missing rows are a mixture."""
+        return float(chdtrc(self.dof, self.statistic))
+
+
+def mixture_test(positives: FloatArray, negatives: FloatArray, missing: FloatArray) -> MixtureFit | None:
+    """The fit on up to eight bins that hold equally much of all three; counts are sorted by score.
+
+    None where there are fewer than LEAST_ROWS of one of them, or scores too few to tell histograms apart.
+    """
+    groups = (positives, negatives, missing)
+    totals = [float(group.sum()) for group in groups]
+    most = n_bins(min(totals), _MOST_BINS)
+    if most == 0:
+        return None
+    bins = equal_bins(positives / totals[0] + negatives / totals[1] + missing / totals[2], most)
+    return None if bins[-1] < 2 else mixture_fit(*(per_bin(bins, group) for group in groups))
 
 
 def mixture_fit(positives: FloatArray, negatives: FloatArray, missing: FloatArray) -> MixtureFit:
@@ -93,3 +116,9 @@ def equal_bins(weight: FloatArray, most: int) -> IntArray:
 def per_bin(bins: IntArray, values: FloatArray) -> FloatArray:
     """Sums over the rows of each bin."""
     return np.asarray(np.bincount(bins, weights=values), dtype=np.float64)
+
+
+def n_bins(rows: float, most: int) -> int:
+    """How many bins the smallest class allows, at most `most`; 0 if too few to test anything."""
+    bins = min(most, int(rows) // _ROWS_PER_BIN)
+    return bins if bins >= _FEWEST_BINS else 0

@@ -5,9 +5,10 @@ Import rule: a diagnosis knows label models, metrics and methods; evaluations kn
 
 from darkmetrics.diagnosis.calibration import CalibrationCheck, ReferenceCheck, ReliabilityBin
 from darkmetrics.diagnosis.diagnose import diagnose, diagnosis_of
-from darkmetrics.diagnosis.readings import Estimate, Reading
+from darkmetrics.diagnosis.readings import Reading
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
+from darkmetrics.label_models.base import Estimate
 
 __all__ = [
     "CalibrationCheck",

@@ -8,10 +8,10 @@ from scipy.special import chdtrc, expit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.logistic import logistic_mode
-from darkmetrics._kernels.mixture_fit import equal_bins, per_bin
+from darkmetrics._kernels.mixture_fit import LEAST_ROWS, equal_bins, n_bins, per_bin
 from darkmetrics._kernels.score_test import logistic_score_test
 from darkmetrics.calibrators.logistic import LogisticCalibrator
-from darkmetrics.diagnosis.parts import LEAST_ROWS, LEVEL, AbsentError, n_bins, need_labelled
+from darkmetrics.diagnosis.parts import LEVEL, AbsentError, need_labelled
 from darkmetrics.label_models.fitting import Material
 
 # A curve that misplaces a smaller part of the rarer class is good enough, however many rows show it.

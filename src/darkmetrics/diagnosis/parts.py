@@ -4,9 +4,6 @@ from darkmetrics.label_models.fitting import Material
 
 # Below this chance of a result as extreme, what was tested is called refuted.
 LEVEL = 0.05
-# Fewest bins of a test, and fewest rows of each class per bin: with fewer, tests stray from their level.
-_FEWEST_BINS, _ROWS_PER_BIN = 4, 3
-LEAST_ROWS = _FEWEST_BINS * _ROWS_PER_BIN
 
 
 class AbsentError(Exception):
@@ -23,9 +20,3 @@ def need_labelled(material: Material) -> None:
     """There are rows with a label."""
     if material.data.n_labelled == 0:
         raise AbsentError("no row has a label.")
-
-
-def n_bins(rows: float, most: int) -> int:
-    """How many bins the smallest class allows, at most `most`; 0 if too few to test anything."""
-    bins = min(most, int(rows) // _ROWS_PER_BIN)
-    return bins if bins >= _FEWEST_BINS else 0

@@ -2,27 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from darkmetrics.diagnosis.parts import AbsentError, need_missing
 from darkmetrics.label_models import Calibrated, LabelShift, Nodes, Selection
-from darkmetrics.label_models.base import missing_prevalence
+from darkmetrics.label_models.base import Estimate, missing_prevalence
 from darkmetrics.label_models.calibrated import calibrated_nodes
 from darkmetrics.label_models.fitting import Material
 from darkmetrics.label_models.label_shift import shifted_nodes
 from darkmetrics.label_models.selection import selected_nodes
 from darkmetrics.methods import Memo, method_from
 from darkmetrics.metrics import Metric
-
-
-class Estimate(NamedTuple):
-    """A mean with its 90% interval."""
-
-    mean: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -69,4 +60,4 @@ def reading_of(name: str, material: Material, metrics: Sequence[Metric], fills: 
         rng = np.random.default_rng(0)
         law = how.law(metric.bind(data, fills[metric.name]), nodes, rng=rng, memo=memo)
         values[metric.name] = Estimate(law.mean(), *law.interval(0.9))
-    return Reading(Estimate(*missing_prevalence(data, nodes)), values)
+    return Reading(missing_prevalence(data, nodes), values)

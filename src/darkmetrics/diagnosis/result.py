@@ -9,8 +9,9 @@ import numpy as np
 
 from darkmetrics.diagnosis import verdict
 from darkmetrics.diagnosis.calibration import CalibrationCheck, ReferenceCheck
-from darkmetrics.diagnosis.readings import Estimate, Reading
+from darkmetrics.diagnosis.readings import Reading
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
+from darkmetrics.label_models.base import Estimate
 
 
 @dataclass(frozen=True, eq=False, repr=False)

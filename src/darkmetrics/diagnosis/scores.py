@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtrc
 
-from darkmetrics._kernels.mixture_fit import equal_bins, mixture_fit, per_bin
+from darkmetrics._kernels.mixture_fit import LEAST_ROWS, mixture_test
 from darkmetrics._kernels.two_samples import compared
 from darkmetrics.diagnosis.parts import (
-    LEAST_ROWS,
     LEVEL,
     AbsentError,
-    n_bins,
     need_labelled,
     need_missing,
 )
@@ -19,7 +16,6 @@ from darkmetrics.label_models.fitting import Material
 
 # Score distributions closer than this are alike for any purpose, however many rows show the difference.
 _ALIKE = 0.01
-_MOST_BINS = 8
 
 
 @dataclass(frozen=True)
@@ -108,17 +104,14 @@ def mixture_check(material: Material) -> MixtureCheck:
     """The mixture test on up to eight bins that hold equally much of all three: positives, negatives, missing rows."""
     need_missing(material)
     need_labelled(material)
-    table = material.table
-    groups = (table.positives, table.negatives, table.missing)
-    positives, negatives, missing = (float(group.sum()) for group in groups)
-    most = n_bins(min(positives, negatives, missing), _MOST_BINS)
-    if most == 0:
+    groups = (material.table.positives, material.table.negatives, material.table.missing)
+    rows = [float(group.sum()) for group in groups]
+    if min(rows) < LEAST_ROWS:
         raise AbsentError(
             f"needs {LEAST_ROWS} labelled positives, {LEAST_ROWS} labelled negatives and {LEAST_ROWS} missing rows; "
-            f"there are {positives:,.0f}, {negatives:,.0f} and {missing:,.0f}."
+            f"there are {rows[0]:,.0f}, {rows[1]:,.0f} and {rows[2]:,.0f}."
         )
-    bins = equal_bins(table.positives / positives + table.negatives / negatives + table.missing / missing, most)
-    if bins[-1] < 2:
+    fit = mixture_test(*groups)
+    if fit is None:
         raise AbsentError("the scores take too few different values: any histogram over them may be a mixture.")
-    fit = mixture_fit(*(per_bin(bins, group) for group in groups))
-    return MixtureCheck(fit.statistic, fit.dof, float(chdtrc(fit.dof, fit.statistic)), fit.share)
+    return MixtureCheck(fit.statistic, fit.dof, fit.p_value, fit.share)

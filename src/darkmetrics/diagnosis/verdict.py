@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from darkmetrics.diagnosis.parts import LEAST_ROWS, LEVEL
+from darkmetrics._kernels.mixture_fit import LEAST_ROWS
+from darkmetrics.diagnosis.parts import LEVEL
 
 if TYPE_CHECKING:
     from darkmetrics.diagnosis.result import Diagnosis

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc, eval_legendre, expit
+from scipy.special import eval_legendre, expit
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.mixture_fit import equal_bins, mixture_fit, per_bin
+from darkmetrics._kernels.mixture_fit import mixture_test
 from darkmetrics._kernels.posterior import posterior_draws
 from darkmetrics._kernels.selection import LabelLikelihood
 from darkmetrics.evaluation_set import EvaluationSet
@@ -24,7 +24,6 @@ READINGS = ("by score", "by label")
 # refute that one.
 _LEAST_WEIGHT = 0.2
 _REFUTED_AT = 0.05
-_MOST_BINS, _FEWEST_BINS, _ROWS_PER_BIN = 8, 4, 3
 # "By label" is called refuted below this weight.
 REFUTED = 0.01
 # Prior standard deviations of the log odds of being missing, by score: level, slope, bend and twist over the ranks.
@@ -175,16 +174,8 @@ def mixture_p_value(table: ScoreTable) -> float:
 
     It compares histograms and needs no calibration. Labels missing by label alone must pass.
     """
-    groups = (table.positives, table.negatives, table.missing)
-    totals = [float(group.sum()) for group in groups]
-    most = min(_MOST_BINS, int(min(totals)) // _ROWS_PER_BIN)
-    if most < _FEWEST_BINS:
-        return np.nan
-    bins = equal_bins(sum((g / t for g, t in zip(groups, totals, strict=True)), np.zeros(table.score.size)), most)
-    if bins[-1] < 2:
-        return np.nan
-    fit = mixture_fit(*(per_bin(bins, group) for group in groups))
-    return float(chdtrc(fit.dof, fit.statistic))
+    fit = mixture_test(table.positives, table.negatives, table.missing)
+    return np.nan if fit is None else fit.p_value
 
 
 def _curve_evidence(table: ScoreTable) -> float:

@@ -31,15 +31,15 @@ def missing_rows(data: EvaluationSet, nodes: Nodes) -> FloatArray:
     return np.asarray(rows, dtype=np.float64)  # without missing cells numpy answers in whole numbers
 
 
-class Share(NamedTuple):
-    """A share of rows with its 90% interval."""
+class Estimate(NamedTuple):
+    """A mean with its 90% interval."""
 
     mean: float
     low: float
     high: float
 
 
-def missing_prevalence(data: EvaluationSet, nodes: Nodes) -> Share:
+def missing_prevalence(data: EvaluationSet, nodes: Nodes) -> Estimate:
     """How many of the missing rows are positive: mean and 90% interval of their share.
 
     Each node contributes a Gaussian with the mean and variance of the share given its probabilities.
@@ -49,4 +49,4 @@ def missing_prevalence(data: EvaluationSet, nodes: Nodes) -> Share:
     mean = nodes.probability @ count / rows
     sd = np.sqrt((nodes.probability * (1.0 - nodes.probability)) @ count) / rows
     low, high = (normal_mixture_quantile(q, nodes.weight, mean, sd) for q in (0.05, 0.95))
-    return Share(float(nodes.weight @ mean), max(0.0, low), min(1.0, high))
+    return Estimate(float(nodes.weight @ mean), max(0.0, low), min(1.0, high))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.mixture_fit import equal_bins
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
@@ -126,9 +127,8 @@ def _common_columns(material: Material, line: FloatArray, rows: FloatArray) -> t
         if 0.0 < step @ rows < rows.sum():
             columns.append(step)
             scale.append(_STEP)
-    place = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
-    eighth = np.minimum((_N_EIGHTHS * place).astype(np.int64), _N_EIGHTHS - 1)
-    for k in np.unique(eighth)[1:].tolist():
+    eighth = equal_bins(rows, _N_EIGHTHS)
+    for k in range(1, int(eighth[-1]) + 1):
         columns.append((eighth == k).astype(np.float64))
         scale.append(_EIGHTHS)
     return np.column_stack(columns), tuple(scale)
