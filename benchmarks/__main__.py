@@ -11,10 +11,14 @@ import scipy
 import sklearn
 
 import darkmetrics as dm
-from benchmarks import core, label_models
+from benchmarks import certificates, core, label_models
 
 RESULTS = Path(__file__).parent / "results"
-GROUPS = {"core": core.BENCHMARKS, "label_models": label_models.BENCHMARKS}
+GROUPS = {
+    "core": core.BENCHMARKS,
+    "label_models": label_models.BENCHMARKS,
+    "certificates": certificates.BENCHMARKS,
+}
 
 
 def main() -> None:

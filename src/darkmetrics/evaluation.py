@@ -168,6 +168,9 @@ class Evaluation(Mapping[str, MetricDistribution]):
         notes = [f"Intervals are for {these}, not for the population they came from."]
         if any(not law.bounds_sharp for law in self.laws.values()):
             notes.append("Bounds in brackets hold, but perhaps no labeling attains them.")
+        approximate = {name: law for name, law in self.laws.items() if law.method in ("gaussian", "monte carlo")}
+        if approximate:
+            notes.append(_proven(approximate))
         return notes
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
@@ -205,6 +208,19 @@ class _MissingMetricError(KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+def _proven(laws: dict[str, MetricDistribution]) -> str:
+    """What is proven about the error of approximate laws, in a sentence."""
+    bounds = {name: law.certificate.ks_bound for name, law in laws.items() if law.certificate is not None}
+    useful = [
+        f"{bound:.2g} ({name}{', 99.9% sure' if laws[name].method == 'monte carlo' else ''})"
+        for name, bound in bounds.items()
+        if bound < 1.0
+    ]
+    useless = [name for name in laws if bounds.get(name, 1.0) >= 1.0]
+    text = f"Proven: no probability of these laws is off by more than {', '.join(useful)}." if useful else ""
+    return text + (f" Nothing is proven of {', '.join(useless)}." if useless else "")
 
 
 def _finite(value: float) -> float | None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, FloatArray, Formula, IntArray, dot
 from darkmetrics._kernels.auc import RankData, auc_extremes, auc_values
+from darkmetrics._kernels.auc_bounds import Spread
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.linear_sum import weight_levels
 
@@ -94,6 +95,8 @@ class Functional(ABC):
     def undefined_mass(self, p: FloatArray) -> float:
         """Probability of 0/0 when a class has to vanish for it: all missing rows negative, or all positive."""
         undefined = np.isnan(self.corners())
+        if not undefined.any():
+            return 0.0
         if undefined.all() and np.isnan(self._extremes().low):
             return 1.0
         with np.errstate(divide="ignore"):
@@ -132,11 +135,51 @@ class Split:
         return tuple(float(w.min()) if w.size else 1.0 for w in positive)
 
 
+class Merged(NamedTuple):
+    """Cells that were merged: which one each went to, its rows, its value, and the mean that replaced it."""
+
+    owner: IntArray
+    rows: FloatArray
+    value: FloatArray
+    mean: FloatArray
+
+    def spread(self) -> Spread:
+        """How far the values lie from the mean that replaced them."""
+        off = np.abs(self.value - self.mean[self.owner])
+        second, third = (_add_up(self.owner, self.rows * off**power) for power in (2, 3))
+        return Spread(second, third, float(off.max(initial=0.0)))
+
+
 class RatioForm(NamedTuple):
     """Numerator and denominator of a ratio of linear sums: a constant and one coefficient per group each."""
 
     numerator: FloatArray
     denominator: FloatArray
+
+    def at(self, *sums: float) -> float:
+        """The ratio at the sums of the groups."""
+        known = np.array([1.0, *sums])
+        return float(np.divide(self.numerator @ known, self.denominator @ known))
+
+
+class BentForm(NamedTuple):
+    """`shift + scale (sum / (factor (P (total - P))^power))`: a linear sum over a concave function of the positives P.
+
+    The sum has a constant and one coefficient per group; P counts the positives of all groups.
+    """
+
+    numerator: FloatArray
+    factor: float
+    power: float
+    total: float
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def at(self, *sums: float) -> float:
+        """The value at the sums of the groups."""
+        p = sum(sums)
+        curve = self.factor * (p * (self.total - p)) ** self.power
+        return float(self.shift + self.scale * np.divide(self.numerator @ np.array([1.0, *sums]), curve))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,10 +192,16 @@ class CountFunctional(Functional):
     # For each group, how the metric moves with its positives: +1, -1, 0 (not at all) or None (either way).
     direction: tuple[int | None, ...]
     ratio: RatioForm | None = None
+    bent: BentForm | None = None
 
     def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
         split, missing, merged = self.split.coarse(self.missing, bucket)
         return replace(self, split=split, missing=missing, bounds=self.extremes), merged
+
+    @cached_property
+    def totals(self) -> tuple[float, ...]:
+        """The largest sum of each group: all its missing rows positive."""
+        return self.split.totals(self.missing)
 
     def at(self, sums: Sequence[FloatArray]) -> FloatArray:
         """The formula at sums of positive weight among the missing rows of each group; nan where undefined."""
@@ -162,7 +211,7 @@ class CountFunctional(Functional):
         return np.where(np.isfinite(value), value, np.nan)
 
     def corners(self) -> FloatArray:
-        return self.at([np.array([0.0, total]) for total in self.split.totals(self.missing)])
+        return self.at([np.array([0.0, total]) for total in self.totals])
 
     def values(self, positives: IntArray) -> FloatArray:
         mass: Any = positives if self.split.weight is None else positives * self.split.weight
@@ -171,7 +220,7 @@ class CountFunctional(Functional):
     @cached_property
     def _search(self) -> FloatArray | None:
         """The formula at every place where an extreme or a 0/0 can be; None when there are too many."""
-        totals, smallest = self.split.totals(self.missing), self.split.smallest()
+        totals, smallest = self.totals, self.split.smallest()
         choices: list[FloatArray] = []
         for total, least, direction in zip(totals, smallest, self.direction, strict=True):
             if direction is None and not self.denominator_keeps_its_sign():
@@ -191,7 +240,7 @@ class CountFunctional(Functional):
         if self.ratio is None:
             return False
         constant, slopes = self.ratio.denominator[0], self.ratio.denominator[1:]
-        start, change = constant + float(slopes @ self.offset), slopes * self.split.totals(self.missing)
+        start, change = constant + float(slopes @ self.offset), slopes * self.totals
         return bool(start + change[change < 0.0].sum() >= 0.0 or start + change[change > 0.0].sum() <= 0.0)
 
     def can_be_undefined(self) -> bool:
@@ -209,6 +258,12 @@ class LinearFunctional(Functional):
 
     weight: FloatArray
     constant: float
+    merged: "Merged | None" = None
+
+    @cached_property
+    def spread(self) -> Spread | None:
+        """How the weights differ within the cells that were merged."""
+        return None if self.merged is None else self.merged.spread()
 
     def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
         rows = self.missing.astype(np.float64)
@@ -218,7 +273,9 @@ class LinearFunctional(Functional):
         first, owner = _merge(bucket, weight_levels(self.weight, typical / 250.0) if typical > 0.0 else None)
         weight, rounded = _mean_within(owner, rows, self.weight)
         missing = _add_up(owner, rows).astype(np.int64)
-        return replace(self, weight=weight, missing=missing, bounds=self.extremes, rounded=rounded), bucket[first]
+        merged = Merged(owner, rows, self.weight, weight) if rounded else None
+        coarse = replace(self, weight=weight, missing=missing, bounds=self.extremes, rounded=rounded, merged=merged)
+        return coarse, bucket[first]
 
     def values(self, positives: IntArray) -> FloatArray:
         result: FloatArray = self.constant + positives @ self.weight
@@ -237,6 +294,12 @@ class RankFunctional(Functional):
     data: RankData
     scale: float = 1.0
     shift: float = 0.0
+    merged: "Merged | None" = None
+
+    @cached_property
+    def spread(self) -> Spread | None:
+        """How the ranks differ within the cells that were merged."""
+        return None if self.merged is None else self.merged.spread()
 
     def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
         data = self.data
@@ -246,7 +309,7 @@ class RankFunctional(Functional):
         first, owner = _merge(bucket, None if equal else data.weight)
         rho, rounded = _mean_within(owner, data.counts, data.rho)
         counts, weight = _add_up(owner, data.counts), data.weight[first]
-        merged = data._replace(
+        joined = data._replace(
             counts=counts,
             weight=weight,
             rho=rho,
@@ -255,7 +318,9 @@ class RankFunctional(Functional):
             group_known=np.zeros(first.size),
         )
         whole = counts.astype(np.int64)
-        return replace(self, data=merged, missing=whole, bounds=self.extremes, rounded=rounded), bucket[first]
+        merged = Merged(owner, data.counts, data.rho, rho) if rounded else None
+        coarse = replace(self, data=joined, missing=whole, bounds=self.extremes, rounded=rounded, merged=merged)
+        return coarse, bucket[first]
 
     def affine(self, auc: FloatArray) -> FloatArray:
         """The metric for these values of ROC-AUC."""

@@ -1,14 +1,16 @@
 """What every law is: a distribution with the methods of `scipy.stats`, and what it says of itself."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.exceptions import InputError
+from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
+from darkmetrics.exceptions import InputError, MethodError
 
 # Values of a metric that differ by less are one atom: the last bits of a float are noise of the arithmetic.
 _ATOM = 1e-13
@@ -85,6 +87,8 @@ class MetricDistribution(ABC):
     bounds: Interval = field(default=Interval(-np.inf, np.inf))
     bounds_sharp: bool = True
     by_node: NodeMoments | None = None
+    # What proves how far the law is from the true one; None when nothing does, or when there is nothing to prove.
+    certify: Callable[[Any], Certificate | None] | None = field(default=None, repr=False)
 
     @abstractmethod
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
@@ -138,9 +142,31 @@ class MetricDistribution(ABC):
             raise InputError(f"q: {bad:g}. Quantile levels must lie in [0, 1].")
         return self._over(levels, self._ppf)
 
-    def interval(self, confidence_level: float = 0.9) -> Interval:
-        """Equal-tailed interval that holds the metric with at least this probability."""
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """How far can this law be from the true one? A proven bound for these data; None where nothing is proven."""
+        if self.undefined >= 1.0:
+            return None
+        if self.certify is not None:
+            return self.certify(self)
+        return exact_certificate(self._cdf) if self.method == "exact" else None
+
+    def interval(self, confidence_level: float = 0.9, *, certified: bool = False) -> Interval:
+        """Equal-tailed interval that holds the metric with at least this probability.
+
+        `certified`: widened by the law's certificate, so that it holds at least this much of the true law's mass even
+        if the law is an approximation.
+        """
         tail = 0.5 * (1.0 - check_level(confidence_level))
+        if certified and self.undefined < 1.0:
+            proof = self.certificate
+            if proof is None:
+                raise MethodError(
+                    f"certified: nothing is proven about the error of a law found by {self.method!r}. "
+                    "Use one of the methods 'auto', 'exact', 'monte_carlo' and 'gaussian'."
+                )
+            if proof.known != 0.0:
+                return Interval(*proof.inside(*self.bounds, confidence_level))
         return Interval(*(float(end) for end in self.ppf([tail, 1.0 - tail])))
 
     def support(self) -> Interval:
@@ -171,7 +197,23 @@ class MetricDistribution(ABC):
             "confidence_level": confidence_level,
             "bounds_sharp": self.bounds_sharp,
             "undefined": self.undefined,
+            "ks_bound": self._quick_ks_bound(),
         }
+
+    def _quick_ks_bound(self) -> float | None:
+        """The proven bound where it takes no time: that of a near exact law is looked for in many places."""
+        if self.method == "near exact" or self.certificate is None:
+            return None
+        return self.certificate.ks_bound
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What the certificate is computed from may hold formulas that cannot be stored; its result can.
+        state = {key: value for key, value in self.__dict__.items() if key != "certificate"}
+        proof = self.certificate if self.certify is not None else None
+        if proof is not None:
+            facts = proof.ks_bound, proof.theorem, proof.assumptions, proof.confidence
+            state["certify"] = partial(kept_certificate, *facts)
+        return state
 
     def __repr__(self) -> str:
         low, high = self.interval()

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.certificate import Certificate, mixture_certificate
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
 from darkmetrics.distribution.kinds import Discrete, Undefined
 from darkmetrics.distribution.product import ProductLaw
@@ -116,9 +118,24 @@ def mix(
     kept = [laws[node] for node in inside]
     moments = np.array([(law.mean(), law.var()) for law in laws])
     by_node = NodeMoments.of(share, moments[:, 0], moments[:, 1])
+    if facts.get("method") != "exact":
+        facts["certify"] = partial(
+            _weighted_certificate, kept, share[inside], 0.5 * float(np.abs(share - weight).sum())
+        )
     atoms = [law for law in kept if isinstance(law, Discrete)]
     if len(atoms) == len(kept) and sum(law.atoms.size for law in atoms) <= _MOST_ATOMS:
         values = np.concatenate([law.atoms for law in atoms])
         masses = np.concatenate([share[node] * law.masses for node, law in zip(inside, atoms, strict=True)])
         return replace(Discrete.from_atoms(values, masses, np.nan), by_node=by_node, **facts)
     return Mixture(components=kept, weight=share[inside], by_node=by_node, **facts)
+
+
+def _weighted_certificate(
+    laws: Sequence[MetricDistribution], weight: FloatArray, moved: float, law: MetricDistribution
+) -> Certificate | None:
+    """What is proven of a mixture, if something is of each of its laws."""
+    proofs = [part.certificate for part in laws]
+    known = [proof for proof in proofs if proof is not None]
+    if len(known) < len(proofs):
+        return None
+    return mixture_certificate(known, weight, moved, law._cdf, law.atoms if isinstance(law, Discrete) else None)

@@ -25,7 +25,8 @@ from darkmetrics.functional import (
     Split,
 )
 from darkmetrics.methods.base import Memo, Method, about, mixed, point, point_mass
-from darkmetrics.methods.counts import formula_of, group_laws, rising, table_law
+from darkmetrics.methods.certificates import certifier
+from darkmetrics.methods.counts import GroupLaws, formula_of, group_laws, rising, table_law
 from darkmetrics.nodes import Nodes
 
 F = TypeVar("F", bound=Functional)
@@ -95,6 +96,12 @@ def over_nodes(
     return mixed(functional, laws, nodes.weight)
 
 
+def _proven(law_at: Callable[[F, FloatArray], MetricDistribution], functional: F, p: FloatArray) -> MetricDistribution:
+    """The law with what is proven about it, if it is only near the true one."""
+    law = law_at(functional, p)
+    return law if law.method == "exact" else replace(law, certify=certifier(functional, (p,), np.ones(1)))
+
+
 def few_labelings(functional: Functional) -> bool:
     """Whether all labelings of the missing rows can be gone through."""
     return number_of_labelings(functional.missing) <= _ENUMERATE_LIMIT
@@ -138,7 +145,7 @@ def _(functional: ScenarioFunctional, nodes: Nodes, memo: Memo) -> MetricDistrib
 def _(functional: LinearFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
     if few_labelings(functional):
         return enumerated_law(functional, nodes)
-    return over_nodes(*on_cells(functional, nodes, memo), _linear_law)
+    return over_nodes(*on_cells(functional, nodes, memo), partial(_proven, _linear_law))
 
 
 def _linear_law(functional: LinearFunctional, p: FloatArray) -> MetricDistribution:
@@ -155,7 +162,8 @@ def _linear_law(functional: LinearFunctional, p: FloatArray) -> MetricDistributi
 def _(functional: RankFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
     if few_labelings(functional):
         return enumerated_law(functional, nodes)
-    return over_nodes(*on_cells(functional, nodes, memo), partial(_rank_law, share=1.0 / len(nodes)))
+    law_at = partial(_rank_law, share=1.0 / len(nodes))
+    return over_nodes(*on_cells(functional, nodes, memo), partial(_proven, law_at))
 
 
 def _rank_law(functional: RankFunctional, p: FloatArray, *, share: float) -> MetricDistribution:
@@ -206,14 +214,14 @@ def _(functional: CountFunctional, nodes: Nodes, memo: Memo) -> MetricDistributi
     used = [i for i, direction in enumerate(functional.direction) if direction != 0 and laws.axes[i].values.size > 1]
     size = np.prod(laws.sizes(used), dtype=np.float64)
     if len(used) < 2 or size <= _TABLE_LIMIT:
-        return table_law(functional, laws, used, nodes.weight)
+        return _table_law(functional, laws, used, nodes, memo)
     used.sort(key=lambda i: (functional.direction[i] is None, -laws.axes[i].values.size))
     formula = partial(formula_of, functional, laws, used)
     axes = [laws.axes[i] for i in used]
     values = [axis.values for axis in axes]
     rises = rising(functional, formula, values, used)
     if rises is None and size <= _FORMULA_LIMIT:
-        return table_law(functional, laws, used, nodes.weight)
+        return _table_law(functional, laws, used, nodes, memo)
     if len(nodes) > 1 and (rises is None or size / values[0].size * len(nodes) > _TERMS_LIMIT):
         # Each node by itself has a smaller window, in which the formula may be defined and monotone.
         return over_nodes(functional, nodes, partial(_count_law, memo=memo))
@@ -224,6 +232,8 @@ def _(functional: CountFunctional, nodes: Nodes, memo: Memo) -> MetricDistributi
         )
     # Every point is defined here: `rising` looked wherever the formula could be 0/0 within the window.
     facts = about(functional, laws.method)
+    if laws.method != "exact":
+        facts["certify"] = certifier(functional, nodes.rows, nodes.weight, memo)
     if len(nodes) == 1:
         return ProductLaw(formula=formula, axes=values, masses=[a.pmf[0] for a in axes], rising=rises, **facts)
     by_node = NodeMoments.of(nodes.weight, *product_moments_by_node(formula, axes))
@@ -231,6 +241,15 @@ def _(functional: CountFunctional, nodes: Nodes, memo: Memo) -> MetricDistributi
     return ProductLaw(
         formula=formula, axes=values, masses=masses, rising=rises, weight=nodes.weight, by_node=by_node, **facts
     )
+
+
+def _table_law(
+    functional: CountFunctional, laws: GroupLaws, used: list[int], nodes: Nodes, memo: Memo
+) -> MetricDistribution:
+    law = table_law(functional, laws, used, nodes.weight)
+    if law.method == "exact":
+        return law
+    return replace(law, certify=certifier(functional, nodes.rows, nodes.weight, memo))
 
 
 def _count_law(functional: CountFunctional, p: FloatArray, *, memo: Memo) -> MetricDistribution:

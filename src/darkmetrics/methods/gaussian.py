@@ -12,6 +12,7 @@ from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods.base import Memo, Method, about, point_mass
+from darkmetrics.methods.certificates import certifier
 from darkmetrics.methods.exact import exact_law, on_cells, over_nodes
 from darkmetrics.nodes import Nodes
 
@@ -22,7 +23,8 @@ class Gaussian(Method):
 
     Ratios and linear metrics have the paper's mean and variance; ROC-AUC has the paper's moments in O(n log n); other
     formulas of the confusion matrix the first-order (delta method) ones, which agree with the paper's for ratios. It
-    describes the metric where it is defined: `zero_division` does not enter, the chance of 0/0 is in `undefined`.
+    describes the metric where it is defined: `zero_division` does not enter, the chance of 0/0 is in `undefined`. The
+    law's `certificate` bounds its error on these data, and `interval(certified=True)` allows for it.
 
     Examples
     --------
@@ -50,7 +52,9 @@ def _gaussian_law(functional: Functional, p: FloatArray, *, memo: Memo) -> Metri
         raise MethodError(
             "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
         )
-    return Normal(loc=mean, scale=float(np.sqrt(max(variance, 0.0))), undefined=undefined, **facts)
+    certify = certifier(functional, (p,), np.ones(1), memo)
+    scale = float(np.sqrt(max(variance, 0.0)))
+    return Normal(loc=mean, scale=scale, undefined=undefined, certify=certify, **facts)
 
 
 def _undefined_mass(functional: Functional, p: FloatArray, memo: Memo) -> float:
@@ -107,8 +111,13 @@ def _(functional: CountFunctional, p: FloatArray) -> tuple[float, float]:
 
 
 def _slope(functional: CountFunctional, means: FloatArray, axis: int) -> float:
-    """Partial derivative by a five-point difference that stays inside the range of the sum."""
-    total = functional.split.totals(functional.missing)[axis]
+    """Partial derivative by a five-point difference that stays inside the range of the sum.
+
+    Where the mean is so close to an end that no step fits in between, it is the derivative a little further inside.
+    """
+    total = functional.totals[axis]
+    means = means.copy()
+    means[axis] = np.clip(means[axis], 1e-9 * total, (1.0 - 1e-9) * total)
     room = min(float(means[axis]), total - float(means[axis]))
     step = min(1e-3 * max(1.0, abs(float(means[axis]) + functional.offset[axis])), 0.499 * room)
     value = 0.0

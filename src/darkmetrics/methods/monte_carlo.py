@@ -7,21 +7,26 @@ from typing import ClassVar
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.linear_sum import Lattice
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.functional import CountFunctional, Functional
 from darkmetrics.methods.base import Memo, Method, about, check_n_resamples, point_mass
+from darkmetrics.methods.certificates import certifier, sampled_certificate
 from darkmetrics.methods.counts import group_lattices
 from darkmetrics.methods.exact import on_cells
 from darkmetrics.nodes import Nodes
 
 _CHUNK = 1 << 22
+# Labels that may be drawn one by one where sums of weights have no exact law; beyond, sums are drawn from a lattice.
+_MOST_DRAWS = 1 << 30
 
 
 @dataclass(frozen=True)
 class MonteCarlo(Method):
     """Multiple imputation (PEMI): the empirical law over `n_resamples` random labelings.
 
-    Confusion-matrix metrics draw the number of positives in each group of rows, not the rows. Only uniform numbers of
+    Confusion-matrix metrics draw the number of positives in each group of rows, not the rows, where that has an exact
+    law (weights: where they are few or multiples of one). Only uniform numbers of
     the generator are used, so a seed gives the same draws on every platform. With B labelings the cdf is off by more
     than sqrt(log(2 / 0.001) / (2 B)) somewhere with probability at most 0.001 (Dvoretzky-Kiefer-Wolfowitz).
 
@@ -46,22 +51,31 @@ class MonteCarlo(Method):
         # Labelings are shared out over the nodes in proportion to their weights, in order: nothing random is added.
         ends = np.rint(self.n_resamples * np.cumsum(nodes.weight) / nodes.weight.sum()).astype(np.int64)
         node = np.repeat(np.arange(len(nodes)), np.diff(ends, prepend=0))
-        values = (
-            self._count_values(functional, nodes, node, rng, memo)
-            if isinstance(functional, CountFunctional)
-            else self._labeling_values(functional, nodes, node, rng)
-        )
         facts = about(functional, "monte carlo")
+        laws = _laws_of_counts(functional, nodes, memo) if isinstance(functional, CountFunctional) else None
+        exact = laws is None or all(lattice.exact for groups in laws for lattice in groups)
+        if isinstance(functional, CountFunctional) and laws is not None and (exact or self._too_many(functional)):
+            values = self._count_values(functional, laws, node, rng)
+        else:
+            values, exact = self._labeling_values(functional, nodes, node, rng), True
+        given = values.size if not np.isnan(functional.fill) else int(np.isfinite(values).sum())
+        shares = np.diff(ends, prepend=0) / self.n_resamples
+        facts["certify"] = (
+            partial(sampled_certificate, values.size, given, shares, nodes.weight)
+            if exact  # draws from a law that is itself near the true one are not covered by a theorem about draws
+            else certifier(*_on_its_cells(functional, nodes, memo), memo)
+        )
         law = Discrete.from_atoms(values, np.ones(values.size), functional.fill, **facts)
         if len(nodes) == 1 or isinstance(law, Undefined):
             return law
         return replace(law, by_node=_sampled_moments(np.where(np.isnan(values), functional.fill, values), node, nodes))
 
+    def _too_many(self, functional: Functional) -> bool:
+        return int(functional.missing.sum()) * self.n_resamples > _MOST_DRAWS
+
     def _count_values(
-        self, functional: CountFunctional, nodes: Nodes, node: IntArray, rng: np.random.Generator, memo: Memo
+        self, functional: CountFunctional, laws: list[list[Lattice]], node: IntArray, rng: np.random.Generator
     ) -> FloatArray:
-        merged, cells = on_cells(functional, nodes, memo)
-        laws = [memo.get((merged.split.groups, row), partial(group_lattices, merged, row)) for row in cells.rows]
         draws = []
         for group in range(len(functional.split.groups)):
             uniform = rng.random(self.n_resamples)
@@ -85,6 +99,19 @@ class MonteCarlo(Method):
             ]
             parts.append(functional.values(np.concatenate(labelings)))
         return np.concatenate(parts)
+
+
+def _laws_of_counts(functional: CountFunctional, nodes: Nodes, memo: Memo) -> list[list[Lattice]]:
+    """For each node the laws of the sums of the groups."""
+    merged, cells = on_cells(functional, nodes, memo)
+    return [memo.get((merged.split.groups, row), partial(group_lattices, merged, row)) for row in cells.rows]
+
+
+def _on_its_cells(
+    functional: Functional, nodes: Nodes, memo: Memo
+) -> tuple[Functional, tuple[FloatArray, ...], FloatArray]:
+    merged, cells = on_cells(functional, nodes, memo)
+    return merged, cells.rows, cells.weight
 
 
 def _runs(node: IntArray) -> list[tuple[int, slice]]:

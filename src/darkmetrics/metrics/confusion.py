@@ -9,7 +9,8 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.cells import Cells
 from darkmetrics.evaluation_set import EvaluationSet
-from darkmetrics.functional import CountFunctional, RatioForm, Split
+from darkmetrics.exceptions import InputError
+from darkmetrics.functional import BentForm, CountFunctional, RatioForm, Split
 from darkmetrics.metrics.metric import UNIT, Family, Metric, number_argument
 
 
@@ -69,6 +70,10 @@ class ConfusionMetric(Metric):
     direction : tuple
         How the metric moves when a missing row decided positive (first) or negative (second) turns out positive:
         +1 up, -1 down, 0 not at all, None (default) unknown. Knowing it makes large sets fast and bounds sharp.
+    form : callable, optional
+        The formula as a ratio of sums of TP and FN, or over a concave function of TP + FN, given how many rows are
+        decided positive and negative; laws of such formulas carry a certificate. Formulas that are written as a
+        ratio of counts need none.
 
     Examples
     --------
@@ -80,6 +85,7 @@ class ConfusionMetric(Metric):
 
     formula: Callable[..., Any]
     direction: tuple[int | None, int | None] = (None, None)
+    form: Callable[[float, float], RatioForm | BentForm] | None = None
 
     def bind(self, data: EvaluationSet, fill: float) -> CountFunctional:
         (tp, fn), (fp, tn), (open_yes, open_no) = (
@@ -87,6 +93,10 @@ class ConfusionMetric(Metric):
         )
         yes, no = tp + fp + open_yes, fn + tn + open_no
         formula = self.formula
+        form_at = formula.at if isinstance(formula, Ratio) else self.form
+        form = None if form_at is None else form_at(yes, no)
+        if self.form is not None and form is not None:
+            self._check_form(form, yes, no)
 
         # Sums of weights carry rounding errors, which must not turn an empty class into a tiny one.
         dust = data.dust
@@ -105,8 +115,22 @@ class ConfusionMetric(Metric):
             offset=(tp, fn),
             formula=of_positives,
             direction=self.direction,
-            ratio=formula.at(yes, no) if isinstance(formula, Ratio) else None,
+            ratio=form if isinstance(form, RatioForm) else None,
+            bent=form if isinstance(form, BentForm) else None,
         )
+
+    def _check_form(self, form: RatioForm | BentForm, yes: float, no: float) -> None:
+        """A form that is not the formula would make false promises."""
+        for share in (0.3, 0.8):
+            tp, fn = share * yes, 0.5 * share * no
+            with np.errstate(divide="ignore", invalid="ignore"):
+                value = float(self.formula(*map(np.float64, (tp, yes - tp, fn, no - fn))))
+                by_form = form.at(tp, fn)
+            if np.isfinite([value, by_form]).all() and abs(value - by_form) > 1e-6 * max(1.0, abs(value)):
+                raise InputError(
+                    f"form: {self.name!r} has the value {value:.6g} by its formula and {by_form:.6g} by its form, with "
+                    f"{tp:g} true positives among {yes:g} rows decided positive and {fn:g} misses among {no:g} others."
+                )
 
     def value(self, data: EvaluationSet, fill: float = np.nan) -> float:
         (tp, fn), (fp, tn) = data.by_decision["positives"], data.by_decision["negatives"]
@@ -136,6 +160,28 @@ def _mcc(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
 
 def _cohen_kappa(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
     return 2.0 * (tp * tn - fp * fn) / ((tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
+
+
+def _cohen_kappa_form(yes: float, no: float) -> RatioForm:
+    # With the decisions fixed, TP TN - FP FN = no TP - yes FN, and the margins of the labels enter the rest linearly.
+    return RatioForm(np.array([0.0, 2.0 * no, -2.0 * yes]), np.array([yes * (yes + no), no - yes, no - yes]))
+
+
+def _markedness_form(yes: float, no: float) -> RatioForm:
+    return RatioForm(np.array([0.0, no, -yes]), np.array([yes * no, 0.0, 0.0]))
+
+
+def _youden_j_form(yes: float, no: float) -> BentForm:
+    # TP / P - FP / N = (no TP - yes FN) / (P N), with P positives and N negatives
+    return BentForm(np.array([0.0, no, -yes]), factor=1.0, power=1.0, total=yes + no)
+
+
+def _balanced_accuracy_form(yes: float, no: float) -> BentForm:
+    return _youden_j_form(yes, no)._replace(scale=0.5, shift=0.5)
+
+
+def _mcc_form(yes: float, no: float) -> BentForm:
+    return _youden_j_form(yes, no)._replace(factor=float(np.sqrt(yes * no)), power=0.5)
 
 
 def _fbeta(beta: float) -> ConfusionMetric:
@@ -258,6 +304,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="balanced_accuracy",
         formula=_balanced_accuracy,
+        form=_balanced_accuracy_form,
         range=UNIT,
         meaning="mean of the shares of positives and of negatives decided rightly",
         direction=(1, -1),
@@ -265,6 +312,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="mcc",
         formula=_mcc,
+        form=_mcc_form,
         meaning="correlation between decision and label",
         range=(-1.0, 1.0),
         direction=(1, -1),
@@ -273,6 +321,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="cohen_kappa",
         formula=_cohen_kappa,
+        form=_cohen_kappa_form,
         meaning="agreement of decision and label beyond chance",
         range=(-1.0, 1.0),
         direction=(1, -1),
@@ -295,6 +344,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="youden_j",
         formula=lambda tp, fp, fn, tn: tp / (tp + fn) - fp / (fp + tn),
+        form=_youden_j_form,
         meaning="recall minus false-positive rate",
         range=(-1.0, 1.0),
         direction=(1, -1),
@@ -302,6 +352,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="markedness",
         formula=lambda tp, fp, fn, tn: tp / (tp + fp) - fn / (fn + tn),
+        form=_markedness_form,
         meaning="how much more often positive decisions than negative ones are positive",
         range=(-1.0, 1.0),
         direction=(1, -1),

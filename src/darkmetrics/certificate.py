@@ -1,0 +1,238 @@
+"""Certificate: a proven bound on the error of an approximate law, with what it rests on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.cdf_gap import CdfBounds, largest_gap
+
+# P(metric <= t), or P(metric < t) when `left`.
+Cdf: TypeAlias = Callable[..., FloatArray]
+# What is known of the true P(metric <= t).
+Enclosure: TypeAlias = Callable[[FloatArray], CdfBounds]
+
+# The end of an interval is looked for at so many places at once, and between two of them again.
+_PLACES, _ROUNDS = 31, 4
+# Points of the grid of a mixture.
+_GRID = 256
+
+
+class Assumption(NamedTuple):
+    """One condition of a theorem: `holds` is None when the data cannot tell."""
+
+    statement: str
+    holds: bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """How far can this law be from the true one? A proven bound for the data at hand, not an estimate.
+
+    The true law is that of the metric when the missing labels are independent with the probabilities that the label
+    model gave; whether these are right is another question, which no certificate answers. Labelings for which the
+    metric is 0/0 are left out or count with the value that `zero_division` gives them: the bound covers both.
+
+    Attributes
+    ----------
+    ks_bound : float
+        No probability P(metric <= t) of the law is further than this from the true one, whatever t.
+    vacuous : bool
+        Whether that says nothing: the bound is 1.
+    theorem : str
+        What proves it (see the explanation of certificates).
+    assumptions : tuple of Assumption
+        The theorem's conditions, each with whether it holds here; None means that data cannot tell.
+    confidence : float
+        1 for a bound that always holds; less for one that random draws may break, with chance 1 - confidence.
+
+    The other fields are what the bound is computed from; laws make their certificates themselves.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true, y_score = [1, 0, 1, 0] + [None] * 400, [0.9, 0.2, 0.6, 0.4] + [0.3, 0.7] * 200
+    >>> law = dm.evaluate(y_true, y_score, label_model=y_score[4:], method="gaussian")["accuracy"]
+    >>> law.certificate
+    <Certificate: within 0.03544 of the true law, by Berry-Esseen>
+    >>> round(law.certificate.bound_at(0.5), 9)  # there the true law has next to no mass
+    0.0
+    """
+
+    theorem: str
+    assumptions: tuple[Assumption, ...]
+    approximation: Cdf = field(repr=False)
+    enclosure: Enclosure = field(repr=False)
+    # A rising grid over the law, where the bound and the ends of intervals are looked for.
+    grid: FloatArray = field(repr=False)
+    confidence: float = 1.0
+    # The bound, if it is known without a search over t.
+    known: float | None = field(default=None, repr=False)
+    # Whether bounds and law are steps at the points of the grid, between which there is nothing to look for.
+    stepwise: bool = field(default=False, repr=False)
+    # Bounds on the intervals between points of a grid, if a theorem gives them.
+    between: Callable[[FloatArray], FloatArray] | None = field(default=None, repr=False)
+    # Share of the bound that a finer search might gain.
+    tolerance: float = field(default=0.0, repr=False)
+
+    @cached_property
+    def ks_bound(self) -> float:
+        """No probability P(metric <= t) of the law is further than this from the true one, whatever t."""
+        if self.known is not None:
+            return min(1.0, self.known)
+        between = np.ones(self.grid.size - 1) if self.between is None else self.between(self.grid)
+        return largest_gap(self.grid, self.approximation, self.enclosure, between, self.tolerance)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound says nothing: it is 1, as far as two laws can be apart at all."""
+        return self.ks_bound >= 1.0
+
+    def cdf_bounds(self, t: Any) -> tuple[Any, Any]:
+        """Between which two numbers is the true P(metric <= t)?"""
+        array = np.asarray(t, dtype=np.float64)
+        lower, upper, _ = (bound.reshape(array.shape) for bound in self.enclosure(array.ravel()))
+        return (float(lower), float(upper)) if array.ndim == 0 else (lower, upper)
+
+    def bound_at(self, t: Any) -> Any:
+        """How far can the law's P(metric <= t) be from the true one at this t? Never more than `ks_bound`."""
+        array = np.asarray(t, dtype=np.float64)
+        lower, upper, _ = self.enclosure(array.ravel())
+        level = self.approximation(array.ravel(), left=False)
+        gap = np.minimum(np.maximum(upper - level, level - lower), self.ks_bound).reshape(array.shape)
+        return float(gap) if array.ndim == 0 else gap
+
+    def inside(self, low: float, high: float, confidence_level: float) -> tuple[float, float]:
+        """An interval inside these bounds that holds at least this much of the true law's mass."""
+        tail = 0.5 * (1.0 - confidence_level)
+        points = self.grid[(self.grid > low) & (self.grid < high)]
+
+        def below(t: FloatArray) -> FloatArray:
+            return self.enclosure(t).below
+
+        def above(t: FloatArray) -> FloatArray:
+            return 1.0 - self.enclosure(t).lower
+
+        rounds = 0 if self.stepwise else _ROUNDS
+        first = _last_that_keeps(np.concatenate(([low], points)), high, below, tail, rounds)
+        last = _last_that_keeps(np.concatenate(([high], points[::-1])), low, above, tail, rounds)
+        return first, last
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "ks_bound": self.ks_bound,
+            "theorem": self.theorem,
+            "confidence": self.confidence,
+            "vacuous": self.vacuous,
+            "assumptions": [assumption._asdict() for assumption in self.assumptions],
+        }
+
+    def __repr__(self) -> str:
+        if self.vacuous:
+            return f"<Certificate: says nothing ({self.theorem})>"
+        sure = "" if self.confidence == 1.0 else f" with confidence {self.confidence:g}"
+        return f"<Certificate: within {self.ks_bound:.4g} of the true law{sure}, by {self.theorem}>"
+
+    def __str__(self) -> str:
+        words = {True: "holds", False: "does not hold", None: "cannot be checked"}
+        lines = [f"  {words[assumption.holds]}: {assumption.statement}" for assumption in self.assumptions]
+        return "\n".join([repr(self)[1:-1], *lines])
+
+
+def _last_that_keeps(
+    points: FloatArray, end: float, mass: Callable[[FloatArray], FloatArray], tail: float, rounds: int
+) -> float:
+    """The last point, going from the first one towards `end`, that cuts off no more than `tail`, refined.
+
+    The first point is a bound that no labeling passes, and cuts off nothing.
+    """
+    keeps = np.flatnonzero(mass(points[1:]) <= tail)
+    place = int(keeps[-1]) + 1 if keeps.size else 0
+    good, bad = float(points[place]), float(points[place + 1]) if place + 1 < points.size else end
+    if rounds == 0 or not np.isfinite([good, bad]).all():
+        return good
+    share = np.arange(1, _PLACES + 1) / (_PLACES + 1)
+    for _ in range(rounds):
+        places = good + (bad - good) * share
+        keeps = np.flatnonzero(mass(places) <= tail)
+        place = int(keeps[-1]) if keeps.size else -1
+        good, bad = (
+            float(places[place]) if keeps.size else good,
+            float(places[place + 1]) if place + 1 < _PLACES else bad,
+        )
+    # An end that rounding alone tells from the bound is the bound.
+    start = float(points[0])
+    if not np.isfinite([start, end]).all():
+        return good
+    rounding = max(1e-9 * abs(end - start), 1e-12 * max(abs(start), abs(end)))
+    return start if abs(good - start) <= rounding else good
+
+
+def exact_certificate(cdf: Cdf) -> Certificate:
+    """The certificate of a law that is no approximation."""
+
+    def enclosure(t: FloatArray) -> CdfBounds:
+        level = cdf(t, left=False)
+        return CdfBounds(level, level, cdf(t, left=True))
+
+    return Certificate("the law itself, without approximation", (), cdf, enclosure, np.empty(0), known=0.0)
+
+
+def kept_certificate(
+    ks_bound: float, theorem: str, assumptions: tuple[Assumption, ...], confidence: float, law: Any
+) -> Certificate:
+    """What is left of a certificate when its law is stored or sent elsewhere: the bound, the same for every t."""
+
+    def enclosure(t: FloatArray) -> CdfBounds:
+        level, before = law._cdf(t, left=False), law._cdf(t, left=True)
+        lower, upper, below = level - ks_bound, level + ks_bound, before + ks_bound
+        return CdfBounds(np.maximum(lower, 0.0), np.minimum(upper, 1.0), np.minimum(below, 1.0))
+
+    grid = np.unique(law._ppf(np.arange(1, _GRID) / _GRID))
+    return Certificate(theorem, assumptions, law._cdf, enclosure, grid, confidence, known=ks_bound)
+
+
+def mixture_certificate(
+    parts: Sequence[Certificate], weight: FloatArray, moved: float, cdf: Cdf, grid: FloatArray | None = None
+) -> Certificate:
+    """The weighted certificate of a mixture; `moved` is the part of the weight that 0/0 at the nodes shifts."""
+
+    def enclosure(t: FloatArray) -> CdfBounds:
+        total = np.zeros((3, t.size))
+        for share, part in zip(weight.tolist(), parts, strict=True):
+            total += share * np.stack(part.enclosure(t))
+        lower, upper, below = np.clip(total + np.array([[-moved], [moved], [moved]]), 0.0, 1.0)
+        return CdfBounds(lower, upper, below)
+
+    inexact = [part for part in parts if part.known != 0.0]
+    names = list(dict.fromkeys(part.theorem for part in inexact))
+    if grid is None:
+        every = np.sort(np.concatenate([np.empty(0), *(part.grid for part in inexact)]))
+        grid = every[:: max(1, every.size // _GRID)]
+
+    def between(points: FloatArray) -> FloatArray:
+        total: FloatArray = np.full(points.size - 1, moved)
+        for share, part in zip(weight.tolist(), parts, strict=True):
+            if part.known is not None:
+                total += share * part.known
+            else:
+                total += share * (1.0 if part.between is None else part.between(points))
+        return total
+
+    # Bounds that need no search, as of laws with jumps, are averaged; others are better taken of the mixture at once.
+    settled = all(part.known is not None for part in parts) or grid.size < 2
+    return Certificate(
+        theorem="none" if names == ["none"] else f"{' and '.join(names)}, weighted over {len(parts)} nodes",
+        assumptions=tuple(dict.fromkeys(assumption for part in inexact for assumption in part.assumptions)),
+        approximation=cdf,
+        enclosure=enclosure,
+        grid=grid,
+        confidence=min((part.confidence for part in parts), default=1.0),
+        known=float(weight @ [part.ks_bound for part in parts]) + moved if settled else None,
+        between=between,
+        tolerance=max(0.05, *(part.tolerance for part in parts)),  # every point costs as much as there are nodes
+    )

@@ -1,0 +1,148 @@
+"""A certificate as a thing to hold: what laws carry one, what survives storing, and what its words say."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import darkmetrics as dm
+import oracle
+from darkmetrics.functional import BentForm
+from oracle import Problem
+
+METHODS = ("exact", "auto", "monte_carlo", "gaussian")
+METRICS = ["recall", "accuracy", "mcc", "roc_auc", "brier"]
+
+
+def evaluated(method, metrics=METRICS, n=80, **options):
+    rng = np.random.default_rng(0)
+    y_score = rng.random(n)
+    y_true = np.where(rng.random(n) < 0.5, np.nan, rng.random(n) < y_score)
+    settings = {"label_model": y_score, "rng": 0} | options
+    return dm.evaluate(y_true, y_score, metrics=metrics, method=method, **settings)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_laws_are_stored_and_keep_their_bound(method):
+    result = evaluated(method)
+    for asked in (False, True):  # what was computed before must not matter
+        if asked:
+            result.to_dict(), str(result)
+        for name, law in result.items():
+            again = pickle.loads(pickle.dumps(law))
+            assert again.mean() == law.mean(), name
+            assert again.certificate.ks_bound == law.certificate.ks_bound, name
+            assert again.certificate.theorem == law.certificate.theorem, name
+            low, high = again.interval(0.9, certified=True)
+            assert low <= law.interval(0.9).low + 1e-9, name
+            assert high >= law.interval(0.9).high - 1e-9, name
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_metric_that_is_always_undefined_has_no_certificate(method):
+    law = dm.evaluate([0, None], [0.1, 0.2], label_model=0.0, metrics="recall", method=method, zero_division=math.nan)
+    assert law["recall"].certificate is None
+    assert np.isnan(law["recall"].interval(0.9, certified=True)).all()
+    assert law.to_dict()["metrics"]["recall"]["ks_bound"] is None
+
+
+def test_draws_that_are_all_undefined_break_nothing():
+    few = dm.methods.MonteCarlo(5)
+    law = dm.evaluate(
+        [0, 0, None], [0.1, 0.2, 0.9], label_model=1e-9, metrics="recall", method=few, rng=0, zero_division=math.nan
+    )
+    assert law["recall"].certificate is None
+    assert law.to_dict()["metrics"]["recall"]["mean"] is None
+
+
+def test_a_certified_interval_of_draws_ends_at_atoms_and_holds_its_mass():
+    """Precision is (1 + k) / 21 with k of 20 fair coins; the ends are values that it has, and in order."""
+    y_true, y_score = [1, 0] + [None] * 40, np.concatenate(([0.9, 0.2], np.linspace(0.05, 0.95, 40)))
+    law = dm.evaluate(y_true, y_score, label_model=0.5, metrics="precision", method="monte_carlo", rng=0)["precision"]
+    values = (1 + np.arange(21)) / 21
+    masses = np.array([math.comb(20, k) for k in range(21)]) / 2**20
+    for level in (0.1, 0.5, 0.9, 0.99):
+        low, high = law.interval(level, certified=True)
+        assert low <= high
+        assert np.abs(values - low).min() < 1e-15
+        assert np.abs(values - high).min() < 1e-15
+        # To the last bit, and not up to rounding: an end next to an atom would lose it.
+        assert masses[(values >= low) & (values <= high)].sum() >= level
+
+
+def test_a_function_without_known_range_has_a_finite_certified_interval():
+    law = evaluated("monte_carlo", {"mean": lambda y, s: float(np.mean(y))})["mean"]
+    assert law.bounds == (-math.inf, math.inf)
+    low, high = law.interval(0.9, certified=True)
+    assert low <= law.interval(0.9).low <= law.interval(0.9).high <= high
+    assert math.isfinite(low)
+    assert math.isfinite(high)
+
+
+def test_draws_of_weighted_counts_come_from_the_true_law():
+    """Two of 18 rows decide: a law on a lattice has its atoms elsewhere, and the band would be around the wrong law."""
+    rng = np.random.default_rng(1)
+    y = np.where(np.arange(40) < 18, np.nan, rng.random(40) < 0.5)
+    score, weight, p = rng.random(40), rng.uniform(0.5, 1.5, 40), np.concatenate(([0.5, 0.5], np.full(16, 0.003)))
+    problem = Problem(y, score, (score >= 0.5).astype(int), weight, p)
+    truth = oracle.law(oracle.definition_of("precision"), problem)
+    drawn = dm.evaluate(y, score, sample_weight=weight, label_model=p, metrics="precision", method="monte_carlo", rng=0)
+    law = drawn["precision"]
+    assert law.certificate is not None
+    assert law.certificate.ks_bound < 0.02
+    # Sums in another order differ in the last bits, so the cdfs are compared next to the atoms and not at them.
+    for t in np.concatenate([truth.values - 1e-9, truth.values + 1e-9]):
+        assert abs(law.cdf(t) - truth.cdf(t)) <= law.certificate.ks_bound
+        lower, upper = law.certificate.cdf_bounds(t)
+        assert lower - 1e-12 <= truth.cdf(t) <= upper + 1e-12  # a sum of 2^18 masses
+
+
+def test_laws_of_weighted_counts_turn_into_dictionaries_at_once():
+    """Their bound takes a search over sums: it is left out, and no part of a dictionary, until it is asked for."""
+    rng = np.random.default_rng(0)
+    y_score, weight = rng.random(300), rng.uniform(0.5, 1.5, 300)
+    y_true = np.where(rng.random(300) < 0.3, np.nan, rng.random(300) < y_score)
+    result = dm.evaluate(y_true, y_score, sample_weight=weight, label_model=y_score, metrics=["recall", "f1"])
+    assert result["recall"].method == "near exact"
+    assert result.to_dict()["metrics"]["recall"]["ks_bound"] is None
+    certificate = result["recall"].certificate
+    assert certificate is not None
+    assert 0.0 < certificate.ks_bound < 0.3
+
+
+def test_what_is_proven_stands_below_the_table():
+    text = str(evaluated("gaussian", ["recall", "g_mean"]))
+    recall = evaluated("gaussian", ["recall"])["recall"].certificate
+    assert f"no probability of these laws is off by more than {recall.ks_bound:.2g} (recall)." in text
+    assert "Nothing is proven of g_mean." in text
+    assert "99.9% sure" in str(evaluated("monte_carlo", ["recall"]))
+    assert "Proven" not in str(evaluated("exact", ["recall"]))
+
+
+def test_a_certificate_reads_as_words_and_as_numbers():
+    certificate = evaluated("gaussian", ["recall"])["recall"].certificate
+    assert str(certificate).count("\n") == len(certificate.assumptions)
+    assert repr(certificate).startswith("<Certificate: within ")
+    assert json.loads(json.dumps(certificate.to_dict()))["ks_bound"] == certificate.ks_bound
+    nothing = evaluated("gaussian", ["g_mean"])["g_mean"].certificate
+    assert nothing.vacuous
+    assert repr(nothing) == "<Certificate: says nothing (none)>"
+
+
+def test_an_interval_without_proof_is_refused():
+    data = dm.EvaluationSet([1, 0, 1, 0, 1, None], [0.9, 0.2, 0.6, 0.4, 0.7, 0.5])
+    law = dm.baselines.bootstrap(data, metrics="accuracy", rng=0)
+    with pytest.raises(dm.MethodError, match=r"certified: nothing is proven .* law found by 'bootstrap'"):
+        law["accuracy"].interval(0.9, certified=True)
+
+
+def test_a_form_that_is_not_the_formula_is_refused():
+    youden = dm.metrics.ConfusionMetric(
+        name="mistaken",
+        formula=lambda tp, fp, fn, tn: tp / (tp + fn) - fp / (fp + tn),
+        form=lambda yes, no: BentForm(np.array([0.0, yes, -no]), factor=1.0, power=1.0, total=yes + no),
+    )
+    with pytest.raises(dm.InputError, match="form: 'mistaken' has the value"):
+        evaluated("gaussian", youden)
