@@ -8,7 +8,7 @@
 Without `label_model` the probability of the missing label is learnt from the rows that have one.
 """
 
-from darkmetrics import baselines, calibrators, label_models, methods, metrics
+from darkmetrics import baselines, calibrators, label_models, methods, metrics, paper_bounds
 from darkmetrics.diagnosis import Diagnosis, diagnose
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluate import evaluate
@@ -23,6 +23,7 @@ from darkmetrics.exceptions import (
     UnknownNameError,
 )
 from darkmetrics.metrics import Metric, list_metrics, register_metric
+from darkmetrics.robustness import beta_parameters, robustness
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ __all__ = [
     "UndefinedMetricWarning",
     "UnknownNameError",
     "baselines",
+    "beta_parameters",
     "calibrators",
     "diagnose",
     "evaluate",
@@ -46,5 +48,7 @@ __all__ = [
     "list_metrics",
     "methods",
     "metrics",
+    "paper_bounds",
     "register_metric",
+    "robustness",
 ]
