@@ -1,0 +1,1 @@
+"""Studies behind the pages of the documentation; not shipped."""
