@@ -18,7 +18,7 @@ Enclosure: TypeAlias = Callable[[FloatArray], CdfBounds]
 # The end of an interval is looked for at so many places at once, and between two of them again.
 _PLACES, _ROUNDS = 31, 4
 # Points of the grid of a mixture.
-_GRID = 256
+_GRID = 128
 
 
 class Assumption(NamedTuple):

@@ -9,6 +9,8 @@ from darkmetrics._kernels.arrays import FloatArray
 
 # The grid on which a supremum is taken is refined at most this often, an interval into at most so many.
 _ROUNDS, _MOST_PIECES = 4, 32
+# Bounds on whole intervals that are below this are as good as a search.
+_SMALL = 0.01
 
 
 class CdfBounds(NamedTuple):
@@ -33,8 +35,12 @@ def largest_gap(
     0 and 1 take the place of what is not known. `between` are bounds on the intervals that come from elsewhere, 1 where
     there is none. Intervals are split until little is to gain: 2e-4, and the share `tolerance` of the bound.
     """
-    level, before, found = cdf(points, left=False), cdf(points, left=True), bounds(points)
+    small = float(between.max(initial=0.0)) < _SMALL
+    asked = points[[0, -1]] if small else points
+    level, before, found = cdf(asked, left=False), cdf(asked, left=True), bounds(asked)
     settled = max(float(x) for x in (found.below[0], before[0], 1.0 - level[-1], 1.0 - found.lower[-1]))
+    if small:  # there is hardly anything to gain, and nothing needs to be looked for inside
+        return max(settled, float(between.max(initial=0.0)))
     floor = max(float((found.upper - level).max()), float((level - found.lower).max()), settled)
     # Columns are intervals: their ends, G and the lower bound at the first, G and the upper bound before the second.
     at = np.stack([points[:-1], points[1:], level[:-1], found.lower[:-1], before[1:], found.below[1:], between])
