@@ -8,7 +8,8 @@
 Without `label_model` the probability of the missing label is learnt from the rows that have one.
 """
 
-from darkmetrics import baselines, calibrators, label_models, methods, metrics, paper_bounds
+from darkmetrics import baselines, calibrators, label_models, mechanisms, methods, metrics, paper_bounds, plotting
+from darkmetrics.backtest import Backtest, backtest
 from darkmetrics.diagnosis import Diagnosis, diagnose
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluate import evaluate
@@ -28,6 +29,7 @@ from darkmetrics.robustness import beta_parameters, robustness
 __version__ = "0.1.0"
 
 __all__ = [
+    "Backtest",
     "CalibrationWarning",
     "Diagnosis",
     "Evaluation",
@@ -39,6 +41,7 @@ __all__ = [
     "MissingnessWarning",
     "UndefinedMetricWarning",
     "UnknownNameError",
+    "backtest",
     "baselines",
     "beta_parameters",
     "calibrators",
@@ -46,9 +49,11 @@ __all__ = [
     "evaluate",
     "label_models",
     "list_metrics",
+    "mechanisms",
     "methods",
     "metrics",
     "paper_bounds",
+    "plotting",
     "register_metric",
     "robustness",
 ]

@@ -69,8 +69,8 @@ def mixed(functional: Functional, laws: Sequence[MetricDistribution], weight: Fl
     return mix(laws, weight, given_defined=given_defined, **about(functional, method))
 
 
-def check_n_resamples(n_resamples: Any) -> int:
-    """The number of random labelings or resamples, checked."""
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
-        raise InputError(f"n_resamples: {n_resamples!r}. It must be a whole number of at least 1.")
-    return int(n_resamples)
+def check_n_resamples(number: Any, name: str = "n_resamples") -> int:
+    """A number of random labelings, resamples or repeats, checked."""
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+        raise InputError(f"{name}: {number!r}. It must be a whole number of at least 1.")
+    return int(number)

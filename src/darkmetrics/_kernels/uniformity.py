@@ -1,0 +1,32 @@
+"""How far values are from uniform on [0, 1], and how far a perfect forecaster's would be (mathematics, section 12)."""
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+
+
+def w1_to_uniform(values: FloatArray) -> FloatArray:
+    """Wasserstein-1 distance of the empirical law of each row of sorted values to the uniform law.
+
+    The integral of |F(x) - x| over [0, 1]: between two values F is constant, so each piece is a triangle or two.
+    """
+    n = values.shape[-1]
+    edges = np.concatenate([np.zeros((*values.shape[:-1], 1)), values, np.ones((*values.shape[:-1], 1))], axis=-1)
+    level = np.arange(n + 1) / n
+    low, high = edges[..., :-1] - level, edges[..., 1:] - level
+    crossing = (low < 0.0) & (high > 0.0)
+    whole = 0.5 * np.abs(high**2 - low**2)
+    return np.asarray(np.where(crossing, 0.5 * (high**2 + low**2), whole).sum(axis=-1))
+
+
+def ks_to_uniform(values: FloatArray) -> FloatArray:
+    """Kolmogorov-Smirnov distance of the empirical law of each row of sorted values to the uniform law."""
+    n = values.shape[-1]
+    steps = np.arange(n + 1) / n
+    return np.asarray(np.maximum(steps[1:] - values, values - steps[:-1]).max(axis=-1))
+
+
+def floors(n: int) -> tuple[float, float]:
+    """Mean W1 and KS distance of n values that are uniform: what a perfect law shows with n replications."""
+    # The limits are the mean of the integral and of the maximum of the absolute value of a Brownian bridge.
+    return float(np.sqrt(np.pi / 32.0 / n)), float(np.sqrt(np.pi / 2.0 / n) * np.log(2.0))
