@@ -12,14 +12,14 @@ endif
 endif
 
 # pytest already runs one process per core; BLAS threads on top of that would only get in each other's way.
-test guarantees certificates: export OMP_NUM_THREADS := 1
-test guarantees certificates: export OPENBLAS_NUM_THREADS := 1
+test guarantees certificates paper paper-quick: export OMP_NUM_THREADS := 1
+test guarantees certificates paper paper-quick: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint typecheck format bench guarantees certificates clean
+.PHONY: help demo test lint typecheck format bench guarantees certificates paper paper-quick clean
 
 help: ## show the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(STAMP) ## evaluate a classifier with part of its labels hidden, and print what comes out
 	@$(BIN)/python examples/demo.py
@@ -51,6 +51,14 @@ guarantees: $(STAMP) ## the slow statistical tests
 
 certificates: $(STAMP) ## bounds beside true distances, for the page on certificates (8 minutes on one core)
 	@$(BIN)/python -m experiments.certificates
+
+paper: $(STAMP) ## the paper's study again, its algorithms and ours: predictions, then figures from them
+	@$(BIN)/python -m experiments.paper run
+	@$(BIN)/python -m experiments.paper tables
+
+paper-quick: $(STAMP) ## a slice of the study, in seconds
+	@$(BIN)/python -m experiments.paper run --quick
+	@$(BIN)/python -m experiments.paper tables --quick
 
 clean: ## remove the virtual environment, caches and build products
 	@rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -106,9 +106,16 @@ def test_by_label_hides_exactly_the_prevalence(eta):
     assert bool(masked.note) == (hidden < 600 - 20)
 
 
+def test_few_rows_are_hidden_at_the_nearest_prevalence_and_that_is_told():
+    y = np.arange(38) < 13
+    masked = dm.mechanisms.ByLabel(8 / 38, prevalence=0.9).mask(y, np.zeros(38), np.random.default_rng(0))
+    assert (masked.missing.sum(), y[masked.missing].sum()) == (8, 7)
+    assert masked.note.startswith("8 rows are hidden at a prevalence of 0.875 instead of 0.9")
+
+
 def test_a_prevalence_that_cannot_be_had_is_refused():
-    y = np.array([True, False, False, False])
-    with pytest.raises(dm.InputError, match=r"a prevalence of 0\.9 takes 9 positives and 1 negatives .* out of 1"):
+    y = np.array([False, False, False, False])
+    with pytest.raises(dm.InputError, match=r"a prevalence of 0\.9 cannot be had by hiding 2 of 0 positives and 4 neg"):
         dm.mechanisms.ByLabel(0.5, prevalence=0.9).mask(y, np.zeros(4), np.random.default_rng(0))
 
 

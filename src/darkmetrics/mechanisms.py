@@ -120,23 +120,32 @@ class ByLabel(Mechanism):
         positive, negative = ratio.numerator, ratio.denominator - ratio.numerator
         classes = np.flatnonzero(y), np.flatnonzero(~y)
         batches = min(wanted // (positive + negative), classes[0].size // positive, classes[1].size // negative)
+        counts = batches * positive, batches * negative
         if batches == 0:
-            raise InputError(
-                f"mechanism: a prevalence of {self.prevalence:g} takes {positive} positives and {negative} negatives "
-                f"at least, out of {classes[0].size} and {classes[1].size}, and {wanted} rows to hide."
-            )
+            counts = self._nearest(wanted, classes[0].size, classes[1].size)
         missing = np.zeros(y.size, dtype=np.bool_)
-        for rows, share in zip(classes, (positive, negative), strict=True):
-            missing[rng.choice(rows, batches * share, replace=False)] = True
-        hidden = batches * (positive + negative)
+        for rows, count in zip(classes, counts, strict=True):
+            missing[rng.choice(rows, count, replace=False)] = True
+        hidden = sum(counts)
+        of = f"{classes[0].size:,} positives and {classes[1].size:,} negatives"
+        if batches == 0:
+            share = f"{counts[0] / hidden:.3g} instead of {self.prevalence:g}"
+            return Masked(missing, f"{hidden:,} rows are hidden at a prevalence of {share}: {of} allow no better.")
         if hidden > wanted - (positive + negative):
             return Masked(missing)
-        of = f"{classes[0].size:,} positives and {classes[1].size:,} negatives"
-        return Masked(
-            missing,
-            f"{hidden:,} instead of {wanted:,} rows are hidden: of {of} no more make a prevalence of "
-            f"{self.prevalence:g}.",
-        )
+        no_more = f"of {of} no more make a prevalence of {self.prevalence:g}"
+        return Masked(missing, f"{hidden:,} instead of {wanted:,} rows are hidden: {no_more}.")
+
+    def _nearest(self, wanted: int, positives: int, negatives: int) -> tuple[int, int]:
+        """As many rows as there are with nearly the prevalence, where none have exactly that."""
+        rows = min(wanted, int(positives / self.prevalence), int(negatives / (1.0 - self.prevalence)))
+        count = min(positives, round(self.prevalence * rows))
+        if rows == 0 or rows - count > negatives:
+            raise InputError(
+                f"mechanism: a prevalence of {self.prevalence:g} cannot be had by hiding {wanted} of {positives} "
+                f"positives and {negatives} negatives."
+            )
+        return count, rows - count
 
 
 def mechanism_from(mechanism: Any) -> Mechanism:

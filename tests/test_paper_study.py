@@ -1,0 +1,74 @@
+"""The study's machinery: a run can be killed and taken up again, and its files are the same to the last byte."""
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from darkmetrics.backtest import Scores
+
+pytest.importorskip("xgboost", reason="xgboost is not installed (pip install 'darkmetrics[study]')")
+if "DARKMETRICS_DATA" not in os.environ:
+    pytest.skip("DARKMETRICS_DATA does not name the folder with the data sets", allow_module_level=True)
+
+from experiments.paper.algorithms import algorithms
+from experiments.paper.config import Config
+from experiments.paper.problems import fold_of, problems_of
+from experiments.paper.run import run
+from experiments.paper.tables import scores_of, summarise
+
+SMALL = replace(Config.load(quick=True), resamples=[5], bootstrap_resamples=20, folds=2)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    return run(SMALL, folder, n_jobs=1)
+
+
+def test_a_run_that_is_taken_up_again_gives_the_same_bytes(finished):
+    before = [path.read_bytes() for path in finished]
+    kept, lost = finished
+    lost.unlink()
+    (kept.parent / f"{lost.stem}.123.tmp").write_text("half a file of a run that was killed")
+    stamp = kept.stat().st_mtime_ns
+    assert run(SMALL, kept.parent, n_jobs=2) == finished
+    assert kept.stat().st_mtime_ns == stamp  # a finished fold is not computed again
+    assert [path.read_bytes() for path in finished] == before
+
+
+def test_every_algorithm_predicts_every_metric_for_every_mask(finished):
+    found = scores_of(finished)
+    masks = len(SMALL.missing) * (1 + len(SMALL.prevalences))
+    assert len(found) == masks * len(algorithms(SMALL)) * len(SMALL.metrics)
+    assert {scores.n + scores.n_failed for scores in found.values()} == {SMALL.folds * 2}
+    # A summary holds each with six measures.
+    path = summarise(finished, finished[0].parent / "out" / "summary.csv")
+    assert len(path.read_text().splitlines()) == 1 + 6 * len(found)
+
+
+def test_masks_are_those_of_the_protocol():
+    fold = fold_of(SMALL, "diabetes", 0)
+    seen: dict[int, Any] = {}
+    for problem in problems_of(SMALL, "diabetes", 0, fold):
+        masked = np.isnan(problem.labels)
+        assert np.array_equal(problem.labels[~masked], fold.y[~masked])
+        wanted = round(problem.missing * fold.y.size)
+        if problem.mechanism == "mcar":
+            assert masked.sum() == wanted
+        else:
+            eta = float(problem.mechanism.removeprefix("eta="))
+            assert fold.y[masked].mean() == pytest.approx(eta, abs=1e-12)  # enough rows for exactly this share
+            assert masked.sum() <= wanted
+        seen.setdefault(problem.half, np.zeros(fold.y.size, dtype=bool))
+        seen[problem.half] |= masked
+    # The two halves of a fold have no row in common.
+    assert not np.any(seen[0] & seen[1])
+
+
+def test_figures_pool_all_predictions(finished):
+    scores = scores_of(finished)["0.3", "mcar", "pemi_gauss,half", "accuracy"]
+    assert isinstance(scores, Scores)
+    assert np.unique(scores.truth).size == SMALL.folds
