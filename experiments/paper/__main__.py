@@ -24,7 +24,7 @@ def main() -> None:
         print(f"{len(files)} folds are in {work}")
     else:
         files = sorted(work.glob("*.csv"))
-        results = work if arguments.quick else RESULTS
+        results = work / "tables" if arguments.quick else RESULTS
         print(f"{len(files)} of {len(config.sets) * config.folds} folds: {summarise(files, results / 'summary.csv')}")
 
 
