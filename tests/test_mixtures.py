@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,13 @@ import scipy.stats
 
 import darkmetrics as dm
 import oracle
+from believed import Believed
 from darkmetrics._kernels import auc_lattice
 from darkmetrics._kernels.normal_mixture import normal_mixture_quantile
 from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.distribution import ProductLaw
 from darkmetrics.evaluation_set import EvaluationSet
-from darkmetrics.label_models import LabelModel, Nodes
+from darkmetrics.label_models import Nodes
 from darkmetrics.methods import counts, exact, monte_carlo
 from oracle import Problem
 
@@ -32,19 +33,6 @@ COUNTS = [
 ]
 # Sums of up to 3 x 2^8 products of at most 8 chances, each rounded to 1e-16.
 TOLERANCE = 1e-12
-
-
-@dataclass(frozen=True)
-class Believed(LabelModel):
-    """Nodes as given."""
-
-    believed: Nodes
-
-    def nodes(self, data: EvaluationSet) -> Nodes:
-        return self.believed
-
-    def describe(self, data: EvaluationSet, nodes: Any = None) -> str:
-        return "Assumed: the nodes given."
 
 
 # ------------------------------------------------------------------------------------------- all labelings of few rows

@@ -1,6 +1,5 @@
 """Evaluation: the laws of all metrics on one evaluation set, with what was assumed, as words, table and numbers."""
 
-import html
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ from darkmetrics.exceptions import unknown_name
 from darkmetrics.label_models.base import missing_prevalence
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
+from darkmetrics.tables import html_lines, html_table, text_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,22 +131,10 @@ class Evaluation(Mapping[str, MetricDistribution]):
         return f"<Evaluation of {n:,} rows, {m:,} missing: {', '.join(self.laws)}>"
 
     def __str__(self) -> str:
-        header, rows = self._table()
-        widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
-
-        def line(cells: list[str]) -> str:
-            first = cells[0].ljust(widths[0])
-            return "   ".join([first, *(c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True))]).rstrip()
-
-        return "\n".join([*self._words(), "", line(header), *map(line, rows), "", *self._notes()])
+        return "\n".join([*self._words(), "", *text_table(*self._table()), "", *self._notes()])
 
     def _repr_html_(self) -> str:
-        header, rows = self._table()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        words = "".join(f"<p>{html.escape(text)}</p>" for text in self._words())
-        notes = "".join(f"<p>{html.escape(text)}</p>" for text in self._notes())
-        return f"<div>{words}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}</div>"
+        return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
 
     def _words(self) -> list[str]:
         n, m = self.data.n_rows, self.data.n_missing

@@ -1,6 +1,5 @@
 """What does noise in the probabilities of the missing labels do? The paper's Theorem 4, and what it leaves out."""
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +22,7 @@ from darkmetrics.methods.monte_carlo import draw_labelings
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
 from darkmetrics.nodes import Nodes
 from darkmetrics.paper_bounds import known_probabilities
+from darkmetrics.tables import html_lines, html_table, text_table
 
 # A simulation that is right is called wrong once in a thousand times, per metric.
 _CONFIDENCE = 0.999
@@ -138,20 +138,10 @@ class Robustness:
         return f"<Robustness of {missing:,} missing rows: v* {self.v_star:.3g}, independent noise {words}>"
 
     def __str__(self) -> str:
-        header, rows = self._table()
-        widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-        lines = [
-            "   ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
-            for row in [header, *rows]
-        ]
-        return "\n".join([*self._words(), "", *lines, "", *self._notes()])
+        return "\n".join([*self._words(), "", *text_table(*self._table()), "", *self._notes()])
 
     def _repr_html_(self) -> str:
-        header, rows = self._table()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        words, notes = ("".join(f"<p>{html.escape(t)}</p>" for t in part) for part in (self._words(), self._notes()))
-        return f"<div>{words}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}</div>"
+        return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
 
     def _words(self) -> list[str]:
         n, m = self.census["rows"], self.census["missing"]

@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 import darkmetrics as dm
 import oracle
+from believed import Believed
 from certificate_problems import (
     CERTIFIED,
     GROUPS,
@@ -28,21 +28,8 @@ from certificate_problems import (
     wrong_laws,
 )
 from darkmetrics.evaluation_set import EvaluationSet
-from darkmetrics.label_models import LabelModel, Nodes
+from darkmetrics.label_models import Nodes
 from oracle import Problem
-
-
-@dataclass(frozen=True)
-class Believed(LabelModel):
-    """Nodes as given."""
-
-    believed: Nodes
-
-    def nodes(self, data: EvaluationSet) -> Nodes:
-        return self.believed
-
-    def describe(self, data: EvaluationSet, nodes: Any = None) -> str:
-        return "Assumed: the nodes given."
 
 
 def data_of(problem: Problem) -> EvaluationSet:

@@ -1,6 +1,5 @@
 """What a backtest found: for every way and metric, how the predicted laws compare with what came true."""
 
-import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.uniformity import floors, ks_to_uniform, w1_to_uniform
+from darkmetrics.tables import html_lines, html_table, text_table
 
 _BOOTSTRAPS = 1000
 _CONFIDENCE = 0.9
@@ -190,22 +190,10 @@ class Backtest:
         return f"<Backtest of {len(self.scores)} ways on {self.n_rows:,} rows, {self.n_repeats:,} repeats>"
 
     def __str__(self) -> str:
-        header, rows = self._table()
-        widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
-        lines = [
-            "   ".join(
-                cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in [header, *rows]
-        ]
-        return "\n".join([*self._words(), "", *lines, "", *self._notes()])
+        return "\n".join([*self._words(), "", *text_table(*self._table(), words=2), "", *self._notes()])
 
     def _repr_html_(self) -> str:
-        header, rows = self._table()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        words, notes = ("".join(f"<p>{html.escape(t)}</p>" for t in part) for part in (self._words(), self._notes()))
-        return f"<div>{words}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}</div>"
+        return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
 
     def _words(self) -> list[str]:
         return [f"{self.n_rows:,} labelled rows, labels hidden {self.n_repeats:,} times: {self.mechanism}", *self.notes]

@@ -1,6 +1,5 @@
 """Diagnosis: the parts together, as words, tables and plain numbers."""
 
-import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from darkmetrics.diagnosis.calibration import CalibrationCheck, ReferenceCheck
 from darkmetrics.diagnosis.readings import Reading
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
 from darkmetrics.label_models.base import Estimate
+from darkmetrics.tables import html_lines, html_table, text_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,21 +109,12 @@ class Diagnosis:
     def __str__(self) -> str:
         lines = [verdict.census(self), *verdict.sentences(self)]
         for title, header, rows in self._tables():
-            widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-            lines += ["", title]
-            for row in [header, *rows]:
-                cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-                lines.append("   ".join(cells).rstrip())
+            lines += ["", title, *text_table(header, rows)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        parts = [f"<p>{html.escape(text)}</p>" for text in (verdict.census(self), self.verdict)]
-        for title, header, rows in self._tables():
-            head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-            body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in rows)
-            parts.append(f"<table><caption>{html.escape(title)}</caption><thead><tr>{head}</tr></thead>")
-            parts.append(f"<tbody>{body}</tbody></table>")
-        return f"<div>{''.join(parts)}</div>"
+        tables = (html_table(header, rows, title) for title, header, rows in self._tables())
+        return f"<div>{html_lines([verdict.census(self), self.verdict])}{''.join(tables)}</div>"
 
     def _tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
         """Title, header and rows of each table that has something to show."""

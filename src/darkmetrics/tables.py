@@ -1,0 +1,29 @@
+"""Tables of text as results print them, and as notebooks show them."""
+
+import html
+from collections.abc import Iterable, Sequence
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> list[str]:
+    """Lines of a table; the first `words` columns are words and stand on the left, the others on the right."""
+    lines = [header, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return [
+        "   ".join(
+            cell.ljust(w) if i < words else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """The table in HTML, with everything escaped."""
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def html_lines(lines: Iterable[str]) -> str:
+    """Lines of text as paragraphs, escaped."""
+    return "".join(f"<p>{html.escape(line)}</p>" for line in lines)
