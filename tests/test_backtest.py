@@ -1,4 +1,4 @@
-"""Backtests: labels are hidden as stated, figures are what they say they are, and wrong label models are found out."""
+"""Backtests: labels are hidden and read as stated, right laws are found right, and wrong ones are found out."""
 
 import json
 import math
@@ -6,133 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn import metrics as sk
 
 import darkmetrics as dm
-from darkmetrics._kernels.uniformity import floors, ks_to_uniform, w1_to_uniform
-from darkmetrics.backtest import Scores
-
-# ----------------------------------------------------------------------------------------------------------- figures
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 50])
-def test_distances_to_uniform_are_those_of_scipy(n):
-    pit = np.sort(np.random.default_rng(n).beta(2.0, 0.7, n))
-    assert float(ks_to_uniform(pit)) == pytest.approx(stats.kstest(pit, "uniform").statistic, rel=1e-12)
-    # The uniform law as a million points: its own error is a millionth.
-    grid = (np.arange(1_000_000) + 0.5) / 1_000_000
-    assert float(w1_to_uniform(pit)) == pytest.approx(stats.wasserstein_distance(pit, grid), abs=2e-6)
-
-
-def test_floors_are_what_perfect_laws_show():
-    values = np.sort(np.random.default_rng(0).random((20_000, 120)), axis=1)
-    w1, ks = floors(120)
-    # The limits for many repeats; KS comes in from below, 3% at 120 (its correction is of the order of n^-1/2 / 6).
-    assert w1_to_uniform(values).mean() == pytest.approx(w1, rel=0.01)
-    assert ks_to_uniform(values).mean() == pytest.approx(ks, rel=0.04)
-    assert (round(w1, 4), round(ks, 4)) == (0.0286, 0.0793)
-
-
-def test_figures_of_a_backtest_by_hand():
-    truth, centre = np.full(4, 0.5), np.array([0.4, 0.5, 0.7, 0.5])
-    scores = Scores(truth, centre, centre - 0.1, centre + 0.1, np.array([0.9, 0.5, 0.1, 0.5]))
-    assert scores.coverage.value == 0.75
-    assert scores.width.value == pytest.approx(0.2, rel=1e-12)
-    assert scores.mae.value == pytest.approx(0.075, rel=1e-12)
-    assert scores.rmse.value == pytest.approx(math.sqrt(0.05 / 4), rel=1e-12)
-    assert scores.coverage.low <= 0.75 <= scores.coverage.high
-
-
-def test_bootstrap_intervals_hold_what_they_estimate():
-    """Of 200 made-up backtests of 60 repeats, 90% intervals for a coverage of 80% hold it in about 90%."""
-    rng = np.random.default_rng(0)
-    held = 0
-    for _ in range(200):
-        hit = rng.random(60) < 0.8
-        ends = np.where(hit, 1.0, -1.0)
-        scores = Scores(np.zeros(60), np.zeros(60), np.full(60, -1.0), ends - 0.5, rng.random(60))
-        held += scores.coverage.low <= 0.8 <= scores.coverage.high
-    # A percentile interval of a share of 60 is a little short; 82% is four standard errors below 90%.
-    assert held >= 0.82 * 200
-
-
-# -------------------------------------------------------------------------------------------------------- mechanisms
+from darkmetrics._kernels.uniformity import floors, w1_to_uniform
 
 
 def rows(n=2000, seed=0):
     rng = np.random.default_rng(seed)
     score = rng.random(n) ** 2
     return (rng.random(n) < score), score
-
-
-def test_mcar_hides_exactly_the_fraction_and_no_class_more_than_another():
-    y, score = rows(20_000)
-    missing = dm.mechanisms.MCAR(0.3).mask(y, score, np.random.default_rng(1)).missing
-    assert missing.sum() == 6000
-    table = [[(missing & y).sum(), (missing & ~y).sum()], [(~missing & y).sum(), (~missing & ~y).sum()]]
-    assert stats.chi2_contingency(table).pvalue > 1e-3
-
-
-@pytest.mark.parametrize("slope", [-1.0, 0.5])
-def test_by_score_hides_by_score_alone(slope):
-    y, score = rows(40_000)
-    missing = dm.mechanisms.ByScore(0.3, slope=slope).mask(y, score, np.random.default_rng(1)).missing
-    assert missing.mean() == pytest.approx(0.3, abs=5 * math.sqrt(0.21 / 40_000))
-    tenth = np.argsort(np.argsort(score)) // 4000
-    shares = np.bincount(tenth, missing) / 4000
-    assert np.all(np.sign(np.diff(shares)) == np.sign(slope))
-    # Within a tenth of the scores the label makes no difference, up to what scores differ within it.
-    middle = (tenth == 5) | (tenth == 6)
-    assert abs(missing[middle & y].mean() - missing[middle & ~y].mean()) < 0.05
-
-
-def test_tied_scores_have_the_same_chance_to_go_missing():
-    score = np.repeat([0.2, 0.8], 20_000)
-    missing = dm.mechanisms.ByScore(0.4).mask(score > 0.5, score, np.random.default_rng(0)).missing
-    first, second = missing[:10_000].mean(), missing[10_000:20_000].mean()
-    assert first == pytest.approx(second, abs=5 * math.sqrt(0.5 / 10_000))
-
-
-@pytest.mark.parametrize("eta", [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.05])
-def test_by_label_hides_exactly_the_prevalence(eta):
-    y, score = rows()
-    masked = dm.mechanisms.ByLabel(0.3, prevalence=eta).mask(y, score, np.random.default_rng(0))
-    hidden = int(masked.missing.sum())
-    assert int(y[masked.missing].sum()) == pytest.approx(eta * hidden, abs=1e-9)
-    feasible = min(600, int(y.sum() / eta), int((~y).sum() / (1 - eta)))
-    # Whole batches: no more than one of them is left out.
-    assert feasible - 100 < hidden <= feasible
-    assert bool(masked.note) == (hidden < 600 - 20)
-
-
-def test_few_rows_are_hidden_at_the_nearest_prevalence_and_that_is_told():
-    y = np.arange(38) < 13
-    masked = dm.mechanisms.ByLabel(8 / 38, prevalence=0.9).mask(y, np.zeros(38), np.random.default_rng(0))
-    assert (masked.missing.sum(), y[masked.missing].sum()) == (8, 7)
-    assert masked.note.startswith("8 rows are hidden at a prevalence of 0.875 instead of 0.9")
-
-
-def test_a_prevalence_that_cannot_be_had_is_refused():
-    y = np.array([False, False, False, False])
-    with pytest.raises(dm.InputError, match=r"a prevalence of 0\.9 cannot be had by hiding 2 of 0 positives and 4 neg"):
-        dm.mechanisms.ByLabel(0.5, prevalence=0.9).mask(y, np.zeros(4), np.random.default_rng(0))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: dm.mechanisms.MCAR(1.0), r"fraction: 1\.0\. It must lie strictly between 0 and 1"),
-        (lambda: dm.mechanisms.ByLabel(0.3, prevalence=0), "prevalence: 0"),
-        (lambda: dm.mechanisms.ByScore(0.3, slope=math.inf), "slope: inf"),
-    ],
-)
-def test_settings_of_mechanisms_are_checked(make, message):
-    with pytest.raises(dm.InputError, match=message):
-        make()
-
-
-# --------------------------------------------------------------------------------------------------------- backtests
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +29,9 @@ def by_label():
         n_repeats=30,
         rng=3,
     )
+
+
+# --------------------------------------------------------------------------------------------------------- the figures
 
 
 def test_the_truth_is_the_metric_with_all_labels(by_label):
@@ -164,44 +50,111 @@ def test_a_label_model_that_is_told_the_mechanism_holds_and_one_that_assumes_cha
 
 def test_one_repeat_by_hand():
     y, score = rows(400)
-    result = dm.backtest(y, score, mechanism=0.25, label_models="prevalence", metrics="recall", n_repeats=1, rng=5)
+    reference = rows(200, seed=1)
+    result = dm.backtest(
+        y,
+        score,
+        mechanism=0.25,
+        label_models="calibrated",
+        calibration=reference,
+        threshold=0.3,
+        confidence_level=0.6,
+        metrics="recall",
+        n_repeats=1,
+        rng=5,
+    )
     (rng,) = np.random.default_rng(5).spawn(1)
     partly = y.astype(float)
     partly[rng.choice(400, 100, replace=False)] = math.nan
-    law = dm.evaluate(partly, score, label_model="prevalence", metrics="recall")["recall"]
+    settings: dict[str, Any] = {"metrics": "recall", "threshold": 0.3, "label_model": "calibrated"}
+    law = dm.evaluate(partly, score, calibration=reference, **settings)["recall"]
+    assert law.mean() != dm.evaluate(partly, score, **settings)["recall"].mean()
     found = result["recall"]
-    assert (found.centre[0], found.low[0], found.high[0]) == (law.mean(), *law.interval(0.9))
-    assert found.pit[0] == law.pit(sk.recall_score(y, score >= 0.5))
+    assert (found.centre[0], found.low[0], found.high[0]) == (law.mean(), *law.interval(0.6))
+    truth = sk.recall_score(y, score >= 0.3)
+    before, after = law.cdf(truth - 1e-9), law.cdf(truth)
+    assert before < after
+    assert found.pit[0] == pytest.approx(before + rng.random() * (after - before), rel=1e-9)
 
 
-def test_any_number_of_processes_gives_the_same_numbers():
-    y, score = rows(300)
-    one, two = (
-        dm.backtest(y, score, metrics=["recall", "roc_auc"], methods="monte_carlo", n_repeats=6, rng=1, n_jobs=jobs)
-        for jobs in (1, 2)
+@pytest.mark.parametrize("method", ["exact", "gaussian", "monte_carlo"])
+def test_a_law_that_is_a_point_at_the_truth_has_a_uniform_pit(method):
+    y, score = rows(40)
+    nothing = dm.mechanisms.ByScore(1e-9)
+    result = dm.backtest(y, score, mechanism=nothing, label_models="half", methods=method, n_repeats=200, rng=0)
+    # Nobody is decided positive: recall is 0 whatever the labels are.
+    nobody = dm.backtest(
+        y, np.full(40, 0.3), metrics="recall", label_models="half", methods=method, n_repeats=200, rng=0
     )
-    assert one.to_dict() == two.to_dict()
-    other = dm.backtest(y, score, metrics=["recall", "roc_auc"], methods="monte_carlo", n_repeats=6, rng=2)
-    assert other.to_dict() != one.to_dict()
+    for found in (*result.scores["half"].values(), nobody["recall"]):
+        assert np.array_equal(found.low, found.high)
+        assert found.coverage.value == 1.0
+        # Twice the mean is exceeded once in fifty times.
+        assert found.w1.value < 2 * found.w1_floor
+
+
+def test_right_laws_are_near_the_floor_on_rows_of_their_own_and_above_it_on_shared_rows():
+    """The floor is for independent repeats, as the pages say."""
+
+    def pit_values(seed, repeats):
+        rng = np.random.default_rng(seed)
+        chance = rng.random(300)
+        y = rng.random(300) < chance
+        known = {"known": chance}
+        return dm.backtest(
+            y, chance, mechanism=0.8, label_models=known, metrics="accuracy", n_repeats=repeats, rng=seed
+        )["accuracy"].pit
+
+    alone = np.sort([pit_values(seed, 1)[0] for seed in range(200)])
+    # Of uniform values W1 is above 1.7 times its mean in one of twenty cases, above 2.2 in one of a hundred.
+    assert w1_to_uniform(alone) < 2 * floors(200)[0]
+    shared = [float(w1_to_uniform(np.sort(pit_values(seed, 50)))) for seed in range(10)]
+    assert np.mean(shared) > 3 * floors(50)[0]
+
+
+# --------------------------------------------------------------------------------------------------- labels and models
+
+
+def test_names_of_the_labels_change_nothing():
+    y, score = rows(300)
+    reference_y, reference_score = rows(100, seed=1)
+    settings: dict[str, Any] = {"metrics": "accuracy", "n_repeats": 3, "rng": 0}
+
+    def found(names, **how):
+        labels, reference = np.where(y, *names), (np.where(reference_y, *names), reference_score)
+        record = dm.label_models.Tilted(dm.label_models.Calibrated(calibration=reference), delta=0.1)
+        models = {"word": "auto", "record": record}
+        return dm.backtest(labels, score, label_models=models, calibration=reference, **settings, **how)
+
+    plain = found((1, 0)).to_dict()
+    assert plain["scores"]["word"]["accuracy"]["coverage"] > 0.0
+    assert found((0, 1), pos_label=0).to_dict() == plain
+    assert found((2, 1), pos_label=2).to_dict() == plain
+    assert found(("yes", "no"), pos_label="yes").to_dict() == plain
 
 
 def test_rows_without_a_label_take_no_part():
     y, score = rows(300)
-    labels = [None if i % 3 == 0 else ("yes" if label else "no") for i, label in enumerate(y)]
     settings: dict[str, Any] = {"label_models": "prevalence", "metrics": "accuracy", "n_repeats": 3, "rng": 0}
-    partly = dm.backtest(labels, score, pos_label="yes", **settings)
     known = np.arange(300) % 3 > 0
-    complete = dm.backtest(y[known], score[known], **settings)
-    assert partly.to_dict() == complete.to_dict()
+    complete = dm.backtest(y[known], score[known], **settings).to_dict()
+    labels = [("yes" if label else "no") if seen else None for label, seen in zip(y, known, strict=True)]
+    assert dm.backtest(labels, score, pos_label="yes", **settings).to_dict() == complete
+    codes = np.where(known, y, -1)
+    # Their scores do not matter either.
+    assert dm.backtest(codes, np.where(known, score, np.nan), missing_label=-1, **settings).to_dict() == complete
 
 
-def test_fewer_hidden_rows_than_asked_for_are_told(by_label):
+def test_calibration_goes_to_those_who_learn():
     y, score = rows(300)
-    result = dm.backtest(
-        y, score, mechanism=dm.mechanisms.ByLabel(0.5, prevalence=0.9), label_models="half", n_repeats=2, rng=0
-    )
-    assert "instead of 150 rows are hidden" in str(result)
-    assert by_label.notes == ()
+    settings: dict[str, Any] = {"metrics": "accuracy", "n_repeats": 2, "rng": 0, "mechanism": 0.5}
+    reference = rows(1000, seed=1)
+    both = dm.backtest(y, score, label_models=["calibrated", "half"], calibration=reference, **settings)
+    alone = dm.backtest(y, score, label_models=["calibrated", "half"], **settings)
+    assert both["half", "accuracy"].to_dict() == alone["half", "accuracy"].to_dict()
+    assert both["calibrated", "accuracy"].width.value < alone["calibrated", "accuracy"].width.value
+    with pytest.raises(dm.InputError, match="calibration: none of the label models takes it here"):
+        dm.backtest(y, score, label_models="half", calibration=reference, **settings)
 
 
 def test_every_label_model_is_tried_with_every_method():
@@ -218,47 +171,152 @@ def test_every_label_model_is_tried_with_every_method():
     assert list(result.scores) == ["a half, exact", "a half, gaussian", "mine, exact", "mine, gaussian"]
 
 
+def test_stated_is_told_how_labels_are_hidden():
+    y, score = rows(300)
+    for mechanism, word in (
+        (dm.mechanisms.ByScore(0.3), "calibrated"),
+        (dm.mechanisms.ByLabel(0.3, prevalence=0.5), "label_shift"),
+    ):
+        result = dm.backtest(
+            y, score, mechanism=mechanism, label_models=["stated", word], metrics="f1", n_repeats=2, rng=0
+        )
+        assert result["stated", "f1"].to_dict() == result[word, "f1"].to_dict()
+
+
+# ------------------------------------------------------------------------------------------------ processes and chance
+
+
+def test_any_number_of_processes_gives_the_same_numbers():
+    y, score = rows(300)
+    one, two = (
+        dm.backtest(
+            y,
+            score,
+            metrics=["recall", "roc_auc"],
+            methods="monte_carlo",
+            calibration=rows(100, seed=1),
+            n_repeats=6,
+            rng=1,
+            n_jobs=jobs,
+        )
+        for jobs in (1, 2)
+    )
+    assert one.to_dict() == two.to_dict()
+    other = dm.backtest(y, score, metrics=["recall", "roc_auc"], methods="monte_carlo", n_repeats=6, rng=2)
+    assert other.to_dict() != one.to_dict()
+
+
+def test_minus_one_stands_for_all_cores(monkeypatch):
+    # One core, so that no process is started.
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    y, score = rows(100)
+    settings: dict[str, Any] = {"label_models": "half", "metrics": "f1", "n_repeats": 2, "rng": 0}
+    all_cores = dm.backtest(y, score, n_jobs=-1, **settings)
+    assert all_cores.to_dict() == dm.backtest(y, score, **settings).to_dict()
+
+
+def test_what_cannot_be_sent_to_other_processes_is_said():
+    y, score = rows(100)
+    own = {"mine": lambda labels, scores: float(labels.mean())}
+    with pytest.raises(dm.InputError, match=r"n_jobs: a metric, label model or mechanism cannot be sent"):
+        dm.backtest(y, score, metrics=own, label_models="half", n_repeats=2, n_jobs=2)
+
+
+def test_generators_that_cannot_spawn_are_drawn_from():
+    y, score = rows(100)
+    settings: dict[str, Any] = {"label_models": "half", "metrics": "f1", "n_repeats": 3}
+    first, again, other = (
+        dm.backtest(y, score, rng=np.random.Generator(np.random.RandomState(seed)._bit_generator), **settings).to_dict()
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+# ------------------------------------------------------------------------------------------------- what goes by halves
+
+
+def test_fewer_hidden_rows_than_asked_for_are_told(by_label):
+    y, score = rows(300)
+    result = dm.backtest(
+        y, score, mechanism=dm.mechanisms.ByLabel(0.5, prevalence=0.9), label_models="half", n_repeats=2, rng=0
+    )
+    assert "instead of 150 rows are hidden" in str(result)
+    assert by_label.notes == ()
+
+
+def test_a_metric_that_is_never_defined_leaves_the_others():
+    y, score = rows(600)
+    # Nobody is decided positive: markedness is 0/0, and has no value that stands for it.
+    result = dm.backtest(
+        y, score, threshold=2, metrics=["markedness", "accuracy"], label_models="prevalence", n_repeats=4, rng=0
+    )
+    empty = result["markedness"]
+    assert (empty.n, empty.n_failed, result["accuracy"].n) == (0, 4, 4)
+    for figure in (empty.w1, empty.ks, empty.mae, empty.rmse, empty.coverage, empty.width):
+        assert all(map(math.isnan, figure))
+    assert math.isnan(empty.w1_floor)
+    assert result.notes == ("markedness is undefined with all labels: there is nothing to compare with.",)
+    line = next(line for line in str(result).splitlines() if " markedness " in line)
+    assert line.split() == ["prevalence", "markedness", *"-----", "4"]
+    plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert plain["scores"]["prevalence"]["markedness"]["w1"] is None
+    assert result.to_frame("pandas")["coverage"].isna().tolist() == [True, False]
+    assert "markedness" in result._repr_html_()
+
+
+def test_a_way_that_fails_leaves_the_others_and_says_why():
+    y, score = rows(200)
+    result = dm.backtest(
+        y,
+        score,
+        metrics=["recall", "average_precision"],
+        methods=["exact", "monte_carlo"],
+        label_models="half",
+        n_repeats=3,
+        rng=0,
+    )
+    assert [result["half, exact", "recall"].n, result["half, exact", "recall"].n_failed] == [0, 3]
+    assert result["half, monte_carlo", "recall"].n == 3
+    (note,) = result.notes
+    assert note.startswith("'half, exact' gave no law in 3 of 3 repeats. ")
+    assert "average_precision" in note
+
+
+def test_repeats_that_fail_are_counted_and_the_first_reason_is_told():
+    # Two positives, half of them hidden: sometimes none is left to learn from.
+    y, score = np.arange(40) < 2, np.linspace(1, 0, 40)
+    result = dm.backtest(y, score, mechanism=0.5, label_models="label_shift", metrics="accuracy", n_repeats=40, rng=0)
+    found = result["accuracy"]
+    assert 0 < found.n_failed < 40
+    assert found.n == 40 - found.n_failed == found.pit.size
+    assert result.to_dict()["scores"]["label_shift"]["accuracy"]["failed"] == found.n_failed
+    assert result.notes[0].startswith(f"'label_shift' gave no law in {found.n_failed} of 40 repeats. y_true: ")
+
+
+def test_an_error_comes_only_if_nothing_is_left():
+    y, score = rows(40)
+    with pytest.raises(
+        dm.InputError, match=r"label_models: no law of any metric in any of 2 repeats\. 'given' gave no"
+    ):
+        dm.backtest(y, score, label_models="given", n_repeats=2)
+    with pytest.raises(dm.InputError, match=r"in 1 repeat\. markedness is undefined"):
+        dm.backtest(y, score, threshold=2, metrics="markedness", label_models="half", n_repeats=1)
+
+
+# ----------------------------------------------------------------------------------------------------- words and names
+
+
 def test_results_read_as_words_and_as_numbers(by_label):
     text = str(by_label)
     assert "1,500 labelled rows, labels hidden 30 times: ByLabel(fraction=0.2, prevalence=0.7)" in text
-    assert "\n" not in repr(by_label)
+    assert "Repeats share rows" in text
+    assert repr(by_label) == "<Backtest of 2 ways on 1,500 rows, 30 repeats>"
     assert by_label._repr_html_().count("<tr>") == 11
     plain = json.loads(json.dumps(by_label.to_dict(), allow_nan=False))
     assert plain["scores"]["stated"]["f1"]["coverage"] == by_label["stated", "f1"].coverage.value
     frame = by_label.to_frame("pandas")
     assert len(frame) == 10
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"mechanism": "random"}, r"mechanism: expected a fraction, or one of mechanisms\.MCAR"),
-        ({"mechanism": 1.5}, r"fraction: 1\.5"),
-        ({"n_repeats": 0}, "n_repeats: 0"),
-        ({"n_jobs": 1.5}, r"n_jobs: 1\.5"),
-        ({"label_models": ["half", "half"]}, "label_models: 2 choices, 1 names"),
-        ({"label_models": "hlaf"}, "label_models: 'hlaf' gave no law in any of 2 repeats. .* Did you mean 'half'"),
-        ({"metrics": "recal"}, "Did you mean 'recall'"),
-        ({"y_true": [1] * 40}, "y_true: 40 positives and 0 negatives are labelled"),
-        ({"y_true": [1, 0]}, "y_true: 2 values, but y_score has 40"),
-    ],
-)
-def test_input_that_breaks_a_rule_is_named(arguments, message):
     y, score = rows(40)
-    settings = {"y_true": y, "y_score": score, "n_repeats": 2, "label_models": "half"} | arguments
-    with pytest.raises(dm.InputError, match=message):
-        dm.backtest(**settings)
-
-
-def test_plots_show_every_way(by_label):
-    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    ax = dm.plotting.plot_pit(by_label, "recall")
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["stated", "calibrated"]
-    assert np.array_equal(ax.lines[0].get_ydata(), np.sort(by_label["stated", "recall"].pit))
-    _, given = plt.subplots()
-    assert dm.plotting.plot_coverage(by_label, ax=given) is given
-    assert [tick.get_text() for tick in given.get_xticklabels()] == ["precision", "recall", "accuracy", "f1", "roc_auc"]
-    plt.close("all")
+    once = dm.backtest(y, score, label_models="half", metrics="f1", n_repeats=1, rng=0)
+    assert "labels hidden once: MCAR(fraction=0.3)" in str(once)
+    assert repr(once) == "<Backtest of 1 way on 40 rows, 1 repeat>"

@@ -89,6 +89,16 @@ def positive_labels(labels: AnyArray, missing: BoolArray, pos_label: Any, name: 
     return equals(labels, missing, pos_label), classes
 
 
+def read_labels(
+    labels: AnyArray, missing: BoolArray, pos_label: Any, missing_label: Any, name: str
+) -> tuple[BoolArray, BoolArray, list[Any]]:
+    """Which labels are positive, which are missing, and the classes there are, with labels as the user named them."""
+    check_label_values(pos_label, missing_label)
+    missing = missing | equals(labels, missing, missing_label)
+    positive, classes = positive_labels(labels, missing, pos_label, name)
+    return positive, missing, classes
+
+
 def _refuse_third(labels: AnyArray, missing: BoolArray, classes: list[Any], pos_label: Any, name: str) -> NoReturn:
     first, second, third = (_shown(c) for c in classes)
     at = int(np.argmax(equals(labels, missing, classes[2])))

@@ -11,12 +11,10 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.cells import COUNTS, Cells, group_rows
 from darkmetrics.columns import (
     check_finite,
-    check_label_values,
     check_length,
     decisions_at,
-    equals,
     given_decisions,
-    positive_labels,
+    read_labels,
     row_probabilities,
     row_weights,
 )
@@ -74,10 +72,7 @@ class EvaluationSet:
         if score.size == 0:
             raise InputError("y_true: no rows. An evaluation set needs at least one.")
         check_finite(score, "y_score", "Scores must be finite; drop or fill those rows.")
-        check_label_values(pos_label, missing_label)
-        if missing_label is not None:
-            missing = missing | equals(labels, missing, missing_label)
-        positive, classes = positive_labels(labels, missing, pos_label, "y_true")
+        positive, missing, classes = read_labels(labels, missing, pos_label, missing_label, "y_true")
         decision = decisions_at(score, threshold)
         if y_pred is not None:
             if threshold != 0.5:

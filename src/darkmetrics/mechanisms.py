@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,14 @@ from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.exceptions import InputError
+
+# A prevalence is met exactly up to the rounding of a 32-bit float, in which it may have been given.
+_EXACT = 1e-7
+# Rows that may stay visible for the sake of an exact prevalence: fewer than ten, or up to a hundred if that is less
+# than 5% of what was asked for.
+_FEW_ROWS, _MANY_ROWS, _SMALL_SHARE = 10, 100, 0.05
+# Steeper than this nothing changes: the chance of going missing already jumps from 0 to 1 between two scores.
+_STEEPEST = 1e6
 
 
 class Masked(NamedTuple):
@@ -21,13 +29,33 @@ class Masked(NamedTuple):
 
 
 class Mechanism(ABC):
-    """A way in which labels go missing; `missingness` is the word for it in `evaluate`."""
+    """A way in which labels go missing; `missingness` is the word for it in `evaluate`.
+
+    For one of your own write `mask`, and set `missingness` if the label model "stated" shall be told of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import darkmetrics as dm
+    >>> class LastOnes(dm.mechanisms.Mechanism):
+    ...     missingness = "random"
+    ...
+    ...     def mask(self, y, score, rng):
+    ...         return dm.mechanisms.Masked(np.arange(y.size) >= 0.8 * y.size)
+    >>> str(LastOnes())
+    'LastOnes()'
+    """
 
     missingness: str
 
     @abstractmethod
     def mask(self, y: BoolArray, score: FloatArray, rng: np.random.Generator) -> Masked:
         """Choose the labels to hide."""
+
+    def __str__(self) -> str:
+        settings = getattr(self, "__dict__", {})
+        shown = (f"{name}={value:g}" if is_number(value) else f"{name}={value!r}" for name, value in settings.items())
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 @dataclass(frozen=True)
@@ -78,23 +106,27 @@ class ByScore(Mechanism):
 
     def __post_init__(self) -> None:
         _check_share(self.fraction, "fraction")
-        _check_number(self.slope, "slope")
+        if not is_number(self.slope) or not abs(self.slope) <= _STEEPEST:
+            raise InputError(f"slope: {self.slope!r}. It must be a number between -{_STEEPEST:g} and {_STEEPEST:g}.")
 
     def mask(self, y: BoolArray, score: FloatArray, rng: np.random.Generator) -> Masked:
         # Tied scores have one rank: labels may go missing by score, not by the order of the rows.
         ordered = np.sort(score)
         low, high = (np.searchsorted(ordered, score, side=side) for side in ("left", "right"))
         steep = self.slope * logit(0.5 * (low + high) / score.size)
-        constant = brentq(lambda c: float(np.mean(expit(c + steep))) - self.fraction, -1e3, 1e3)
+        # With these constants no row, and every row, has at least the chance asked for; 1 is for rounding.
+        least, most = logit(self.fraction) - steep.max() - 1.0, logit(self.fraction) - steep.min() + 1.0
+        constant = brentq(lambda c: float(np.mean(expit(c + steep))) - self.fraction, least, most, maxiter=1000)
         return Masked(rng.random(y.size) < expit(constant + steep))
 
 
 @dataclass(frozen=True)
 class ByLabel(Mechanism):
-    """Labels go missing because of their value: the share `prevalence` of the missing rows is positive, exactly.
+    """Labels go missing because of their value: the share `prevalence` of the missing rows is positive.
 
     Which positives and which negatives they are is pure chance. Where a class has too few rows, as many rows as
-    possible go missing, at exactly that prevalence, and the result says so.
+    possible go missing. The prevalence is met exactly if a few rows less make that possible (fewer than 10, or than 5%
+    of those asked for), else to the nearest row; the result says where rows or prevalence differ from what was asked.
 
     Examples
     --------
@@ -115,44 +147,52 @@ class ByLabel(Mechanism):
         _check_share(self.prevalence, "prevalence")
 
     def mask(self, y: BoolArray, score: FloatArray, rng: np.random.Generator) -> Masked:
-        wanted = _rows(self.fraction, y.size)
-        ratio = Fraction(self.prevalence).limit_denominator(100)
-        positive, negative = ratio.numerator, ratio.denominator - ratio.numerator
         classes = np.flatnonzero(y), np.flatnonzero(~y)
-        batches = min(wanted // (positive + negative), classes[0].size // positive, classes[1].size // negative)
-        counts = batches * positive, batches * negative
-        if batches == 0:
-            counts = self._nearest(wanted, classes[0].size, classes[1].size)
+        wanted, sizes = _rows(self.fraction, y.size), (classes[0].size, classes[1].size)
+        most = self._most_rows(wanted, *sizes)
+        rows = self._exact_rows(most, wanted) or most
+        positives = round(float(self.prevalence) * rows)
         missing = np.zeros(y.size, dtype=np.bool_)
-        for rows, count in zip(classes, counts, strict=True):
-            missing[rng.choice(rows, count, replace=False)] = True
-        hidden = sum(counts)
-        of = f"{classes[0].size:,} positives and {classes[1].size:,} negatives"
-        if batches == 0:
-            share = f"{counts[0] / hidden:.3g} instead of {self.prevalence:g}"
-            return Masked(missing, f"{hidden:,} rows are hidden at a prevalence of {share}: {of} allow no better.")
-        if hidden > wanted - (positive + negative):
-            return Masked(missing)
-        no_more = f"of {of} no more make a prevalence of {self.prevalence:g}"
-        return Masked(missing, f"{hidden:,} instead of {wanted:,} rows are hidden: {no_more}.")
+        for of_class, count in zip(classes, (positives, rows - positives), strict=True):
+            missing[rng.choice(of_class, count, replace=False)] = True
+        return Masked(missing, self._note(wanted, most, rows, f"{positives / rows:g}", sizes))
 
-    def _nearest(self, wanted: int, positives: int, negatives: int) -> tuple[int, int]:
-        """As many rows as there are with nearly the prevalence, where none have exactly that."""
-        rows = min(wanted, int(positives / self.prevalence), int(negatives / (1.0 - self.prevalence)))
-        count = min(positives, round(self.prevalence * rows))
-        if rows == 0 or rows - count > negatives:
+    def _most_rows(self, wanted: int, positives: int, negatives: int) -> int:
+        """As many rows as the classes allow at this prevalence, to the nearest row."""
+        # What rounding takes from a quotient that is whole must not cost a row.
+        most = int(min(wanted, positives / self.prevalence + 1e-9, negatives / (1.0 - self.prevalence) + 1e-9))
+        if most == 0:
             raise InputError(
                 f"mechanism: a prevalence of {self.prevalence:g} cannot be had by hiding {wanted} of {positives} "
                 f"positives and {negatives} negatives."
             )
-        return count, rows - count
+        return most
+
+    def _exact_rows(self, most: int, wanted: int) -> int | None:
+        """The most rows of which exactly the prevalence can be positive, unless that costs too many of them."""
+        reach = max(_FEW_ROWS, min(_MANY_ROWS + 1, int(np.ceil(_SMALL_SHARE * wanted))))
+        rows = np.arange(most, max(0, most - reach), -1)
+        exact = rows[np.abs(np.round(self.prevalence * rows) / rows - self.prevalence) < _EXACT]
+        return int(exact[0]) if exact.size else None
+
+    def _note(self, wanted: int, most: int, rows: int, prevalence: str, sizes: tuple[int, int]) -> str:
+        of = f"of {sizes[0]:,} positives and {sizes[1]:,} negatives"
+        fewer, asked = most < wanted or wanted - rows >= _FEW_ROWS, f"{self.prevalence:g}"
+        if not fewer and prevalence == asked:
+            return ""
+        note = f"{rows:,} instead of {wanted:,} rows" if fewer else f"{rows:,} {'row' if rows == 1 else 'rows'}"
+        note += f" {'is' if rows == 1 else 'are'} hidden"
+        if prevalence == asked:
+            return f"{note}: {of} no more make a prevalence of {asked}."
+        why = f"{of} no more come nearer" if fewer else "no number of rows a little below makes it exact"
+        return f"{note} at a prevalence of {prevalence} instead of {asked}: {why}."
 
 
 def mechanism_from(mechanism: Any) -> Mechanism:
     """The mechanism that a record stands for, or a fraction to hide by pure chance."""
     if isinstance(mechanism, Mechanism):
         return mechanism
-    if isinstance(mechanism, (int, float)) and not isinstance(mechanism, bool):
+    if is_number(mechanism):
         return MCAR(float(mechanism))
     raise InputError(
         "mechanism: expected a fraction, or one of mechanisms.MCAR(0.3), ByScore(0.3) and "
@@ -164,11 +204,11 @@ def _rows(fraction: float, n: int) -> int:
     return max(1, round(fraction * n))
 
 
-def _check_number(value: Any, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-        raise InputError(f"{name}: {value!r}. It must be a finite number.")
+def is_number(value: Any) -> bool:
+    """Whether this is a number of any kind, numpy's included, and not a truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _check_share(value: Any, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < 1.0:
+    if not is_number(value) or not 0.0 < value < 1.0:
         raise InputError(f"{name}: {value!r}. It must lie strictly between 0 and 1.")

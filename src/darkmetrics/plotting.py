@@ -5,19 +5,23 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.backtest import Backtest
-from darkmetrics.exceptions import MethodError
+from darkmetrics.exceptions import InputError, MethodError
 
-# Okabe and Ito's colours, told apart by colour-blind readers; the markers tell them apart in grey.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_MARKERS = ("o", "s", "^", "D", "v", "P")
+# Okabe and Ito's colours, told apart by colour-blind readers; the markers tell them apart in grey. One marker more than
+# colours, so that the seventh way does not look like the first.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_LINES = ("-", "--", "-.", ":")
 
 
 def plot_pit(result: Backtest, metric: str, *, ax: Any = None) -> Any:
     """Are the predicted laws right? The PIT values of a metric, sorted, against what uniform ones would be.
 
     A line along the diagonal means that laws are right, one above it that truths are larger than predicted, one that
-    starts below and ends above that laws are too narrow. Of perfect laws the grey band holds each point in 90% of
-    backtests.
+    starts below and ends above that laws are too narrow.
+
+    The grey band would hold each point of right laws in 90% of backtests if every repeat had rows of its own. Repeats
+    share their rows, so that lines of right laws leave it more often. It is the band of the way with fewest repeats.
 
     Examples
     --------
@@ -28,29 +32,29 @@ def plot_pit(result: Backtest, metric: str, *, ax: Any = None) -> Any:
     """
     from scipy.stats import beta
 
+    of_ways = {way: np.sort(_checked(result)[way, metric].pit) for way in _checked(result).scores}
     ax = _axes(ax)
-    most = 0
-    for (way, of_way), colour, marker in zip(result.scores.items(), _cycle(_COLOURS), _cycle(_MARKERS), strict=False):
-        pit = np.sort(of_way[metric].pit)
-        most = max(most, pit.size)
+    for number, (way, pit) in enumerate(of_ways.items()):
         level = (np.arange(pit.size) + 0.5) / max(pit.size, 1)
-        ax.plot(level, pit, color=colour, marker=marker, markersize=3, linewidth=1, label=way)
-    if most:
-        place = np.arange(1, most + 1)
-        low, high = (beta.ppf(q, place, most - place + 1) for q in (0.05, 0.95))
-        ax.fill_between((place - 0.5) / most, low, high, color="0.85", zorder=0, linewidth=0)
+        line = _LINES[number % len(_LINES)]
+        ax.plot(level, pit, markersize=3, linewidth=1, linestyle=line, alpha=0.8, label=way, **_look(number))
+    fewest = min((pit.size for pit in of_ways.values() if pit.size), default=0)
+    if fewest:
+        place = np.arange(1, fewest + 1)
+        low, high = (beta.ppf(q, place, fewest - place + 1) for q in (0.05, 0.95))
+        ax.fill_between((place - 0.5) / fewest, low, high, color="0.85", zorder=0, linewidth=0)
     ax.plot([0, 1], [0, 1], color="0.4", linewidth=0.8, zorder=1)
     ax.set(
         xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="share of repeats", ylabel=f"{metric}: law at the truth (PIT)"
     )
-    ax.legend(frameon=False, loc="lower right")
+    _legend_beside(ax)
     return ax
 
 
 def plot_coverage(result: Backtest, *, ax: Any = None) -> Any:
     """Do the intervals hold? The share of repeats whose interval held the truth, per metric and way.
 
-    Bars are 90% bootstrap intervals over the repeats, the line is what the intervals promise.
+    Bars are 90% intervals (Wilson's) over the repeats, the line is what the intervals promise.
 
     Examples
     --------
@@ -59,20 +63,34 @@ def plot_coverage(result: Backtest, *, ax: Any = None) -> Any:
     >>> result = dm.backtest(y_true, y_score, label_models="prevalence", metrics="accuracy", n_repeats=10, rng=0)
     >>> ax = dm.plotting.plot_coverage(result)  # doctest: +SKIP
     """
+    names = list(next(iter(_checked(result).scores.values())))
     ax = _axes(ax)
-    names = list(next(iter(result.scores.values())))
     ways = len(result.scores)
     for number, (way, of_way) in enumerate(result.scores.items()):
         figures = np.array([of_way[name].coverage for name in names])
         place = np.arange(len(names)) + (number - 0.5 * (ways - 1)) * 0.6 / ways
         reach = np.abs(figures[:, 1:] - figures[:, :1]).T
-        colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
-        ax.errorbar(place, figures[:, 0], yerr=reach, fmt=marker, color=colour, capsize=2, label=way)
+        ax.errorbar(place, figures[:, 0], yerr=reach, linestyle="", capsize=2, label=way, **_look(number))
     ax.axhline(result.confidence_level, color="0.4", linewidth=0.8, zorder=0)
     ax.set(ylim=(-0.03, 1.03), ylabel=f"share of {result.confidence_level:.0%} intervals that hold the truth")
     ax.set_xticks(range(len(names)), names, rotation=20 if len(names) > 4 else 0)
-    ax.legend(frameon=False)
+    _legend_beside(ax)
     return ax
+
+
+def _checked(result: Any) -> Backtest:
+    if not isinstance(result, Backtest):
+        raise InputError(f"result: expected what backtest returns, got {type(result).__name__}.")
+    return result
+
+
+def _look(number: int) -> dict[str, str]:
+    """How the way of this number is drawn."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+
+
+def _legend_beside(ax: Any) -> None:
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def _axes(ax: Any) -> Any:
@@ -83,7 +101,3 @@ def _axes(ax: Any) -> Any:
     except ImportError:
         raise MethodError("plot: needs matplotlib; pip install 'darkmetrics[plot]'.") from None
     return plt.subplots(layout="constrained")[1]
-
-
-def _cycle(items: tuple[str, ...]) -> tuple[str, ...]:
-    return items * 20

@@ -3,7 +3,8 @@
 Import rule: knows `evaluate` and the mechanisms; results know nothing of how they came about.
 """
 
-from darkmetrics.backtest.result import Backtest, Scores
+from darkmetrics.backtest.result import Backtest
 from darkmetrics.backtest.run import backtest
+from darkmetrics.backtest.scores import Estimate, Scores
 
-__all__ = ["Backtest", "Scores", "backtest"]
+__all__ = ["Backtest", "Estimate", "Scores", "backtest"]

@@ -1,130 +1,15 @@
-"""What a backtest found: for every way and metric, how the predicted laws compare with what came true."""
+"""What a backtest found, for every way and metric: as words, as a table and as numbers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.uniformity import floors, ks_to_uniform, w1_to_uniform
+from darkmetrics.backtest.scores import Scores
+from darkmetrics.exceptions import UnknownNameError, unknown_name
 from darkmetrics.tables import html_lines, html_table, text_table
-
-_BOOTSTRAPS = 1000
-_CONFIDENCE = 0.9
-
-
-class Estimate(NamedTuple):
-    """A figure with its 90% bootstrap interval over the repeats."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Scores:
-    """One way and one metric: the truth and the predicted law in every repeat.
-
-    Attributes
-    ----------
-    truth : array
-        The metric with all labels.
-    centre, low, high : array
-        Mean and interval of the predicted law.
-    pit : array
-        Where the truth falls in the law; uniform on [0, 1] if laws are right.
-    n_failed : int
-        Repeats without a law: the metric was undefined, or the label model found too little to learn from.
-    """
-
-    truth: FloatArray
-    centre: FloatArray
-    low: FloatArray
-    high: FloatArray
-    pit: FloatArray
-    n_failed: int = 0
-
-    @property
-    def n(self) -> int:
-        """Repeats that count."""
-        return self.truth.size
-
-    @cached_property
-    def coverage(self) -> Estimate:
-        """Share of repeats whose interval held the truth."""
-        return self._mean(((self.low <= self.truth + 1e-12) & (self.truth <= self.high + 1e-12)).astype(np.float64))
-
-    @cached_property
-    def width(self) -> Estimate:
-        """Mean width of the intervals."""
-        return self._mean(self.high - self.low)
-
-    @cached_property
-    def mae(self) -> Estimate:
-        """Mean absolute error of the centre."""
-        return self._mean(np.abs(self.centre - self.truth))
-
-    @cached_property
-    def rmse(self) -> Estimate:
-        """Root mean squared error of the centre."""
-        return Estimate(*(float(np.sqrt(end)) for end in self._mean((self.centre - self.truth) ** 2)))
-
-    @cached_property
-    def w1(self) -> Estimate:
-        """Wasserstein-1 distance of the PIT values to uniform; `w1_floor` is what a perfect law shows."""
-        return self._of_pit(w1_to_uniform)
-
-    @cached_property
-    def ks(self) -> Estimate:
-        """Kolmogorov-Smirnov distance of the PIT values to uniform; `ks_floor` is what a perfect law shows."""
-        return self._of_pit(ks_to_uniform)
-
-    @property
-    def w1_floor(self) -> float:
-        """Mean W1 of as many values that are uniform."""
-        return floors(self.n)[0]
-
-    @property
-    def ks_floor(self) -> float:
-        """Mean KS distance of as many values that are uniform."""
-        return floors(self.n)[1]
-
-    def _mean(self, values: FloatArray) -> Estimate:
-        return self._interval(float(values.mean()), values[self._resamples].mean(axis=1))
-
-    def _of_pit(self, distance: Callable[[FloatArray], FloatArray]) -> Estimate:
-        resampled = distance(np.sort(self.pit[self._resamples], axis=1))
-        return self._interval(float(distance(np.sort(self.pit))), resampled)
-
-    @cached_property
-    def _resamples(self) -> Any:
-        # Always the same draws, so that figures can be compared and repeated.
-        return np.random.default_rng(0).integers(0, self.n, (_BOOTSTRAPS, self.n))
-
-    @staticmethod
-    def _interval(value: float, resampled: FloatArray) -> Estimate:
-        low, high = np.quantile(resampled, [0.5 - _CONFIDENCE / 2, 0.5 + _CONFIDENCE / 2])
-        # Resampling adds some distance to uniform of its own, so that a small one may fall below all of its resamples.
-        return Estimate(value, min(float(low), value), max(float(high), value))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as plain numbers; each with the ends of its 90% bootstrap interval."""
-        figures = {name: getattr(self, name) for name in ("w1", "ks", "mae", "rmse", "coverage", "width")}
-        flat = {
-            key: value
-            for name, (value, low, high) in figures.items()
-            for key, value in ((name, value), (f"{name}_low", low), (f"{name}_high", high))
-        }
-        return {
-            "repeats": self.n,
-            "failed": self.n_failed,
-            **flat,
-            "w1_floor": self.w1_floor,
-            "ks_floor": self.ks_floor,
-        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,8 +22,12 @@ class Backtest:
         What was found. `result[way, metric]` is one of them, `result[metric]` if there is one way.
     mechanism : str
         How labels were hidden.
+    n_rows, n_repeats : int
+        Labelled rows, and how often part of their labels was hidden.
+    confidence_level : float
+        What the intervals promise.
     notes : tuple of str
-        What had to be given up on the way, such as fewer rows hidden than asked for.
+        What had to be given up on the way, such as fewer rows hidden than asked for, and why repeats failed.
 
     Examples
     --------
@@ -157,11 +46,28 @@ class Backtest:
     confidence_level: float
     notes: tuple[str, ...] = ()
 
+    # Neither ways nor metrics are "the" keys, so nothing is iterated; without this Python would try 0, 1, 2 and so on.
+    __iter__ = None
+
     def __getitem__(self, key: str | tuple[str, str]) -> Scores:
-        if isinstance(key, tuple):
-            return self.scores[key[0]][key[1]]
-        (only,) = self.scores.values() if len(self.scores) == 1 else (self.scores[key],)
-        return only[key]
+        if not isinstance(key, tuple):
+            if len(self.scores) != 1:
+                raise UnknownNameError(
+                    f"key: {key!r}, with {len(self.scores)} ways. Write result[way, metric]; {self._choices()}."
+                )
+            key = (next(iter(self.scores)), key)
+        if len(key) != 2:
+            raise UnknownNameError(f"key: {key!r}. Write result[way, metric]; {self._choices()}.")
+        way, metric = key
+        if way not in self.scores:
+            raise unknown_name("way", "way", str(way), self.scores)
+        if metric not in self.scores[way]:
+            raise unknown_name("metric", "metric", str(metric), self.scores[way])
+        return self.scores[way][metric]
+
+    def _choices(self) -> str:
+        ways, metrics = list(self.scores), list(next(iter(self.scores.values())))
+        return f"ways are {', '.join(map(repr, ways))}, metrics {', '.join(map(repr, metrics))}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the single repeats, ready for JSON."""
@@ -184,10 +90,15 @@ class Backtest:
             for way, of_way in self.scores.items()
             for name, score in of_way.items()
         ]
-        return frames.to_native_frame({key: [row[key] for row in rows] for key in rows[0]}, backend)
+        columns = {key: [np.nan if row[key] is None else row[key] for row in rows] for key in rows[0]}
+        return frames.to_native_frame(columns, backend)
 
     def __repr__(self) -> str:
-        return f"<Backtest of {len(self.scores)} ways on {self.n_rows:,} rows, {self.n_repeats:,} repeats>"
+        ways, rows, repeats = (
+            f"{number:,} {word}{'' if number == 1 else 's'}"
+            for number, word in ((len(self.scores), "way"), (self.n_rows, "row"), (self.n_repeats, "repeat"))
+        )
+        return f"<Backtest of {ways} on {rows}, {repeats}>"
 
     def __str__(self) -> str:
         return "\n".join([*self._words(), "", *text_table(*self._table(), words=2), "", *self._notes()])
@@ -196,29 +107,35 @@ class Backtest:
         return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
 
     def _words(self) -> list[str]:
-        return [f"{self.n_rows:,} labelled rows, labels hidden {self.n_repeats:,} times: {self.mechanism}", *self.notes]
+        times = "once" if self.n_repeats == 1 else f"{self.n_repeats:,} times"
+        return [f"{self.n_rows:,} labelled rows, labels hidden {times}: {self.mechanism}", *self.notes]
 
     def _notes(self) -> list[str]:
         level = f"{self.confidence_level:.0%}"
         return [
             f"Intervals are right if about {level} of them hold the truth, laws if W1 is near its floor.",
-            "In brackets: 90% bootstrap intervals over the repeats.",
+            "Repeats share rows: right laws that learn from visible labels show about twice the floor, others more.",
+            "In brackets: 90% intervals over the repeats, Wilson's for coverage, bootstrap for W1.",
         ]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         header = ["way", "metric", "coverage", "width", "mean abs. error", "W1 of PIT", "floor", "failed"]
         rows = [
-            [
-                way,
-                name,
-                f"{score.coverage.value:.0%} ({score.coverage.low:.0%} to {score.coverage.high:.0%})",
-                f"{score.width.value:.3f}",
-                f"{score.mae.value:.4f}",
-                f"{score.w1.value:.3f} ({score.w1.low:.3f} to {score.w1.high:.3f})",
-                f"{score.w1_floor:.3f}",
-                str(score.n_failed),
-            ]
+            [way, name, *_cells(score), str(score.n_failed)]
             for way, of_way in self.scores.items()
             for name, score in of_way.items()
         ]
         return header, rows
+
+
+def _cells(score: Scores) -> list[str]:
+    if not score.n:
+        return ["-"] * 5
+    coverage, w1 = score.coverage, score.w1
+    return [
+        f"{coverage.value:.0%} ({coverage.low:.0%} to {coverage.high:.0%})",
+        f"{score.width.value:.3f}",
+        f"{score.mae.value:.4f}",
+        f"{w1.value:.3f} ({w1.low:.3f} to {w1.high:.3f})",
+        f"{score.w1_floor:.3f}",
+    ]

@@ -1,34 +1,27 @@
 """The run of a backtest: hide, evaluate, keep what is needed; the same numbers for any number of processes."""
 
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics.backtest.result import Backtest, Scores
-from darkmetrics.columns import check_label_values, check_length, equals, positive_labels
-from darkmetrics.distribution import check_level
-from darkmetrics.evaluate import evaluate, generator_from
+from darkmetrics.backtest.processes import generators_from, jobs_from, run_each
+from darkmetrics.backtest.result import Backtest
+from darkmetrics.backtest.scores import Scores
+from darkmetrics.backtest.ways import Ground, Way
+from darkmetrics.columns import check_finite, check_length, read_labels
+from darkmetrics.distribution import MetricDistribution, check_level
+from darkmetrics.evaluate import evaluate
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, UndefinedMetricWarning
-from darkmetrics.mechanisms import Mechanism, mechanism_from
+from darkmetrics.mechanisms import Masked, Mechanism, mechanism_from
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
-
-
-@dataclass(frozen=True)
-class _Way:
-    """One label model with one method."""
-
-    label_model: Any
-    method: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +31,19 @@ class _Task:
     y: BoolArray
     score: FloatArray
     mechanism: Mechanism
-    ways: Mapping[str, _Way]
+    ways: Mapping[str, Way]
     truth: Mapping[str, float]
     metrics: list[Metric]
-    settings: Mapping[str, Any]
+    threshold: float
+    confidence_level: float
+
+
+class _Found(NamedTuple):
+    """What a repeat found: centre, low, high and PIT by way and metric; a note; why ways failed."""
+
+    laws: dict[tuple[str, str], tuple[float, ...]]
+    note: str
+    failures: dict[str, str]
 
 
 def backtest(
@@ -80,21 +82,27 @@ def backtest(
         As in `evaluate`.
     label_models, methods : one, a list or a dictionary with names
         What to try, every label model with every method. Words are those of `evaluate`; "stated" is the label model
-        that is told how labels went missing.
+        that is told how labels went missing. Probabilities and features are those of the labelled rows.
     n_repeats : int
         How often labels are hidden. Time, and accuracy: 100 repeats tell a coverage to about 5 points.
     threshold, calibration, pos_label, missing_label, confidence_level
-        As in `evaluate`; `calibration` goes to label models that are given as words.
+        As in `evaluate`; `calibration` goes to label models that are given as words and learn from labels.
     rng : None, int or numpy Generator
         Source of randomness; a seed makes all of it repeatable, whatever `n_jobs`.
     n_jobs : int
-        Processes. Metrics and label models of your own must then be found by their module, not defined on the fly.
+        Processes, -1 for one per core. Metrics and label models of your own must then be found by their module, not
+        defined on the fly.
     progress : bool, optional
         Show a progress bar (needs the package rich); by default where standard error is a terminal.
 
     Returns
     -------
     Backtest
+
+    Notes
+    -----
+    Repeats share their rows and labels, so their PIT values are not independent: right laws show more distance to
+    uniform than the floor, which is for rows of their own in every repeat (`docs/how-to/backtest.md`).
 
     Examples
     --------
@@ -105,128 +113,109 @@ def backtest(
     >>> y_true = (rng.random(500) < y_score).astype(int)
     >>> result = dm.backtest(y_true, y_score, label_models="calibrated", metrics="recall", n_repeats=20, rng=1)
     >>> result
-    <Backtest of 1 ways on 500 rows, 20 repeats>
+    <Backtest of 1 way on 500 rows, 20 repeats>
     >>> 0.7 <= result["recall"].coverage.value <= 1.0
     True
     """
-    y, score = _labelled_rows(y_true, y_score, pos_label, missing_label)
+    y, score, n_given = _labelled_rows(y_true, y_score, pos_label, missing_label)
     hidden_by = mechanism_from(mechanism)
-    ways = _ways(label_models, methods, hidden_by)
     chosen = metrics_from(metrics)
-    repeats, jobs = check_n_resamples(n_repeats, "n_repeats"), check_n_resamples(n_jobs, "n_jobs")
+    repeats, jobs = check_n_resamples(n_repeats, "n_repeats"), jobs_from(n_jobs)
     level = check_level(confidence_level)
-    settings = {"threshold": threshold, "confidence_level": level, "calibration": calibration}
     complete = EvaluationSet(y.astype(np.float64), score, threshold=threshold)
+    ways = Ground(hidden_by, pos_label, missing_label, complete, n_given).ways(label_models, methods, calibration)
     truth = {metric.name: metric.value(complete, metric.undefined_as) for metric in chosen}
-    task = _Task(y, score, hidden_by, ways, truth, chosen, settings)
-    sources = generator_from(rng).spawn(repeats)
-    results = list(_shown(_map(partial(_repeat, task), sources, jobs), repeats, progress))
-    notes = tuple(dict.fromkeys(note for _, note, _ in results if note))
-    failures = [reason for _, _, reasons in results for reason in reasons.items()]
-    scores = {way: {name: _collected(results, way, name, truth[name]) for name in truth} for way in ways}
-    for way in ways:
-        if not any(of_metric.n for of_metric in scores[way].values()):
-            reason = next((text for failed, text in failures if failed == way), "every metric is 0/0.")
-            raise InputError(f"label_models: {way!r} gave no law in any of {repeats:,} repeats. {reason}")
-    described = f"{type(hidden_by).__name__}({', '.join(f'{k}={v:g}' for k, v in vars(hidden_by).items())})"
-    return Backtest(scores, described, y.size, repeats, level, notes)
+    task = _Task(y, score, hidden_by, ways, truth, chosen, threshold, level)
+    found = run_each(partial(_repeat, task), generators_from(rng, repeats), jobs, progress)
+    scores = {way: {name: _collected(found, way, name, truth[name]) for name in truth} for way in ways}
+    notes = _notes(found, ways, truth)
+    if not any(of_metric.n for of_way in scores.values() for of_metric in of_way.values()):
+        where = "1 repeat" if repeats == 1 else f"any of {repeats:,} repeats"
+        reasons = " ".join(notes) or "Every metric is undefined."
+        raise InputError(f"label_models: no law of any metric in {where}. {reasons}")
+    return Backtest(scores, str(hidden_by), y.size, repeats, level, notes)
 
 
-def _labelled_rows(y_true: Any, y_score: Any, pos_label: Any, missing_label: Any) -> tuple[BoolArray, FloatArray]:
-    """Labels and scores of the rows that have a label."""
-    check_label_values(pos_label, missing_label)
+def _labelled_rows(y_true: Any, y_score: Any, pos_label: Any, missing_label: Any) -> tuple[BoolArray, FloatArray, int]:
+    """Labels and scores of the rows that have a label, and how many rows there are in all."""
     labels, missing = frames.label_column(y_true, "y_true")
     score = frames.number_column(y_score, "y_score")
     check_length(labels, "y_true", score.size)
-    missing = missing | equals(labels, missing, missing_label)
-    positive, _ = positive_labels(labels, missing, pos_label, "y_true")
+    positive, missing, _ = read_labels(labels, missing, pos_label, missing_label, "y_true")
+    # Rows without a label take no part, but count where a bad one is named by its place.
+    check_finite(np.where(missing, 0.0, score), "y_score", "Scores must be finite; drop or fill those rows.")
     y, known = positive[~missing], score[~missing]
     if not 0 < int(y.sum()) < y.size:
         raise InputError(
             f"y_true: {int(y.sum()):,} positives and {int((~y).sum()):,} negatives are labelled. A backtest hides "
             "known labels, and needs some of both."
         )
-    return y, known
+    return y, known, score.size
 
 
-def _ways(label_models: Any, methods: Any, mechanism: Mechanism) -> dict[str, _Way]:
-    models, how = _named(label_models, "label_models"), _named(methods, "methods")
-    both = len(how) > 1
-    return {
-        f"{model}, {method}" if both else model: _Way(
-            mechanism.missingness if isinstance(chosen, str) and chosen == "stated" else chosen, by
-        )
-        for model, chosen in models.items()
-        for method, by in how.items()
-    }
-
-
-def _named(given: Any, argument: str) -> dict[str, Any]:
-    """Choices by name: as given in a dictionary, else the word or the type."""
-    if isinstance(given, Mapping):
-        return {str(name): choice for name, choice in given.items()}
-    choices = given if isinstance(given, (list, tuple)) else [given]
-    names = [choice if isinstance(choice, str) else type(choice).__name__ for choice in choices]
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"{argument}: {len(names)} choices, {len(set(names))} names. Give a dictionary with names.")
-    return dict(zip(names, choices, strict=True))
-
-
-def _repeat(
-    task: _Task, rng: np.random.Generator
-) -> tuple[dict[tuple[str, str], tuple[float, ...]], str, dict[str, str]]:
-    """One repeat: for each way and metric centre, low, high and the law at the truth; a note; reasons of failures."""
-    masked = task.mechanism.mask(task.y, task.score, rng)
+def _repeat(task: _Task, rng: np.random.Generator) -> _Found:
+    """Hide, evaluate in every way, compare."""
+    masked = _checked(task.mechanism.mask(task.y, task.score, rng), task)
+    # Drawn before any way draws, and once: ways are compared on the same ground, and not changed by each other.
+    within = float(rng.random())
     partly = np.where(masked.missing, np.nan, task.y.astype(np.float64))
-    found: dict[tuple[str, str], tuple[float, ...]] = {}
-    failed: dict[str, str] = {}
+    found = _Found({}, masked.note, {})
     for name, way in task.ways.items():
-        by_word = isinstance(way.label_model, str)
-        stated = by_word and way.label_model == task.mechanism.missingness
-        settings = {**task.settings, "calibration": task.settings["calibration"] if by_word else None}
-        model = {"missingness": way.label_model} if stated else {"label_model": way.label_model}
         try:
             with warnings.catch_warnings():
                 for category in (MissingnessWarning, CalibrationWarning, UndefinedMetricWarning):
                     warnings.simplefilter("ignore", category)
                 laws = evaluate(
-                    partly, task.score, metrics=task.metrics, method=way.method, rng=rng, **model, **settings
+                    partly,
+                    task.score,
+                    metrics=task.metrics,
+                    threshold=task.threshold,
+                    label_model=way.label_model,
+                    method=way.method,
+                    rng=rng,
                 )
         except InputError as error:
-            failed[name] = str(error)
+            found.failures[name] = str(error)
             continue
-        for metric in task.metrics:
-            law = laws[metric.name]
-            low, high = law.interval(task.settings["confidence_level"])
-            found[name, metric.name] = (law.mean(), low, high, float(law.pit(task.truth[metric.name])))
-    return found, masked.note, failed
+        for metric, truth in task.truth.items():
+            law = laws[metric]
+            low, high = law.interval(task.confidence_level)
+            found.laws[name, metric] = (law.mean(), low, high, _pit(law, truth, within))
+    return found
 
 
-def _collected(results: list[Any], way: str, metric: str, truth: float) -> Scores:
-    rows = np.array([found.get((way, metric), (np.nan,) * 4) for found, _, _ in results])
+def _checked(masked: Any, task: _Task) -> Masked:
+    """What a mechanism returned, which may be the user's own."""
+    name = type(task.mechanism).__name__
+    if not isinstance(masked, Masked):
+        raise InputError(f"mechanism: {name}.mask returned {type(masked).__name__}. It must return Masked(missing).")
+    missing: Any = masked.missing
+    if not isinstance(missing, np.ndarray) or missing.dtype != np.bool_ or missing.shape != task.y.shape:
+        raise InputError(f"mechanism: {name}.mask must return an array with True or False for each row.")
+    return masked
+
+
+def _pit(law: MetricDistribution, truth: float, within: float) -> float:
+    """F(t-) + within (F(t) - F(t-)): uniform for a law that is right, even if it jumps at the truth."""
+    middle = law.pit(truth)
+    return float(np.clip(middle + (2.0 * within - 1.0) * (law.cdf(truth) - middle), 0.0, 1.0))
+
+
+def _collected(found: list[_Found], way: str, metric: str, truth: float) -> Scores:
+    rows = np.array([repeat.laws.get((way, metric), (np.nan,) * 4) for repeat in found])
     kept = np.isfinite(rows).all(axis=1) & np.isfinite(truth)
     centre, low, high, pit = rows[kept].T
     return Scores(np.full(centre.size, truth), centre, low, high, pit, n_failed=int((~kept).sum()))
 
 
-def _map(function: Callable[[Any], Any], sources: list[np.random.Generator], jobs: int) -> Iterator[Any]:
-    """The results in order, by one process or several."""
-    if jobs == 1:
-        yield from map(function, sources)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(function, sources, chunksize=max(1, len(sources) // (8 * jobs)))
-
-
-def _shown(results: Iterable[Any], total: int, progress: bool | None) -> Iterable[Any]:
-    """The same, with a progress bar on standard error where one is wanted."""
-    if progress is False or (progress is None and not sys.stderr.isatty()):
-        return results
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:
-        if progress:
-            raise InputError("progress: needs the package rich; pip install 'darkmetrics[cli]'.") from None
-        return results
-    return track(results, "Backtest", total, console=Console(stderr=True))
+def _notes(found: list[_Found], ways: Mapping[str, Way], truth: Mapping[str, float]) -> tuple[str, ...]:
+    """What had to be given up: rows to hide, metrics that are 0/0 with all labels, ways that gave no law."""
+    notes = list(dict.fromkeys(repeat.note for repeat in found if repeat.note))
+    undefined = [name for name, value in truth.items() if not np.isfinite(value)]
+    notes += [f"{name} is undefined with all labels: there is nothing to compare with." for name in undefined]
+    for way in ways:
+        reasons = [repeat.failures[way] for repeat in found if way in repeat.failures]
+        if reasons:
+            count = f"{len(reasons):,} of {len(found):,} {'repeat' if len(found) == 1 else 'repeats'}"
+            notes.append(f"{way!r} gave no law in {count}. {reasons[0]}")
+    return tuple(notes)

@@ -1,0 +1,146 @@
+"""Mistakes in the arguments of a backtest, or in the use of its result, are named, and early."""
+
+import importlib
+import math
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import darkmetrics as dm
+
+
+def rows(n):
+    rng = np.random.default_rng(0)
+    score = rng.random(n) ** 2
+    return (rng.random(n) < score), score
+
+
+@pytest.fixture(scope="module")
+def two_ways():
+    return dm.backtest(*rows(100), label_models=["prevalence", "half"], metrics=["recall", "f1"], n_repeats=2, rng=0)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("recall", r"key: 'recall', with 2 ways\. Write result\[way, metric\]; ways are 'prevalence', 'half', met"),
+        ("half", r"Write result\[way, metric\]"),
+        (("half", "recal"), "metric: unknown metric 'recal'. Did you mean 'recall'"),
+        (("hlaf", "recall"), "way: unknown way 'hlaf'. Did you mean 'half'"),
+        (("half", "recall", "more"), r"Write result\[way, metric\]"),
+    ],
+)
+def test_a_wrong_key_names_the_right_ones(two_ways, key, message):
+    with pytest.raises(dm.UnknownNameError, match=message):
+        two_ways[key]
+
+
+def test_a_result_is_not_run_through(two_ways):
+    with pytest.raises(TypeError):
+        list(two_ways)
+    with pytest.raises(TypeError):
+        "recall" in two_ways  # noqa: B015
+
+
+class Own(dm.mechanisms.Mechanism):
+    """Hides the first rows, or does something wrong."""
+
+    missingness = "random"
+
+    def __init__(self, answer):
+        self.label = "mine"
+        self.answer = answer
+
+    def mask(self, y, score, rng):
+        return self.answer(np.arange(y.size) < 5)
+
+
+def test_a_mechanism_of_ones_own_can_be_used():
+    y, score = rows(40)
+    result = dm.backtest(
+        y, score, mechanism=Own(dm.mechanisms.Masked), label_models="stated", metrics="f1", n_repeats=2
+    )
+    assert result.mechanism.startswith("Own(label='mine', answer=")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda mask: mask, r"mechanism: Own\.mask returned ndarray\. It must return Masked"),
+        (
+            lambda mask: dm.mechanisms.Masked(mask[1:]),
+            r"Own\.mask must return an array with True or False for each row",
+        ),
+        (lambda mask: dm.mechanisms.Masked(mask.astype(int)), "with True or False for each row"),
+    ],
+)
+def test_what_a_mechanism_returns_is_checked(answer, message):
+    y, score = rows(40)
+    with pytest.raises(dm.InputError, match=message):
+        dm.backtest(y, score, mechanism=Own(answer), label_models="half", n_repeats=2)
+
+
+class Nameless(Own):
+    missingness = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mechanism": "random"}, r"mechanism: expected a fraction, or one of mechanisms\.MCAR"),
+        ({"mechanism": 1.5}, r"fraction: 1\.5"),
+        ({"mechanism": Nameless(None), "label_models": "stated"}, "'stated' needs to know what Nameless is called"),
+        ({"n_repeats": 0}, "n_repeats: 0"),
+        ({"n_jobs": 1.5}, r"n_jobs: 1\.5"),
+        ({"n_jobs": -2}, "n_jobs: -2"),
+        ({"label_models": ["half", "half"]}, "label_models: 2 choices are called 'half'. Give a dictionary"),
+        ({"label_models": [0.1, 0.2, 0.3, 0.4]}, "label_models: a list of 4 numbers; .* go into an array"),
+        ({"label_models": {}}, "label_models: none given"),
+        ({"methods": {}}, "methods: none given"),
+        ({"methods": []}, "methods: none given"),
+        ({"label_models": ["auto", "hlaf"]}, "label_models: unknown label model 'hlaf'. Did you mean 'half'"),
+        ({"label_models": "by_label"}, "label_models: unknown label model 'by_label'"),
+        ({"label_models": "random"}, "label_models: unknown label model 'random'"),
+        ({"methods": "exakt"}, "methods: unknown method 'exakt'. Did you mean 'exact'"),
+        ({"metrics": "recal"}, "Did you mean 'recall'"),
+        ({"label_models": {"mine": np.full(39, 0.5)}}, "label_models: 39 probabilities, but y_true has 40 rows"),
+        ({"label_models": {"mine": np.full(40, 1.5)}}, "label_models: 1.5 at row 0. Probabilities must lie in"),
+        ({"calibration": ([1, 0, 2], [0.1, 0.2, 0.3])}, "calibration: labels: a third value 2 at row 2"),
+        ({"calibration": [1, 0, 1]}, "calibration: expected a pair"),
+        ({"calibration": ([1, None], [0.1, 0.2])}, "calibration: 1 of 2 rows have no label"),
+        ({"rng": "seed"}, "rng: expected None, a seed"),
+        ({"y_true": [1] * 40}, "y_true: 40 positives and 0 negatives are labelled"),
+        ({"y_true": [1, 0]}, "y_true: 2 values, but y_score has 40"),
+        ({"y_score": [0.1] * 39 + [math.nan]}, "y_score: 1 of 40 values is NaN .first at row 39"),
+    ],
+)
+def test_mistakes_are_named_before_the_first_repeat(arguments, message, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a repeat was run")
+
+    # By its name, because darkmetrics.backtest is the function.
+    monkeypatch.setattr(importlib.import_module("darkmetrics.backtest.run"), "evaluate", refuse)
+    y, score = rows(40)
+    settings = {"y_true": y, "y_score": score, "n_repeats": 2, "label_models": "half"} | arguments
+    with pytest.raises(dm.InputError, match=message):
+        dm.backtest(**settings)
+
+
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        (np.full(300, 0.5), "probabilities"),
+        (dm.label_models.Features(LogisticRegression(), np.zeros((300, 2))), "rows of features"),
+        (
+            dm.label_models.Tilted(dm.label_models.Features(LogisticRegression(), [[0.0]] * 300), delta=0.1),
+            "rows of features",
+        ),
+    ],
+)
+def test_columns_that_count_rows_without_a_label_are_told_the_cause(model, what):
+    y, score = rows(300)
+    labels = np.where(np.arange(300) < 200, y, math.nan)
+    message = f"label_models: 300 {what}, but only 200 of 300 rows have a label, and a backtest leaves out the others"
+    with pytest.raises(dm.InputError, match=message):
+        dm.backtest(labels, score, label_models={"mine": model}, n_repeats=2)
