@@ -52,13 +52,11 @@ guarantees: $(STAMP) ## the slow statistical tests
 certificates: $(STAMP) ## bounds beside true distances, for the page on certificates (8 minutes on one core)
 	@$(BIN)/python -m experiments.certificates
 
-paper: $(STAMP) ## the paper's study again, its algorithms and ours: predictions, then figures from them
-	@$(BIN)/python -m experiments.paper run
-	@$(BIN)/python -m experiments.paper tables
+paper: $(STAMP) ## the paper's study again, its algorithms and ours: predictions, tables, figures, pages (half an hour)
+	@$(BIN)/python -m experiments.paper all
 
-paper-quick: $(STAMP) ## a slice of the study, in seconds
-	@$(BIN)/python -m experiments.paper run --quick
-	@$(BIN)/python -m experiments.paper tables --quick
+paper-quick: $(STAMP) ## a slice of the study through all of its steps, in half a minute; part of the tests
+	@$(BIN)/python -m experiments.paper all --quick
 
 clean: ## remove the virtual environment, caches and build products
 	@rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

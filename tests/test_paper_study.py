@@ -1,10 +1,13 @@
 """The study's machinery: a run can be killed and taken up again, and its files are the same to the last byte."""
 
 import os
+import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from darkmetrics.backtest import Scores
@@ -13,11 +16,14 @@ pytest.importorskip("xgboost", reason="xgboost is not installed (pip install 'da
 if "DARKMETRICS_DATA" not in os.environ:
     pytest.skip("DARKMETRICS_DATA does not name the folder with the data sets", allow_module_level=True)
 
+from experiments.paper.__main__ import PAGES, RESULTS, STEPS, study
 from experiments.paper.algorithms import algorithms
 from experiments.paper.config import Config
-from experiments.paper.problems import fold_of, problems_of
+from experiments.paper.docs import agreement_table, fill_pages
+from experiments.paper.problems import fold_of, load, problems_of
+from experiments.paper.results import Results
 from experiments.paper.run import run
-from experiments.paper.tables import scores_of, summarise
+from experiments.paper.tables import scores_of, write_tables
 
 SMALL = replace(Config.load(quick=True), resamples=[5], bootstrap_resamples=20, folds=2)
 
@@ -44,9 +50,11 @@ def test_every_algorithm_predicts_every_metric_for_every_mask(finished):
     masks = len(SMALL.missing) * (1 + len(SMALL.prevalences))
     assert len(found) == masks * len(algorithms(SMALL)) * len(SMALL.metrics)
     assert {scores.n + scores.n_failed for scores in found.values()} == {SMALL.folds * 2}
-    # A summary holds each with six measures.
-    path = summarise(finished, finished[0].parent / "out" / "summary.csv")
-    assert len(path.read_text().splitlines()) == 1 + 6 * len(found)
+    # A summary holds each with six measures; bounds come once per mask and metric.
+    summary, widths, pit = write_tables(finished, finished[0].parent / "out")
+    assert len(summary.read_text().splitlines()) == 1 + 6 * len(found)
+    assert len(widths.read_text().splitlines()) == 1 + 2 * len(SMALL.missing) * SMALL.folds * 2 * len(SMALL.metrics)
+    assert len(pit.read_text().splitlines()) == 1 + 5 * masks * len(SMALL.metrics)
 
 
 def test_masks_are_those_of_the_protocol():
@@ -72,3 +80,63 @@ def test_figures_pool_all_predictions(finished):
     scores = scores_of(finished)["0.3", "mcar", "pemi_gauss,half", "accuracy"]
     assert isinstance(scores, Scores)
     assert np.unique(scores.truth).size == SMALL.folds
+
+
+def test_the_quick_study_goes_through_all_steps_and_writes_the_same_bytes_twice(tmp_path):
+    config = Config.load(quick=True)
+
+    def everything() -> dict[str, bytes]:
+        study(config, tmp_path / "work", STEPS, quick=True, n_jobs=1)
+        return {str(path): path.read_bytes() for path in (tmp_path / "work").rglob("*") if path.is_file()}
+
+    first = everything()
+    assert sum(name.endswith(".png") and "figures" in name for name in first) == 4
+    for path in (tmp_path / "work" / "results").rglob("*.*"):
+        path.unlink()
+    assert everything() == first
+
+
+def test_configurations_that_differ_never_share_folds():
+    assert Config.load().fingerprint != Config.load(quick=True).fingerprint == Config.load(quick=True).fingerprint
+
+
+def test_pages_show_the_committed_results(tmp_path):
+    for path in PAGES.glob("*.md"):
+        shutil.copy(path, tmp_path)
+    for path in fill_pages(Results(RESULTS, RESULTS / "published.csv"), Config.load(), tmp_path):
+        assert path.read_text() == (PAGES / path.name).read_text(), f"{path.name} is behind; run make paper"
+
+
+def test_a_page_says_how_many_cells_overlap_the_published_ones(tmp_path):
+    # Two cells by hand: the first interval overlaps the published one, the second does not.
+    (tmp_path / "summary.csv").write_text(
+        "p_m,mechanism,algorithm,metric,repeats,measure,value,ci90_low,ci90_high\n"
+        "0.3,mcar,bootstrap,recall,120,w1,0.05,0.03,0.07\n"
+        "0.3,mcar,bootstrap,f1,120,w1,0.05,0.03,0.07\n"
+    )
+    published = tmp_path / "published.csv"
+    published.write_text(
+        "p_m,measure,algorithm,metric,value,ci90_low,ci90_high\n"
+        "0.3,w1,bootstrap,recall,0.08,0.065,0.09\n"
+        "0.3,w1,bootstrap,f1,0.08,0.071,0.09\n"
+    )
+    small = replace(SMALL, metrics=["recall", "f1"])
+    assert "| bootstrap of labelled rows | 1 of 2 |" in "\n".join(agreement_table(Results(tmp_path, published), small))
+
+
+def test_without_a_data_folder_sets_come_from_openml_with_the_rarer_class_positive(monkeypatch):
+    asked = []
+
+    def fetch_openml(name, *, version, as_frame):
+        asked.append((name, version, as_frame))
+        target = pd.Series(["no", "yes", "no", "no"], dtype="category")
+        return SimpleNamespace(data=pd.DataFrame({"x": [1, 2, 3, 4]}), target=target)
+
+    monkeypatch.delenv("DARKMETRICS_DATA")
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    x, y = load("bank")
+    assert asked == [("bank-marketing", 1, True)]
+    assert list(x.columns) == ["x"]
+    assert y.tolist() == [0, 1, 0, 0]
+    with pytest.raises(KeyError, match="ohsumed"):  # not at OpenML, and the error names it
+        load("ohsumed")

@@ -1,31 +1,63 @@
-"""`python -m experiments.paper run|tables [--quick] [--jobs N]`: predictions, and then figures from them."""
+"""`python -m experiments.paper [run|tables|figures|docs|all] [--quick] [--jobs N]`: the study, step by step."""
 
 import argparse
+import shutil
 from pathlib import Path
 
 from experiments.paper.config import Config
+from experiments.paper.docs import fill_pages
+from experiments.paper.figures import draw
+from experiments.paper.results import Results
 from experiments.paper.run import run
-from experiments.paper.tables import summarise
+from experiments.paper.tables import write_centre, write_swapped, write_tables
 
-RESULTS = Path(__file__).parents[1] / "results" / "paper"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "experiments" / "results" / "paper"
+PAGES = ROOT / "docs" / "explanation"
 WORK = Path(__file__).parent / "work"
+STEPS = ("run", "tables", "figures", "docs")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.paper", description="The paper's study, run again.")
-    parser.add_argument("step", choices=["run", "tables"])
-    parser.add_argument("--quick", action="store_true", help="a slice, in about a minute")
+    parser.add_argument("step", choices=[*STEPS, "all"], nargs="?", default="all")
+    parser.add_argument(
+        "--quick", action="store_true", help="a slice, in less than a minute; pages go to the work folder"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
     config = Config.load(quick=arguments.quick)
     work = WORK / ("quick" if arguments.quick else "full")
-    if arguments.step == "run":
-        files = run(config, work, arguments.jobs)
-        print(f"{len(files)} folds are in {work}")
-    else:
-        files = sorted(work.glob("*.csv"))
-        results = work / "tables" if arguments.quick else RESULTS
-        print(f"{len(files)} of {len(config.sets) * config.folds} folds: {summarise(files, results / 'summary.csv')}")
+    steps = STEPS if arguments.step == "all" else (arguments.step,)
+    for path in study(config, work, steps, quick=arguments.quick, n_jobs=arguments.jobs):
+        print(path.relative_to(ROOT))
+
+
+def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_jobs: int) -> list[Path]:
+    """The steps asked for; the files that the last of them wrote."""
+    results = Results(work / "results" if quick else RESULTS, RESULTS / "published.csv")
+    pages = work / "pages" if quick else PAGES
+    folds = work / config.fingerprint
+    swapped = work / config.exceptions_run().fingerprint
+    centre = {way: [work / run.fingerprint for run in runs] for way, runs in config.centre_runs().items()}
+    written: list[Path] = []
+    if "run" in steps:
+        written = run(config, folds, n_jobs) + run(config.exceptions_run(), swapped, n_jobs)
+        for runs in config.centre_runs().values():
+            for one in runs:
+                written += run(one, work / one.fingerprint, n_jobs)
+    if "tables" in steps:
+        written = write_tables(sorted(folds.glob("*.csv")), results.folder)
+        written.append(write_swapped(sorted(swapped.glob("*.csv")), results.folder))
+        files = {way: [path for folder in folders for path in folder.glob("*.csv")] for way, folders in centre.items()}
+        written.append(write_centre(files, results.folder))
+    if "figures" in steps:
+        written = draw(results, config)
+    if "docs" in steps:
+        if quick:
+            shutil.copytree(PAGES, pages, dirs_exist_ok=True)
+        written = fill_pages(results, config, pages)
+    return written
 
 
 if __name__ == "__main__":

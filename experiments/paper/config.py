@@ -1,7 +1,9 @@
 """The one configuration of the study."""
 
+import hashlib
+import json
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -14,6 +16,7 @@ class Config:
     seed: int
     sets: list[str]
     folds: int
+    stratified: bool
     calibration_share: float
     missing: list[float]
     prevalences: list[float]
@@ -22,10 +25,32 @@ class Config:
     bootstrap_resamples: int
     bins: int
     confidence_level: float
+    swapped: list[str]
+    ties: str
+    algorithms: list[str]
+    more_seeds: list[int]
 
     @classmethod
     def load(cls, *, quick: bool = False) -> "Config":
         """The configuration, or its quick slice."""
         settings = tomllib.loads((HERE / "config.toml").read_text())
-        settings |= settings.pop("quick") if quick else {}
+        settings |= settings["quick"] if quick else {}
         return cls(**{field.name: settings[field.name] for field in fields(cls)})
+
+    def exceptions_run(self) -> "Config":
+        """The run with two choices made the other way."""
+        return replace(self, **tomllib.loads((HERE / "config.toml").read_text())["exceptions"])
+
+    def centre_runs(self) -> dict[str, list["Config"]]:
+        """The runs with other random numbers, by the way in which folds are made."""
+        ways = tomllib.loads((HERE / "config.toml").read_text())["centre"]
+        return {
+            way: [replace(self, **settings | {"seed": seed}) for seed in self.more_seeds or settings["more_seeds"]]
+            for way, settings in ways.items()
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells configurations apart, so that folds of one are never taken for folds of another."""
+        settings = {name: value for name, value in asdict(self).items() if name != "more_seeds"}
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]

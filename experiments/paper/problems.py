@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy.sparse
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 import darkmetrics as dm
 from experiments.paper.config import Config
@@ -65,8 +65,10 @@ def fold_of(config: Config, name: str, number: int) -> Fold:
     import xgboost
 
     x, y = load(name)
+    y = 1 - y if name in config.swapped else y
     take: Any = x.iloc if isinstance(x, pd.DataFrame) else x
-    splits = StratifiedKFold(config.folds, shuffle=True, random_state=config.seed).split(np.zeros(y.size), y)
+    folds = StratifiedKFold if config.stratified else KFold
+    splits = folds(config.folds, shuffle=True, random_state=config.seed).split(np.zeros(y.size), y)
     train, test = list(splits)[number]
     fit, calibrate = train_test_split(train, test_size=config.calibration_share, random_state=config.seed)
     model = xgboost.XGBClassifier(enable_categorical=True, n_jobs=1, random_state=config.seed)

@@ -2,18 +2,24 @@
 
 import csv
 import io
-import os
+import math
 import sys
 import time
 import warnings
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import darkmetrics as dm
 from experiments.paper.algorithms import algorithms
 from experiments.paper.config import Config
-from experiments.paper.problems import fold_of, problems_of
+from experiments.paper.files import write_whole
+from experiments.paper.problems import Problem, fold_of, problems_of
 
+# Rows that hold bounds, not a prediction.
+BOUNDS = "bounds"
 HEADER = (
     "set",
     "fold",
@@ -37,7 +43,8 @@ def run(config: Config, folder: Path, n_jobs: int = 2) -> list[Path]:
     files = {(name, number): folder / f"{name}-{number}.csv" for name in config.sets for number in range(config.folds)}
     todo = [key for key, path in files.items() if not path.exists()]
     started = time.monotonic()
-    with ProcessPoolExecutor(n_jobs) as pool:
+    # Fresh processes: one that is forked after XGBoost has started its threads waits for them for ever.
+    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
         futures = {
             pool.submit(_fold, config, name, number, files[name, number]): (name, number) for name, number in todo
         }
@@ -63,16 +70,27 @@ def _fold(config: Config, name: str, number: int, path: Path) -> None:
     table.writerow(HEADER)
     for problem in problems_of(config, name, number, fold):
         masked = int((problem.labels != problem.labels).sum())
-        for algorithm, laws_of in algorithms(config).items():
-            with warnings.catch_warnings():
-                for category in (dm.MissingnessWarning, dm.CalibrationWarning, dm.UndefinedMetricWarning):
-                    warnings.simplefilter("ignore", category)
-                laws = laws_of(config, problem)
-            for metric in config.metrics:
-                law = laws[metric]
-                figures = (truth[metric], law.mean(), *law.interval(config.confidence_level), law.pit(truth[metric]))
-                key = (name, number, problem.half, problem.missing, problem.mechanism, masked, algorithm, metric)
-                table.writerow((*key, *(f"{float(x):.12g}" for x in figures)))
-    unfinished = path.with_suffix(f".{os.getpid()}.tmp")
-    unfinished.write_text(text.getvalue())
-    unfinished.replace(path)
+        for algorithm, metric, *figures in _predictions(config, problem, truth):
+            key = (name, number, problem.half, problem.missing, problem.mechanism, masked, algorithm, metric)
+            table.writerow((*key, *(f"{float(x):.12g}" for x in (truth[metric], *figures))))
+    write_whole(path, text.getvalue())
+
+
+def _predictions(config: Config, problem: Problem, truth: Mapping[str, float]) -> Iterator[Any]:
+    """Algorithm, metric, centre, ends of the interval and law at the truth; then bounds, which have ends only."""
+    for algorithm, laws_of in algorithms(config).items():
+        with warnings.catch_warnings():
+            for category in (dm.MissingnessWarning, dm.CalibrationWarning, dm.UndefinedMetricWarning):
+                warnings.simplefilter("ignore", category)
+            laws = laws_of(config, problem)
+        for metric in config.metrics:
+            law = laws[metric]
+            place = (law.cdf if config.ties == "full" else law.pit)(truth[metric])
+            yield algorithm, metric, law.mean(), *law.interval(config.confidence_level), place
+    if config.algorithms:
+        return
+    evaluation = dm.evaluate(problem.labels, problem.fold.score, metrics=config.metrics, label_model="half")
+    for metric in config.metrics:
+        ends = {"sharp": evaluation[metric].support(), "oracle": evaluation.oracle_bounds(metric)}
+        for kind, (low, high) in ends.items():
+            yield f"{BOUNDS},{kind}", metric, math.nan, low, high, math.nan

@@ -1,28 +1,39 @@
-"""From single predictions to figures: one row per share missing, mechanism, algorithm, metric and measure."""
+"""From single predictions to figures: what every mask gave, pooled over data sets, folds and halves as in the paper."""
 
 import csv
 import io
-import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from darkmetrics.backtest import Scores
+from experiments.paper.files import write_whole
+from experiments.paper.run import BOUNDS
 
 MEASURES = ("w1", "ks", "mae", "rmse", "coverage", "width")
-COLUMNS = ("p_m", "mechanism", "algorithm", "metric", "repeats", "measure", "value", "ci90_low", "ci90_high")
+SUMMARY = ("p_m", "mechanism", "algorithm", "metric", "repeats", "measure", "value", "ci90_low", "ci90_high")
+WIDTHS = ("p_m", "set", "kind", "metric", "width")
+CENTRE = ("folds", "metric", "repeats", "ours", "paper", "difference", "ci90_low", "ci90_high")
+PITS = ("p_m", "mechanism", "algorithm", "metric", "pit")
+# PIT values are kept where they are drawn.
+DRAWN = ("ours,calibrated", "ours,label_shift", "ours,auto", "pemi_gauss,calibrated", "bootstrap")
+
+# Whose centres are compared on the same masks: ours where labels are missing at random, and the paper's.
+PAIR = ("ours,calibrated", "pemi_gauss,calibrated")
+
+Key = tuple[str, str, str, str]
 
 
-def scores_of(files: Iterable[Path]) -> dict[tuple[str, str, str, str], Scores]:
-    """All predictions, pooled over data sets, folds and halves as in the paper."""
+def scores_of(files: Iterable[Path]) -> dict[Key, Scores]:
+    """All predictions by share missing, mechanism, algorithm and metric."""
     rows = defaultdict(list)
-    for path in sorted(files):
-        with path.open() as file:
-            for row in csv.DictReader(file):
-                key = row["p_m"], row["mechanism"], row["algorithm"], row["metric"]
-                rows[key].append([float(row[name]) for name in ("truth", "centre", "low", "high", "pit")])
+    for row in _rows(files):
+        if not row["algorithm"].startswith(BOUNDS):
+            key = row["p_m"], row["mechanism"], row["algorithm"], row["metric"]
+            rows[key].append([float(row[name]) for name in ("truth", "centre", "low", "high", "pit")])
     found = {}
     for key, values in rows.items():
         table = np.array(values)
@@ -32,16 +43,71 @@ def scores_of(files: Iterable[Path]) -> dict[tuple[str, str, str, str], Scores]:
     return found
 
 
-def summarise(files: Iterable[Path], path: Path) -> Path:
-    """Write every figure with its 90% bootstrap interval; the file appears when all is in it."""
+def write_tables(files: Sequence[Path], folder: Path) -> list[Path]:
+    """summary.csv (every figure with its 90% interval), widths.csv of the bounds, pit.csv."""
+    scores = dict(sorted(scores_of(files).items()))
+    share = max(key[0] for key in scores)
+    return [
+        _write(folder / "summary.csv", SUMMARY, _figures(scores)),
+        _write(folder / "widths.csv", WIDTHS, _widths(files)),
+        _write(folder / "pit.csv", PITS, _pits({key: score for key, score in scores.items() if key[0] == share})),
+    ]
+
+
+def write_swapped(files: Sequence[Path], folder: Path) -> Path:
+    """swapped.csv: the figures of the run with two choices made the other way."""
+    return _write(folder / "swapped.csv", SUMMARY, _figures(dict(sorted(scores_of(files).items()))))
+
+
+def write_centre(files: Mapping[str, Sequence[Path]], folder: Path) -> Path:
+    """centre.csv: mean absolute errors of two algorithms on the same masks, and their difference with its interval."""
+    return _write(folder / "centre.csv", CENTRE, (row for way, some in files.items() for row in _centre(way, some)))
+
+
+def _centre(way: str, files: Sequence[Path]) -> Iterator[tuple[Any, ...]]:
+    scores = scores_of(files)
+    for metric in dict.fromkeys(key[3] for key in scores):
+        ours, paper = (
+            np.abs(score.centre - score.truth)
+            for name in PAIR
+            for key, score in scores.items()
+            if key[2:] == (name, metric)
+        )
+        difference = ours - paper
+        reach = 1.645 * difference.std(ddof=1) / np.sqrt(difference.size)
+        figures = ours.mean(), paper.mean(), difference.mean(), difference.mean() - reach, difference.mean() + reach
+        yield way, metric, difference.size, *(f"{x:.6g}" for x in figures)
+
+
+def _figures(scores: dict[Key, Scores]) -> Iterator[tuple[Any, ...]]:
+    for key, score in scores.items():
+        for measure in MEASURES:
+            yield (*key, score.n, measure, *(f"{x:.6g}" for x in getattr(score, measure)))
+
+
+def _widths(files: Iterable[Path]) -> Iterator[tuple[Any, ...]]:
+    """Widths of the bounds under MCAR: they do not depend on which labels are missing, only on where."""
+    for row in _rows(files):
+        if row["algorithm"].startswith(BOUNDS) and row["mechanism"] == "mcar":
+            width = float(row["high"]) - float(row["low"])
+            yield row["p_m"], row["set"], row["algorithm"].split(",")[1], row["metric"], f"{width:.5g}"
+
+
+def _pits(scores: dict[Key, Scores]) -> Iterator[tuple[Any, ...]]:
+    for key, score in scores.items():
+        if key[2] in DRAWN:
+            yield (*key, " ".join(f"{pit:.3g}" for pit in np.sort(score.pit)))
+
+
+def _rows(files: Iterable[Path]) -> Iterator[dict[str, str]]:
+    for path in sorted(files):
+        with path.open() as file:
+            yield from csv.DictReader(file)
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(COLUMNS)
-    for key, scores in sorted(scores_of(files).items()):
-        for measure in MEASURES:
-            table.writerow((*key, scores.n, measure, *(f"{x:.6g}" for x in getattr(scores, measure))))
-    unfinished = path.with_suffix(f".{os.getpid()}.tmp")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished.write_text(text.getvalue())
-    unfinished.replace(path)
-    return path
+    table.writerow(header)
+    table.writerows(rows)
+    return write_whole(path, text.getvalue())

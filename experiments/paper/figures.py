@@ -1,0 +1,150 @@
+"""The paper's figures, with ours beside its algorithms."""
+
+import io
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta
+
+import darkmetrics as dm
+from darkmetrics.plotting import COLOURS, MARKERS
+from experiments.paper.config import Config
+from experiments.paper.files import write_whole
+from experiments.paper.results import STATED, Results
+
+SERIES = {
+    STATED: "ours, mechanism stated",
+    "ours,auto": "ours, told nothing",
+    "pemi_gauss,calibrated": "PEMI-Gauss, calibrated",
+    "bootstrap": "bootstrap of labelled rows",
+    "pemi_gauss,prevalence": "PEMI-Gauss, prevalence",
+    "pemi_gauss,half": "PEMI-Gauss, one half",
+}
+MEASURES = {"w1": "W1 of PIT", "ks": "KS of PIT", "mae": "MAE", "rmse": "RMSE"}
+# The illustration of the paper's Theorem 4.
+VARIANCE, MEANS = 0.0009, (0.1, 0.7, 0.95)
+
+
+def draw(results: Results, config: Config) -> list[Path]:
+    """All figures; each file appears when it is whole."""
+    figures: dict[str, Callable[[Any], Any]] = {
+        "bounds": partial(_bounds, results=results, config=config),
+        "beta": _beta,
+        "pit": partial(_pit, results=results, config=config),
+    }
+    for share in results.shares:
+        figures[f"by-label-{share}"] = partial(_by_label, results=results, config=config, share=share)
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    paths = []
+    for name, make in figures.items():
+        with plt.rc_context({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False}):
+            figure = make(plt)
+            image = io.BytesIO()
+            # Without the name of the program that wrote it the same figure is the same file.
+            figure.savefig(image, dpi=120, format="png", metadata={"Software": None})
+            plt.close(figure)
+        paths.append(write_whole(results.folder / "figures" / f"{name}.png", image.getvalue()))
+    return paths
+
+
+def _bounds(plt: Any, results: Results, config: Config) -> Any:
+    figure, panels = plt.subplots(
+        1, len(results.shares), figsize=(9, 3), sharey=True, squeeze=False, layout="constrained"
+    )
+    for panel, share in zip(panels[0], results.shares, strict=True):
+        for number, (kind, words) in enumerate({"oracle": "all right or all wrong", "sharp": "sharp"}.items()):
+            drawn = panel.boxplot(
+                [results.widths[share, kind, metric] for metric in config.metrics],
+                positions=np.arange(len(config.metrics)) + (number - 0.5) * 0.36,
+                widths=0.3,
+                whis=(0, 100),
+                patch_artist=True,
+                medianprops={"color": "black"},
+                boxprops={"facecolor": COLOURS[number], "alpha": 0.6, "hatch": ("", "///")[number]},
+            )
+            drawn["boxes"][0].set_label(words)
+        panel.set_xticks(range(len(config.metrics)), config.metrics, rotation=30)
+        panel.set_title(f"{float(share):.0%} of labels missing")
+    panels[0, 0].set_ylabel("width between bounds")
+    panels[0, 0].legend(frameon=False, loc="upper left")
+    return figure
+
+
+def _beta(plt: Any) -> Any:
+    figure, panel = plt.subplots(figsize=(5, 3), layout="constrained")
+    grid = np.linspace(0.0005, 0.9995, 1000)
+    for mean, colour, dash in zip(MEANS, COLOURS, ("-", "--", "-."), strict=False):
+        a, b = dm.beta_parameters(mean, VARIANCE)
+        panel.plot(grid, beta.pdf(grid, a, b), color=colour, linestyle=dash, label=f"true probability {mean:g}")
+        panel.axvline(mean, color=colour, linewidth=0.6, linestyle=":")
+    panel.set(xlabel="what the calibrator says", ylabel="density", xlim=(0, 1), ylim=(0, None))
+    panel.legend(frameon=False, loc="upper center")
+    return figure
+
+
+def _by_label(plt: Any, results: Results, config: Config, share: str) -> Any:
+    etas = [float(mechanism.removeprefix("eta=")) for mechanism in results.prevalences]
+    shape = len(MEASURES), len(config.metrics)
+    figure, panels = plt.subplots(*shape, figsize=(11, 8.5), sharex=True, sharey="row", squeeze=False)
+    for row, (measure, words) in zip(panels, MEASURES.items(), strict=True):
+        for panel, metric in zip(row, config.metrics, strict=True):
+            for number, algorithm in enumerate(SERIES):
+                found = [results.figures[share, m, algorithm, metric, measure] for m in results.prevalences]
+                value, low, high = np.array(found).T
+                panel.errorbar(
+                    np.array(etas) + (number - 2.5) * 0.008,
+                    value,
+                    yerr=(value - low, high - value),
+                    color=COLOURS[number],
+                    marker=MARKERS[number],
+                    markersize=3,
+                    linewidth=1.6 if number < 2 else 0.8,
+                    elinewidth=0.8,
+                )
+            panel.set(ylim=(0, None))
+        row[0].set_ylabel(words)
+    for panel, metric in zip(panels[0], config.metrics, strict=True):
+        panel.set_title(metric)
+    for panel in panels[-1]:
+        panel.set_xlabel("positives among missing")
+    _legend(figure, panels[0, 0], panels[0, 0].containers, list(SERIES.values()))
+    return figure
+
+
+def _pit(plt: Any, results: Results, config: Config) -> Any:
+    rows = ["mcar", *results.prevalences[:: max(1, len(results.prevalences) - 1)]]
+    series = list(SERIES)[:4]
+    figure, panels = plt.subplots(
+        len(rows), len(config.metrics), figsize=(11, 2.3 * len(rows) + 0.6), sharex=True, sharey=True, squeeze=False
+    )
+    for row, mechanism in zip(panels, rows, strict=True):
+        for panel, metric in zip(row, config.metrics, strict=True):
+            for number, algorithm in enumerate(series):
+                pit = np.array(results.pit[mechanism, algorithm, metric])
+                place = (np.arange(pit.size) + 0.5) / pit.size
+                panel.plot(place, pit, color=COLOURS[number], linestyle=("-", "--", "-.", ":")[number], linewidth=1.4)
+            # Of n uniform values the k-th has a Beta(k, n - k + 1) law.
+            n = len(results.pit[mechanism, series[0], metric])
+            k = np.arange(1, n + 1)
+            low, high = (beta.ppf(q, k, n - k + 1) for q in (0.05, 0.95))
+            panel.fill_between((k - 0.5) / n, low, high, color="0.85", linewidth=0, zorder=0)
+        words = "at random" if mechanism == "mcar" else f"{float(mechanism.removeprefix('eta=')):.0%} positive"
+        row[0].set_ylabel(f"missing {words}\nPIT, sorted")
+    for panel, metric in zip(panels[0], config.metrics, strict=True):
+        panel.set_title(metric)
+    for panel in panels[-1]:
+        panel.set_xlabel("share of masks")
+    _legend(figure, panels[0, 0], panels[0, 0].lines, [SERIES[name] for name in series])
+    return figure
+
+
+def _legend(figure: Any, panel: Any, handles: Any, words: list[str]) -> None:
+    figure.legend(handles, words, loc="outside lower center", ncols=3, frameon=False)
+    figure.set_layout_engine("constrained")
