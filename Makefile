@@ -52,7 +52,7 @@ guarantees: $(STAMP) ## the slow statistical tests
 certificates: $(STAMP) ## bounds beside true distances, for the page on certificates (8 minutes on one core)
 	@$(BIN)/python -m experiments.certificates
 
-paper: $(STAMP) ## the paper's study again, its algorithms and ours: predictions, tables, figures, pages (half an hour)
+paper: $(STAMP) ## the paper's study again, its algorithms and ours: predictions, tables, figures, pages (under an hour)
 	@$(BIN)/python -m experiments.paper all
 
 paper-quick: $(STAMP) ## a slice of the study through all of its steps, in half a minute; part of the tests

@@ -1,7 +1,6 @@
 """The study's machinery: a run can be killed and taken up again, and its files are the same to the last byte."""
 
 import os
-import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -16,12 +15,10 @@ pytest.importorskip("xgboost", reason="xgboost is not installed (pip install 'da
 if "DARKMETRICS_DATA" not in os.environ:
     pytest.skip("DARKMETRICS_DATA does not name the folder with the data sets", allow_module_level=True)
 
-from experiments.paper.__main__ import PAGES, RESULTS, STEPS, study
+from experiments.paper.__main__ import STEPS, study
 from experiments.paper.algorithms import algorithms
 from experiments.paper.config import Config
-from experiments.paper.docs import agreement_table, fill_pages
 from experiments.paper.problems import fold_of, load, problems_of
-from experiments.paper.results import Results
 from experiments.paper.run import run
 from experiments.paper.tables import scores_of, write_tables
 
@@ -98,30 +95,6 @@ def test_the_quick_study_goes_through_all_steps_and_writes_the_same_bytes_twice(
 
 def test_configurations_that_differ_never_share_folds():
     assert Config.load().fingerprint != Config.load(quick=True).fingerprint == Config.load(quick=True).fingerprint
-
-
-def test_pages_show_the_committed_results(tmp_path):
-    for path in PAGES.glob("*.md"):
-        shutil.copy(path, tmp_path)
-    for path in fill_pages(Results(RESULTS, RESULTS / "published.csv"), Config.load(), tmp_path):
-        assert path.read_text() == (PAGES / path.name).read_text(), f"{path.name} is behind; run make paper"
-
-
-def test_a_page_says_how_many_cells_overlap_the_published_ones(tmp_path):
-    # Two cells by hand: the first interval overlaps the published one, the second does not.
-    (tmp_path / "summary.csv").write_text(
-        "p_m,mechanism,algorithm,metric,repeats,measure,value,ci90_low,ci90_high\n"
-        "0.3,mcar,bootstrap,recall,120,w1,0.05,0.03,0.07\n"
-        "0.3,mcar,bootstrap,f1,120,w1,0.05,0.03,0.07\n"
-    )
-    published = tmp_path / "published.csv"
-    published.write_text(
-        "p_m,measure,algorithm,metric,value,ci90_low,ci90_high\n"
-        "0.3,w1,bootstrap,recall,0.08,0.065,0.09\n"
-        "0.3,w1,bootstrap,f1,0.08,0.071,0.09\n"
-    )
-    small = replace(SMALL, metrics=["recall", "f1"])
-    assert "| bootstrap of labelled rows | 1 of 2 |" in "\n".join(agreement_table(Results(tmp_path, published), small))
 
 
 def test_without_a_data_folder_sets_come_from_openml_with_the_rarer_class_positive(monkeypatch):

@@ -9,7 +9,7 @@ from experiments.paper.docs import fill_pages
 from experiments.paper.figures import draw
 from experiments.paper.results import Results
 from experiments.paper.run import run
-from experiments.paper.tables import write_centre, write_swapped, write_tables
+from experiments.paper.tables import write_centre, write_other_choices, write_tables
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "experiments" / "results" / "paper"
@@ -38,18 +38,18 @@ def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_
     results = Results(work / "results" if quick else RESULTS, RESULTS / "published.csv")
     pages = work / "pages" if quick else PAGES
     folds = work / config.fingerprint
-    swapped = work / config.exceptions_run().fingerprint
+    other = work / config.other_choices().fingerprint
     centre = {way: [work / run.fingerprint for run in runs] for way, runs in config.centre_runs().items()}
     written: list[Path] = []
     if "run" in steps:
-        written = run(config, folds, n_jobs) + run(config.exceptions_run(), swapped, n_jobs)
+        written = run(config, folds, n_jobs) + run(config.other_choices(), other, n_jobs)
         for runs in config.centre_runs().values():
             for one in runs:
                 written += run(one, work / one.fingerprint, n_jobs)
     if "tables" in steps:
         written = write_tables(sorted(folds.glob("*.csv")), results.folder)
-        written.append(write_swapped(sorted(swapped.glob("*.csv")), results.folder))
-        files = {way: [path for folder in folders for path in folder.glob("*.csv")] for way, folders in centre.items()}
+        written.append(write_other_choices(sorted(other.glob("*.csv")), results.folder))
+        files = {way: [sorted(folder.glob("*.csv")) for folder in folders] for way, folders in centre.items()}
         written.append(write_centre(files, results.folder))
     if "figures" in steps:
         written = draw(results, config)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
+from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -37,9 +38,9 @@ class Config:
         settings |= settings["quick"] if quick else {}
         return cls(**{field.name: settings[field.name] for field in fields(cls)})
 
-    def exceptions_run(self) -> "Config":
+    def other_choices(self) -> "Config":
         """The run with two choices made the other way."""
-        return replace(self, **tomllib.loads((HERE / "config.toml").read_text())["exceptions"])
+        return replace(self, **tomllib.loads((HERE / "config.toml").read_text())["other_choices"])
 
     def centre_runs(self) -> dict[str, list["Config"]]:
         """The runs with other random numbers, by the way in which folds are made."""
@@ -51,6 +52,11 @@ class Config:
 
     @property
     def fingerprint(self) -> str:
-        """Tells configurations apart, so that folds of one are never taken for folds of another."""
+        """Tells configurations apart, so that folds of one are never taken for folds of another.
+
+        The study's own code counts as well. The library does not: delete the work folder after a change of its laws.
+        """
         settings = {name: value for name, value in asdict(self).items() if name != "more_seeds"}
-        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+        code = "".join((HERE / name).read_text() for name in ("algorithms.py", "problems.py"))
+        versions = [version(package) for package in ("darkmetrics", "scikit-learn")]
+        return hashlib.sha256(json.dumps([settings, code, versions], sort_keys=True).encode()).hexdigest()[:8]

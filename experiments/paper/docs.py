@@ -86,15 +86,17 @@ def agreement_table(results: Results, config: Config) -> Iterator[str]:
 
 def exceptions(results: Results, config: Config) -> Iterator[str]:
     """The cells of the judged algorithms, W1 and MAE, that do not overlap."""
-    yield from _header("missing", "", "measure", "metric", "here", "paper", "swapped")
+    yield from _header("missing", "", "measure", "metric", "here", "paper", "other choices")
     for algorithm in JUDGED:
         for measure in ("w1", "mae"):
             for (share, metric), overlap in _overlaps(results, config, algorithm, measure):
                 if not overlap:
                     key = share, "mcar", algorithm, metric, measure
-                    here, swapped = (_interval(figures[key], measure) for figures in (results.figures, results.swapped))
+                    here, other = (
+                        _interval(figures[key], measure) for figures in (results.figures, results.other_choices)
+                    )
                     paper = _published(results, share, algorithm, metric, measure)
-                    yield _row(f"{float(share):.0%}", _words(algorithm), measure.upper(), metric, here, paper, swapped)
+                    yield _row(f"{float(share):.0%}", _words(algorithm), measure.upper(), metric, here, paper, other)
 
 
 def centre_table(results: Results, config: Config) -> Iterator[str]:
@@ -102,7 +104,7 @@ def centre_table(results: Results, config: Config) -> Iterator[str]:
     yield from _header("folds", "metric", "masks", "ours", "PEMI-Gauss, calibrated p", "difference (90% interval)")
     for row in results.centre:
         value, low, high = (float(row[name]) for name in ("difference", "ci90_low", "ci90_high"))
-        errors = [f"{float(row[name]):.4f}" for name in ("ours", "paper")]
+        errors = [f"{float(row[name]):.4f}" for name in ("ours", "pemi_gauss")]
         yield _row(row["folds"], row["metric"], row["repeats"], *errors, f"{value:+.4f} ({low:+.4f} to {high:+.4f})")
 
 

@@ -114,7 +114,8 @@ def _by_label(plt: Any, results: Results, config: Config, share: str) -> Any:
         panel.set_title(metric)
     for panel in panels[-1]:
         panel.set_xlabel("positives among missing")
-    _legend(figure, panels[0, 0], panels[0, 0].containers, list(SERIES.values()))
+    figure.suptitle(f"up to {float(share):.0%} of labels missing by their value")
+    _legend(figure, panels[0, 0].containers, list(SERIES.values()), columns=3)
     return figure
 
 
@@ -141,10 +142,10 @@ def _pit(plt: Any, results: Results, config: Config) -> Any:
         panel.set_title(metric)
     for panel in panels[-1]:
         panel.set_xlabel("share of masks")
-    _legend(figure, panels[0, 0], panels[0, 0].lines, [SERIES[name] for name in series])
+    _legend(figure, panels[0, 0].lines, [SERIES[name] for name in series], columns=4)
     return figure
 
 
-def _legend(figure: Any, panel: Any, handles: Any, words: list[str]) -> None:
-    figure.legend(handles, words, loc="outside lower center", ncols=3, frameon=False)
+def _legend(figure: Any, handles: Any, words: list[str], columns: int) -> None:
+    figure.legend(handles, words, loc="outside lower center", ncols=columns, frameon=False)
     figure.set_layout_engine("constrained")

@@ -1,6 +1,8 @@
 """Files that are whole or not there: a run that is killed leaves nothing half-written behind."""
 
+import csv
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -11,3 +13,9 @@ def write_whole(path: Path, content: str | bytes) -> Path:
     unfinished.write_bytes(content.encode() if isinstance(content, str) else content)
     unfinished.replace(path)
     return path
+
+
+def read_rows(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a table."""
+    with path.open() as file:
+        yield from csv.DictReader(file)

@@ -37,11 +37,6 @@ class Problem(NamedTuple):
     labels: Any  # NaN where masked
     seed: tuple[int, ...]
 
-    @property
-    def missingness(self) -> str:
-        """The mechanism in the words of `evaluate`."""
-        return "random" if self.mechanism == "mcar" else "by_label"
-
 
 def load(name: str) -> tuple[Any, Any]:
     """Features and labels of a data set, from the folder DARKMETRICS_DATA or from OpenML."""

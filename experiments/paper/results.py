@@ -1,12 +1,11 @@
 """The committed results, read back: everything that is drawn or written comes from these files."""
 
-import csv
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from darkmetrics.backtest import Estimate
+from experiments.paper.files import read_rows
 
 STATED = "ours,stated"
 Key = tuple[str, str, str, str, str]
@@ -30,9 +29,9 @@ class Results:
         }
 
     @cached_property
-    def swapped(self) -> dict[Key, Estimate]:
+    def other_choices(self) -> dict[Key, Estimate]:
         """The same for the run with two choices made the other way."""
-        return _figures(self.folder / "swapped.csv")
+        return _figures(self.folder / "other_choices.csv")
 
     @cached_property
     def paper(self) -> dict[tuple[str, str, str, str], tuple[str, float | None, float | None]]:
@@ -43,14 +42,14 @@ class Results:
                 float(row["ci90_low"]) if row["ci90_low"] else None,
                 float(row["ci90_high"]) if row["ci90_high"] else None,
             )
-            for row in _rows(self.published)
+            for row in read_rows(self.published)
         }
 
     @cached_property
     def widths(self) -> dict[tuple[str, str, str], list[float]]:
         """Share missing, kind of bound, metric: a width per mask."""
         found: dict[tuple[str, str, str], list[float]] = {}
-        for row in _rows(self.folder / "widths.csv"):
+        for row in read_rows(self.folder / "widths.csv"):
             found.setdefault((row["p_m"], row["kind"], row["metric"]), []).append(float(row["width"]))
         return found
 
@@ -58,7 +57,7 @@ class Results:
     def pit(self) -> dict[tuple[str, str, str], list[float]]:
         """Mechanism, algorithm, metric: the sorted PIT values at the largest share missing."""
         found: dict[tuple[str, str, str], list[float]] = {}
-        for row in _rows(self.folder / "pit.csv"):
+        for row in read_rows(self.folder / "pit.csv"):
             values = [float(value) for value in row["pit"].split()]
             found[row["mechanism"], row["algorithm"], row["metric"]] = values
             if row["algorithm"] == told(row["mechanism"]):
@@ -68,7 +67,7 @@ class Results:
     @cached_property
     def centre(self) -> list[dict[str, str]]:
         """Rows of centre.csv: errors of the centre with other random numbers."""
-        return list(_rows(self.folder / "centre.csv"))
+        return list(read_rows(self.folder / "centre.csv"))
 
     @cached_property
     def shares(self) -> list[str]:
@@ -88,12 +87,7 @@ def told(mechanism: str) -> str:
 
 def _figures(path: Path) -> dict[Key, Estimate]:
     found = {}
-    for row in _rows(path):
+    for row in read_rows(path):
         key = row["p_m"], row["mechanism"], row["algorithm"], row["metric"], row["measure"]
         found[key] = Estimate(float(row["value"]), float(row["ci90_low"]), float(row["ci90_high"]))
     return found
-
-
-def _rows(path: Path) -> Iterator[dict[str, str]]:
-    with path.open() as file:
-        yield from csv.DictReader(file)

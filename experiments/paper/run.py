@@ -3,12 +3,15 @@
 import csv
 import io
 import math
+import os
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +47,7 @@ def run(config: Config, folder: Path, n_jobs: int = 2) -> list[Path]:
     todo = [key for key, path in files.items() if not path.exists()]
     started = time.monotonic()
     # Fresh processes: one that is forked after XGBoost has started its threads waits for them for ever.
-    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn"), initializer=_die_with_parent) as pool:
         futures = {
             pool.submit(_fold, config, name, number, files[name, number]): (name, number) for name, number in todo
         }
@@ -54,6 +57,18 @@ def run(config: Config, folder: Path, n_jobs: int = 2) -> list[Path]:
             name, number = futures[future]
             sys.stderr.write(f"{name} fold {number + 1}: {done} of {len(todo)}, about {left:.0f} min left\n")
     return list(files.values())
+
+
+def _die_with_parent() -> None:
+    """A run that is killed takes its workers with it; else they would go on, and the next run compute folds twice."""
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _metrics(config: Config) -> dict[str, dm.Metric]:

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import t
 
 from darkmetrics.backtest import Scores
-from experiments.paper.files import write_whole
+from experiments.paper.files import read_rows, write_whole
 from experiments.paper.run import BOUNDS
 
 MEASURES = ("w1", "ks", "mae", "rmse", "coverage", "width")
 SUMMARY = ("p_m", "mechanism", "algorithm", "metric", "repeats", "measure", "value", "ci90_low", "ci90_high")
 WIDTHS = ("p_m", "set", "kind", "metric", "width")
-CENTRE = ("folds", "metric", "repeats", "ours", "paper", "difference", "ci90_low", "ci90_high")
+CENTRE = ("folds", "metric", "repeats", "ours", "pemi_gauss", "difference", "ci90_low", "ci90_high")
 PITS = ("p_m", "mechanism", "algorithm", "metric", "pit")
 # PIT values are kept where they are drawn.
 DRAWN = ("ours,calibrated", "ours,label_shift", "ours,auto", "pemi_gauss,calibrated", "bootstrap")
@@ -54,29 +55,33 @@ def write_tables(files: Sequence[Path], folder: Path) -> list[Path]:
     ]
 
 
-def write_swapped(files: Sequence[Path], folder: Path) -> Path:
-    """swapped.csv: the figures of the run with two choices made the other way."""
-    return _write(folder / "swapped.csv", SUMMARY, _figures(dict(sorted(scores_of(files).items()))))
+def write_other_choices(files: Sequence[Path], folder: Path) -> Path:
+    """other_choices.csv: the figures of the run with two choices made the other way."""
+    return _write(folder / "other_choices.csv", SUMMARY, _figures(dict(sorted(scores_of(files).items()))))
 
 
-def write_centre(files: Mapping[str, Sequence[Path]], folder: Path) -> Path:
-    """centre.csv: mean absolute errors of two algorithms on the same masks, and their difference with its interval."""
-    return _write(folder / "centre.csv", CENTRE, (row for way, some in files.items() for row in _centre(way, some)))
+def write_centre(seeds: Mapping[str, Sequence[Sequence[Path]]], folder: Path) -> Path:
+    """centre.csv: mean absolute errors of two algorithms on the same masks, over several seeds."""
+    return _write(folder / "centre.csv", CENTRE, (row for way, runs in seeds.items() for row in _centre(way, runs)))
 
 
-def _centre(way: str, files: Sequence[Path]) -> Iterator[tuple[Any, ...]]:
-    scores = scores_of(files)
-    for metric in dict.fromkeys(key[3] for key in scores):
-        ours, paper = (
-            np.abs(score.centre - score.truth)
-            for name in PAIR
-            for key, score in scores.items()
-            if key[2:] == (name, metric)
-        )
-        difference = ours - paper
-        reach = 1.645 * difference.std(ddof=1) / np.sqrt(difference.size)
-        figures = ours.mean(), paper.mean(), difference.mean(), difference.mean() - reach, difference.mean() + reach
-        yield way, metric, difference.size, *(f"{x:.6g}" for x in figures)
+def _centre(way: str, runs: Sequence[Sequence[Path]]) -> Iterator[tuple[Any, ...]]:
+    """The interval is that of a mean over seeds: masks of one seed share their folds."""
+    found = [scores_of(files) for files in runs]
+    for metric in dict.fromkeys(key[3] for key in found[0]):
+        errors = np.array([[_mean_error(scores, name, metric) for name in PAIR] for scores in found])
+        difference = errors[:, 0] - errors[:, 1]
+        n = difference.size
+        reach = t.ppf(0.95, n - 1) * difference.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+        repeats = sum(score.n for scores in found for key, score in scores.items() if key[2:] == (PAIR[0], metric))
+        figures = *errors.mean(axis=0), difference.mean(), difference.mean() - reach, difference.mean() + reach
+        yield way, metric, repeats, *(f"{x:.6g}" for x in figures)
+
+
+def _mean_error(scores: Mapping[Key, Scores], algorithm: str, metric: str) -> float:
+    (score,) = (score for key, score in scores.items() if key[2:] == (algorithm, metric))
+    assert score.n_failed == 0, "both algorithms are compared on the same masks"
+    return float(np.abs(score.centre - score.truth).mean())
 
 
 def _figures(scores: dict[Key, Scores]) -> Iterator[tuple[Any, ...]]:
@@ -101,8 +106,7 @@ def _pits(scores: dict[Key, Scores]) -> Iterator[tuple[Any, ...]]:
 
 def _rows(files: Iterable[Path]) -> Iterator[dict[str, str]]:
     for path in sorted(files):
-        with path.open() as file:
-            yield from csv.DictReader(file)
+        yield from read_rows(path)
 
 
 def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
