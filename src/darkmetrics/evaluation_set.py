@@ -205,6 +205,13 @@ class EvaluationSet:
         """Weight of a row in each of the `missing_cells`; None when every row counts once."""
         return None if self.cells.weight is None else self.cells.weight[self.missing_cells]
 
+    def with_threshold(self, threshold: float) -> "EvaluationSet":
+        """The same rows decided at another threshold; a set whose decisions were given has none to move."""
+        if self.threshold is None:
+            raise InputError("threshold: the decisions of this set were given (y_pred), and no threshold moves them.")
+        cells = replace(self.cells, decision=decisions_at(self.cells.score, threshold))
+        return EvaluationSet.from_cells(cells, threshold=float(threshold), pos_label=self.pos_label)
+
     def labelled(self) -> "EvaluationSet":
         """The labelled rows alone: what is left when unlabelled rows are dropped."""
         cells = self.cells

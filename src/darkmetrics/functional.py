@@ -122,7 +122,7 @@ class Split:
         group = np.zeros(missing.size, dtype=np.int64)
         for i, rows in enumerate(self.groups):
             group[rows] = i
-        first, owner = _merge(bucket, group, self.weight)
+        first, owner = merged_keys(bucket, group, self.weight)
         groups = tuple(np.flatnonzero(group[first] == i) for i in range(len(self.groups)))
         weight = None if self.weight is None else self.weight[first]
         return Split(groups, weight), _add_up(owner, missing).astype(np.int64), bucket[first]
@@ -270,7 +270,7 @@ class LinearFunctional(Functional):
         # Rows of one score may have different sample weights; losses within one per cent or 1/250 of the typical one
         # are one, and their mean keeps the mean of the sum.
         typical = float(np.sqrt(dot(rows, self.weight**2) / max(1.0, float(rows.sum()))))
-        first, owner = _merge(bucket, weight_levels(self.weight, typical / 250.0) if typical > 0.0 else None)
+        first, owner = merged_keys(bucket, weight_levels(self.weight, typical / 250.0) if typical > 0.0 else None)
         weight, rounded = _mean_within(owner, rows, self.weight)
         missing = _add_up(owner, rows).astype(np.int64)
         merged = Merged(owner, rows, self.weight, weight) if rounded else None
@@ -306,7 +306,7 @@ class RankFunctional(Functional):
         if data.full_ties:  # what a row adds then depends on the labels it is tied with
             return self, bucket
         equal = bool(np.all(data.weight == data.weight[:1]))
-        first, owner = _merge(bucket, None if equal else data.weight)
+        first, owner = merged_keys(bucket, None if equal else data.weight)
         rho, rounded = _mean_within(owner, data.counts, data.rho)
         counts, weight = _add_up(owner, data.counts), data.weight[first]
         joined = data._replace(
@@ -355,7 +355,7 @@ class ScenarioFunctional(Functional):
         return self._extremes_or_range()
 
 
-def _merge(*keys: AnyArray | None) -> tuple[IntArray, IntArray]:
+def merged_keys(*keys: AnyArray | None) -> tuple[IntArray, IntArray]:
     """A cell of each distinct combination of keys, and for each cell the number of its combination."""
     given = [key for key in keys if key is not None]
     code: IntArray = np.zeros(given[0].size, dtype=np.int64)

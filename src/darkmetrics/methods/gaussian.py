@@ -8,6 +8,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
 from darkmetrics._kernels.auc import auc_moments
+from darkmetrics._kernels.ratio import ratio_variance
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
@@ -99,14 +100,12 @@ def _(functional: CountFunctional, p: FloatArray) -> tuple[float, float]:
     variances = np.array([dot((mass * weight)[rows], (p * (1.0 - p))[rows]) for rows in functional.split.groups])
     mean = float(functional.at(list(means)))
     if functional.ratio is not None:
-        known = np.concatenate(([1.0], means + functional.offset))
-        denominator = dot(functional.ratio.denominator, known)
-        if denominator == 0.0:
-            return np.nan, np.nan
-        slope = (functional.ratio.numerator - mean * functional.ratio.denominator)[1:] / denominator
-    else:
-        # A group in which nothing is random has no part in the variance, and perhaps no slope.
-        slope = np.array([_slope(functional, means, i) if variances[i] > 0.0 else 0.0 for i in range(means.size)])
+        known = means + functional.offset
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = float(ratio_variance(mean, *functional.ratio, known, variances))
+        return mean, variance if np.isfinite(variance) else np.nan
+    # A group in which nothing is random has no part in the variance, and perhaps no slope.
+    slope = np.array([_slope(functional, means, i) if variances[i] > 0.0 else 0.0 for i in range(means.size)])
     return mean, dot(slope**2, variances)
 
 

@@ -46,11 +46,15 @@ class Ratio:
     def __call__(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         return self.numerator(tp, fp, fn, tn) / self.denominator(tp, fp, fn, tn)
 
-    def at(self, yes: float, no: float) -> RatioForm:
-        """The ratio in terms of TP and FN alone, when `yes` rows are decided positive and `no` negative."""
+    def at(self, yes: Any, no: Any) -> RatioForm:
+        """The ratio in terms of TP and FN alone, when `yes` rows are decided positive and `no` negative.
+
+        Arrays of such numbers give arrays of coefficients, one row for the constant and one for each slope.
+        """
 
         def reduced(part: Linear) -> FloatArray:
-            return np.array([part.fp * yes + part.tn * no, part.tp - part.fp, part.fn - part.tn])
+            constant = part.fp * yes + part.tn * no
+            return np.array(np.broadcast_arrays(constant, part.tp - part.fp, part.fn - part.tn))
 
         return RatioForm(reduced(self.numerator), reduced(self.denominator))
 
@@ -92,32 +96,41 @@ class ConfusionMetric(Metric):
             data.by_decision[name] for name in ("positives", "negatives", "missing")
         )
         yes, no = tp + fp + open_yes, fn + tn + open_no
-        formula = self.formula
-        form_at = formula.at if isinstance(formula, Ratio) else self.form
-        form = None if form_at is None else form_at(yes, no)
+        form = self.form_at(yes, no)
         if self.form is not None and form is not None:
             self._check_form(form, yes, no)
-
-        # Sums of weights carry rounding errors, which must not turn an empty class into a tiny one.
-        dust = data.dust
-
-        def of_positives(tp: FloatArray, fn: FloatArray) -> Any:
-            fp, tn = yes - tp, no - fn
-            if dust > 0.0:
-                tp, fp, fn, tn = (np.where(np.abs(count) <= dust, 0.0, count) for count in (tp, fp, fn, tn))
-            return formula(tp, fp, fn, tn)
-
         return CountFunctional(
             missing=data.missing_counts,
             fill=fill,
             range=self.range,
             split=Split(data.missing_by_decision, data.missing_weight),
             offset=(tp, fn),
-            formula=of_positives,
+            formula=self.of_positives(yes, no, data.dust),
             direction=self.direction,
             ratio=form if isinstance(form, RatioForm) else None,
             bent=form if isinstance(form, BentForm) else None,
         )
+
+    def form_at(self, yes: Any, no: Any) -> RatioForm | BentForm | None:
+        """The form of the formula, if it has one, when `yes` rows are decided positive and `no` negative."""
+        form = self.formula.at if isinstance(self.formula, Ratio) else self.form
+        return None if form is None else form(yes, no)
+
+    def of_positives(self, yes: Any, no: Any, dust: float) -> Callable[[Any, Any], Any]:
+        """The formula as a function of TP and FN, when `yes` rows are decided positive and `no` negative.
+
+        Sums of weights carry rounding errors, which must not turn an empty class into a tiny one: what is below `dust`
+        is zero.
+        """
+        formula = self.formula
+
+        def value(tp: Any, fn: Any) -> Any:
+            fp, tn = yes - tp, no - fn
+            if dust > 0.0:
+                tp, fp, fn, tn = (np.where(np.abs(count) <= dust, 0.0, count) for count in (tp, fp, fn, tn))
+            return formula(tp, fp, fn, tn)
+
+        return value
 
     def _check_form(self, form: RatioForm | BentForm, yes: float, no: float) -> None:
         """A form that is not the formula would make false promises."""

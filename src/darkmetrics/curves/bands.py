@@ -1,0 +1,115 @@
+"""Band and RateCurve: what is known of a metric at each of many thresholds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+
+
+class Swept(NamedTuple):
+    """A metric over thresholds, as it is computed; `quantiles` has a row for each level asked for."""
+
+    mean: FloatArray
+    quantiles: FloatArray
+    low: FloatArray
+    high: FloatArray
+    undefined: FloatArray
+    labelled_only: FloatArray
+
+
+def levels_of(confidence_levels: tuple[float, ...]) -> FloatArray:
+    """The two quantile levels of each equal-tailed interval, one pair after the other."""
+    tails = [0.5 * (1.0 - level) for level in confidence_levels]
+    return np.array([end for tail in tails for end in (tail, 1.0 - tail)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Band:
+    """One metric at each threshold: how good is the classifier there, and how sure is that?
+
+    Attributes
+    ----------
+    mean : array
+        Expected value at each threshold: the estimate.
+    intervals : mapping from confidence level to (low, high)
+        Equal-tailed intervals: at each threshold by itself the metric lies inside with that probability.
+    lower_bound, upper_bound : array
+        Extremes over all labelings of the missing rows.
+    labelled_only : array
+        The metric on the labelled rows alone.
+    undefined : array
+        Probability that the metric is 0/0 there.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    >>> band = dm.curves(result, thresholds=[0.3, 0.5, 0.8])["recall"]
+    >>> band.mean.round(2).tolist()
+    [1.0, 0.6, 0.4]
+    >>> low, high = band.intervals[0.9]
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([1.0, 0.5, 0.33], [1.0, 0.67, 0.5])
+    """
+
+    mean: FloatArray
+    intervals: Mapping[float, tuple[FloatArray, FloatArray]]
+    lower_bound: FloatArray
+    upper_bound: FloatArray
+    labelled_only: FloatArray
+    undefined: FloatArray
+
+    @classmethod
+    def of(cls, swept: Swept, confidence_levels: tuple[float, ...]) -> "Band":
+        """The band of what was computed at `levels_of(confidence_levels)`."""
+        pairs = zip(swept.quantiles[::2], swept.quantiles[1::2], strict=True)
+        intervals = dict(zip(confidence_levels, pairs, strict=True))
+        return cls(swept.mean, intervals, swept.low, swept.high, swept.labelled_only, swept.undefined)
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{level:.0%}" for level in self.intervals)
+        return f"<Band over {self.mean.size:,} thresholds: mean, {levels}, bounds>"
+
+    def at(self, place: int) -> dict[str, Any]:
+        """The numbers at one of the thresholds, by its place in the grid."""
+        numbers = {name: float(getattr(self, name)[place]) for name in COLUMNS}
+        intervals = {level: (float(low[place]), float(high[place])) for level, (low, high) in self.intervals.items()}
+        return {**numbers, "intervals": intervals}
+
+    def take(self, places: Any) -> "Band":
+        """The band at some of the thresholds."""
+        intervals = {level: (low[places], high[places]) for level, (low, high) in self.intervals.items()}
+        return Band(intervals=intervals, **{name: getattr(self, name)[places] for name in COLUMNS})
+
+
+# The columns of a band that hold one number per threshold.
+COLUMNS = ("mean", "lower_bound", "upper_bound", "labelled_only", "undefined")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RateCurve:
+    """Two metrics against each other as the threshold moves: a ROC or precision-recall curve with bands.
+
+    Both bands are for a fixed threshold, so the interval of `y` is the vertical one at the mean of `x`.
+
+    Attributes
+    ----------
+    x, y : Band
+        The two metrics at each threshold.
+    x_name, y_name : str
+        What they are called.
+    thresholds : array
+        In rising order; the last of a ROC curve is infinite, where nothing is flagged.
+    """
+
+    x: Band
+    y: Band
+    x_name: str
+    y_name: str
+    thresholds: FloatArray
+
+    def __repr__(self) -> str:
+        return f"<RateCurve of {self.y_name} against {self.x_name} at {self.thresholds.size:,} thresholds>"

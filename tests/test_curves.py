@@ -1,0 +1,317 @@
+"""Curves: at every threshold the law over all labelings, and what the result says of itself."""
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_curve
+
+import darkmetrics as dm
+import oracle
+from darkmetrics.methods import exact
+
+NAMES = ["precision", "recall", "f1", "accuracy", "expected_cost(1, 10)", "mcc", "cohen_kappa", "specificity"]
+NAMES += ["predicted_to_actual"]  # highest next to its 0/0
+LEVELS = (0.5, 0.9)
+
+
+def small_problem(seed, *, missing=7, weighted=False, n=16):
+    rng = np.random.default_rng(seed)
+    score = rng.integers(1, 9, n) / 8  # ties
+    y = (rng.random(n) < score).astype(float)
+    y[rng.permutation(n)[:missing]] = np.nan
+    weight = rng.integers(1, 5, n) / 2 if weighted else np.ones(n)
+    return y, score, weight, rng.uniform(0.05, 0.95, missing)
+
+
+def brute_force(name, problem, threshold, zero_division):
+    y, score, weight, p = problem
+    rows = oracle.Problem(y, score, (score >= threshold).astype(int), weight, p)
+    return oracle.law(oracle.definition_of(name), rows, zero_division)
+
+
+def quantile(law, q):
+    if not len(law.values):
+        return math.nan
+    # Sums of up to 2^7 probabilities are off by some 1e-15, and that must not decide.
+    return law.values[min(np.searchsorted(np.cumsum(law.masses), q - 1e-12), len(law.values) - 1)]
+
+
+def evaluated(problem, **settings):
+    y, score, weight, p = problem
+    weight = None if np.all(weight == 1.0) else weight
+    return dm.evaluate(y, score, label_model=p, sample_weight=weight, metrics=NAMES, **settings)
+
+
+@pytest.mark.parametrize("zero_division", [math.nan, 0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_exact_bands_equal_brute_force_at_every_threshold(seed, weighted, zero_division):
+    problem = small_problem(seed, weighted=weighted)
+    thresholds = [-1.0, *np.unique(problem[1]), 2.0]  # below all scores and above all
+    result = evaluated(problem, zero_division=zero_division)
+    curves = dm.curves(result, metrics=NAMES, thresholds=thresholds, method="exact")
+    assert curves.method == "exact"
+    for name, band in curves.items():
+        for i, threshold in enumerate(thresholds):
+            law = brute_force(name, problem, threshold, zero_division)
+            found = [band.mean[i], band.lower_bound[i], band.upper_bound[i], band.undefined[i]]
+            expected = [law.mean(), law.low, law.high, law.undefined]
+            for level in LEVELS:
+                found += [end[i] for end in band.intervals[level]]
+                expected += [quantile(law, 0.5 - level / 2), quantile(law, 0.5 + level / 2)]
+            # Sums of 2^7 products, each rounded to 1e-16.
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=f"{name} at {threshold}")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_gaussian_bounds_and_chances_of_0_by_0_equal_brute_force(seed, weighted):
+    y, score, weight, p = small_problem(seed, weighted=weighted)
+    y[y == 1.0] = 0.0  # no labelled positive: recall and F1 are 0/0 with some probability
+    problem = y, score, weight, p
+    thresholds = [-1.0, *np.unique(score), 2.0]
+    curves = dm.curves(
+        evaluated(problem, zero_division=math.nan), metrics=NAMES, thresholds=thresholds, method="gaussian"
+    )
+    for name, band in curves.items():
+        for i, threshold in enumerate(thresholds):
+            law = brute_force(name, problem, threshold, math.nan)
+            found = [band.lower_bound[i], band.upper_bound[i], band.undefined[i]]
+            # Products of at most 7 chances and sums of half weights: a few roundings.
+            np.testing.assert_allclose(found, [law.low, law.high, law.undefined], rtol=0, atol=1e-12)
+
+
+def test_gaussian_bands_have_the_mean_and_variance_of_the_paper():
+    y, score, _, p = small_problem(5, missing=9, n=24)
+    curves = dm.curves(evaluated((y, score, np.ones(24), p)), metrics=["recall", "f1"], method="gaussian")
+    missing = np.isnan(y)
+    for i, threshold in enumerate(curves.thresholds):
+        d = (score >= threshold).astype(float)
+        known = np.where(missing, 0.0, y)
+        chance = np.zeros(24)
+        chance[missing] = p
+        v = chance * (1 - chance)
+        for name, a, b, fixed in (("recall", d, np.ones(24), 0.0), ("f1", 2 * d, np.ones(24), d.sum())):
+            mu_z, mu_w = a @ (known + chance), fixed + b @ (known + chance)
+            var_z, var_w, cov = a**2 @ v, b**2 @ v, (a * b) @ v
+            sd = math.sqrt((mu_z**2 * var_w + mu_w**2 * var_z - 2 * cov * mu_z * mu_w) / mu_w**4)
+            low, high = curves[name].intervals[0.9]
+            # 1.6448536 standard deviations hold 90% of a Gaussian; sums of 24 rows.
+            np.testing.assert_allclose(
+                [curves[name].mean[i], low[i], high[i]],
+                mu_z / mu_w + np.array([0, -1, 1]) * 1.6448536269514722 * sd,
+                rtol=0,
+                atol=1e-12,
+            )
+
+
+def test_labelled_only_and_flagged_are_those_of_the_rows():
+    y, score, _, _ = problem = small_problem(1)
+    curves = dm.curves(evaluated(problem), thresholds="all")
+    kept = ~np.isnan(y)
+    for i, threshold in enumerate(curves.thresholds):
+        assert curves.flagged[i] == pytest.approx(np.mean(score >= threshold), abs=1e-15)
+        expected = oracle.sklearn_value("f1", y[kept], score[kept], score[kept] >= threshold, np.ones(kept.sum()))
+        assert curves["f1"].labelled_only[i] == pytest.approx(expected, abs=1e-14)
+
+
+def test_a_cost_and_a_formula_of_ones_own_have_bands():
+    problem = small_problem(2)
+    own = dm.metrics.ConfusionMetric(name="alarms per hit", formula=lambda tp, fp, fn, tn: (tp + fp) / (tp + 1))
+    cost = dm.metrics.expected_cost(1, 10)
+    for method in ("exact", "gaussian"):
+        curves = dm.curves(evaluated(problem), metrics=[own, cost, "g_mean"], method=method)
+        assert list(curves) == ["alarms per hit", "expected_cost(1, 10)", "g_mean"]
+        assert np.isfinite(curves["alarms per hit"].mean).all()
+
+
+def test_names_mean_what_they_mean_in_the_evaluation():
+    result = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model=[0.8], metrics={"cost": "expected_cost(1, 10)"})
+    assert dm.curves(result, metrics="cost").at(0.5)["cost"]["mean"] == pytest.approx(result["cost"].mean(), abs=1e-12)
+
+
+def test_the_value_of_0_by_0_is_that_of_the_evaluation():
+    result = dm.evaluate(
+        [1, 0, None], [0.9, 0.4, 0.7], label_model=[0.8], metrics=["accuracy", "recall"], zero_division=1
+    )
+    assert dm.curves(result, metrics="precision", thresholds=[2.0])["precision"].mean.tolist() == [1.0]
+    told = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model=[0.8], metrics="recall", zero_division="warn")
+    assert dm.curves(told, metrics="precision", thresholds=[2.0])["precision"].mean.tolist() == [0.0]
+
+
+# ------------------------------------------------------------------------------------------------- thresholds
+
+
+def test_the_default_grid_has_the_ends_of_the_scores_and_the_current_threshold():
+    rng = np.random.default_rng(0)
+    score = rng.random(5000)
+    result = dm.evaluate(np.where(rng.random(5000) < 0.1, np.nan, 1.0), score, label_model=0.5, threshold=0.3)
+    grid = dm.curves(result, method="gaussian").thresholds
+    assert grid.size == 201
+    assert {float(score.min()), float(score.max()), 0.3} <= set(grid.tolist())
+    assert np.all(np.diff(grid) > 0)
+    assert dm.curves(result, thresholds=10, method="gaussian").thresholds.size == 11
+
+
+def test_all_thresholds_are_the_different_scores_and_the_current_one():
+    problem = small_problem(0)
+    curves = dm.curves(evaluated(problem, threshold=0.3), thresholds="all")
+    assert curves.thresholds.tolist() == sorted({*problem[1].tolist(), 0.3})
+
+
+def test_thresholds_given_are_sorted_and_kept_once():
+    curves = dm.curves(evaluated(small_problem(0)), thresholds=[0.7, 0.2, 0.7])
+    assert curves.thresholds.tolist() == [0.2, 0.7]
+    assert curves.at(0.6)["recall"]["threshold"] == 0.7
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"thresholds": "every"}, "thresholds: expected None, a number, 'all' or an array, got 'every'"),
+        ({"thresholds": 0}, "thresholds: 0. At least one"),
+        ({"thresholds": []}, "thresholds: expected a one-dimensional array"),
+        ({"thresholds": 0.5}, "thresholds: expected a one-dimensional array"),
+        ({"thresholds": [0.1, math.nan]}, "none of them NaN"),
+        ({"thresholds": ["a"]}, "thresholds: expected"),
+        ({"metrics": "roc_auc"}, "metrics: 'roc_auc' does not depend on the threshold"),
+        ({"metrics": "precison"}, "Did you mean 'precision'"),
+        ({"metrics": []}, "metrics: none given"),
+        ({"method": "monte_carlo"}, "method: unknown method 'monte_carlo'"),
+        ({"confidence_levels": [0.9, 90]}, "confidence_level: 90"),
+        ({"confidence_levels": [0.9, 0.9]}, "names one twice"),
+        ({"confidence_levels": []}, "confidence_levels: none given"),
+    ],
+)
+def test_bad_arguments_say_what_is_wrong(settings, message):
+    with pytest.raises(dm.InputError, match=re.escape(message)):
+        dm.curves(evaluated(small_problem(0)), **settings)
+
+
+def test_given_decisions_have_no_threshold_to_move():
+    result = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], y_pred=[1, 0, 1], label_model=[0.8])
+    with pytest.raises(dm.InputError, match=r"evaluation: its decisions were given \(y_pred\)"):
+        dm.curves(result)
+    with pytest.raises(dm.InputError, match="no threshold moves them"):
+        result.data.with_threshold(0.3)
+
+
+def test_only_an_evaluation_has_curves():
+    rows: Any = dm.EvaluationSet([1, 0], [0.9, 0.1])
+    with pytest.raises(dm.InputError, match="evaluation: expected what evaluate"):
+        dm.curves(rows)
+
+
+def test_laws_one_by_one_have_a_limit_on_thresholds_and_sums_have_none():
+    rng = np.random.default_rng(0)
+    score = rng.random(2500)
+    result = dm.evaluate(np.where(rng.random(2500) < 0.2, np.nan, score > 0.5), score, label_model=score)
+    assert dm.curves(result, thresholds="all").thresholds.size == 2501
+    for settings in ({"metrics": "mcc"}, {"method": "exact"}):
+        with pytest.raises(dm.InputError, match="2,000 are the most"):
+            dm.curves(result, thresholds="all", **settings)
+
+
+def test_a_set_at_another_threshold_is_the_set_built_with_it():
+    y, score, _, p = small_problem(3)
+    moved = dm.EvaluationSet(y, score, probability=p).with_threshold(0.25)
+    built = dm.EvaluationSet(y, score, probability=p, threshold=0.25)
+    assert moved.threshold == 0.25
+    assert moved.cells.decision.tolist() == built.cells.decision.tolist()
+    assert str(moved) == str(built)
+
+
+# ----------------------------------------------------------------------------------------------- rate curves
+
+
+@pytest.mark.parametrize("method", ["exact", "gaussian"])
+def test_roc_begins_and_ends_in_its_corners_and_never_turns_back(method):
+    roc = dm.curves(evaluated(small_problem(4)), thresholds=[0.3, 0.5, 0.6], method=method).roc()
+    assert (roc.x_name, roc.y_name) == ("fpr", "recall")
+    for band in (roc.x, roc.y):
+        # Rates of everything and of nothing; the sums of probabilities that both laws add up are rounded.
+        assert band.mean[[0, -1]] == pytest.approx([1.0, 0.0], abs=1e-14)
+        assert np.all(np.diff(band.mean) <= 1e-14)
+
+
+def test_roc_without_missing_labels_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    score = rng.integers(0, 20, 200) / 20
+    y = (rng.random(200) < score).astype(int)
+    roc = dm.curves(dm.evaluate(y, score), thresholds="all").roc()
+    fpr, tpr, thresholds = roc_curve(y, score, drop_intermediate=False)
+    at = np.searchsorted(roc.thresholds, thresholds)
+    np.testing.assert_allclose(roc.x.mean[at], fpr, atol=1e-15)
+    np.testing.assert_allclose(roc.y.mean[at], tpr, atol=1e-15)
+    np.testing.assert_array_equal(roc.y.intervals[0.9][0], roc.y.intervals[0.9][1])
+
+
+def test_precision_recall_has_no_point_where_nothing_is_flagged():
+    problem = small_problem(4)
+    curve = dm.curves(evaluated(problem), thresholds=[-1.0, 0.5, 5.0]).precision_recall()
+    assert (curve.x_name, curve.y_name) == ("recall", "precision")
+    assert curve.thresholds.tolist() == [-1.0, problem[1].min(), 0.5]
+    assert curve.x.mean[0] == pytest.approx(1.0, abs=1e-14)
+    assert np.isfinite(curve.y.mean).all()
+
+
+# -------------------------------------------------------------------------------------------------- the result
+
+
+def test_the_result_is_a_mapping_with_tables_and_plain_numbers():
+    curves = dm.curves(evaluated(small_problem(0), zero_division=math.nan), thresholds=[0.2, 0.5, 2.0])
+    assert list(curves) == ["precision", "recall", "f1", "accuracy"]
+    assert len(curves) == 4
+    with pytest.raises(KeyError, match="unknown metric 'roc'"):
+        curves["roc"]
+    plain = curves.to_dict()
+    assert plain["schema"] == "darkmetrics.curves/1"
+    assert json.loads(json.dumps(plain)) == plain
+    assert plain["metrics"]["precision"]["mean"][2] is None  # 0/0
+    assert "undefined" in str(curves)
+    assert "<table>" in curves._repr_html_()
+    frame = curves.to_frame("pandas")
+    assert frame.shape == (12, 12)
+    assert frame["low_90"][3:6].tolist() == curves["recall"].intervals[0.9][0].tolist()
+
+
+def test_a_table_shows_about_ten_thresholds():
+    rng = np.random.default_rng(0)
+    score = rng.random(500)
+    result = dm.evaluate(np.where(rng.random(500) < 0.2, np.nan, score > 0.5), score, label_model=score)
+    assert len(str(dm.curves(result, method="gaussian")).splitlines()) == 10 + 5
+
+
+def test_auto_is_exact_for_few_missing_rows_and_gaussian_for_many():
+    for n, method in ((60, "exact"), (6000, "gaussian")):
+        rng = np.random.default_rng(0)
+        score = rng.random(n)
+        y = np.where(rng.random(n) < 0.3, np.nan, rng.random(n) < score)
+        result = dm.evaluate(y, score, label_model=score, metrics="f1")
+        assert dm.curves(result).method == method
+
+
+def test_auto_is_gaussian_where_a_formula_has_no_exact_law(monkeypatch):
+    for limit in ("_TABLE_LIMIT", "_FORMULA_LIMIT"):
+        monkeypatch.setattr(exact, limit, 1000)  # as if there were millions of rows
+    rng = np.random.default_rng(0)
+    score = rng.random(2000)
+    y = np.where(rng.random(2000) < 0.5, np.nan, rng.random(2000) < score)
+    bumpy = dm.metrics.ConfusionMetric(name="bumpy", formula=lambda tp, fp, fn, tn: np.sin(tp) + np.sin(fn))
+    result = dm.evaluate(y, score, label_model=score, metrics="f1")
+    assert dm.curves(result, metrics=bumpy, thresholds=[0.5]).method == "gaussian"
+    with pytest.raises(dm.MethodError, match=r"metric: 'bumpy', threshold: 0\.5"):
+        dm.curves(result, metrics=bumpy, thresholds=[0.5], method="exact")
+
+
+def test_the_schema_page_names_every_key_of_to_dict():
+    plain = dm.curves(evaluated(small_problem(0)), metrics="recall").to_dict()
+    entry = plain["metrics"]["recall"]
+    page = (Path(__file__).parents[1] / "docs/reference/curves.md").read_text(encoding="utf-8")
+    section = page.partition("## to_dict\n")[2]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)) == {*plain, *entry, *entry["intervals"][0]}

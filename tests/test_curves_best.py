@@ -1,0 +1,176 @@
+"""The best threshold, and the probability that it beats the current one, against all labelings."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+import darkmetrics as dm
+import oracle
+from believed import Believed
+from darkmetrics.curves import best
+from darkmetrics.curves.best import probability_better
+from darkmetrics.nodes import Nodes
+
+
+def problem(seed, *, n=18, missing=9, weighted=False):
+    rng = np.random.default_rng(seed)
+    score = rng.integers(1, 11, n) / 10  # ties
+    y = (rng.random(n) < score).astype(float)
+    y[rng.permutation(n)[:missing]] = np.nan
+    weight = rng.uniform(0.5, 3.0, n) if weighted else np.ones(n)
+    return oracle.Problem(y, score, None, weight, rng.uniform(0.1, 0.9, missing))
+
+
+def evaluated(rows, **settings):
+    weight = None if np.all(rows.weight == 1.0) else rows.weight
+    return dm.evaluate(rows.y, rows.score, label_model=rows.p, sample_weight=weight, **settings)
+
+
+def metric_of(result, name):
+    return result.metrics[name]
+
+
+def values_at(name, rows, threshold, zero_division=math.nan):
+    """The metric under every labeling, and the probability of each."""
+    y, chance = oracle.labelings(rows)
+    value = oracle.definition_of(name)(y, rows.score, (rows.score >= threshold).astype(int), rows.weight)
+    return np.where(np.isnan(value), zero_division, value), chance
+
+
+def chance_of_better(name, rows, new, old, sign=1.0, zero_division=math.nan):
+    (first, chance), (second, _) = (values_at(name, rows, t, zero_division) for t in (new, old))
+    gain = sign * (first - second)
+    # Values that differ by rounding (1e-16) are equal; others differ by 1e-4 or more with 18 rows.
+    return chance[gain > 1e-11].sum() / chance[~np.isnan(gain)].sum()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["precision", "recall", "f1", "accuracy", "mcc", "expected_cost(1, 5)"])
+@pytest.mark.parametrize(("new", "old"), [(0.3, 0.7), (0.7, 0.3), (0.1, 0.6), (5.0, 0.5)])
+def test_probability_of_being_better_equals_enumeration(name, new, old, weighted):
+    rows = problem(0, weighted=weighted)
+    result = evaluated(rows, metrics=name, zero_division=0)
+    metric = metric_of(result, name)
+    found = probability_better(result, metric, new, old, n_resamples=10, rng=0)
+    sign = -1.0 if metric.better == "lower" else 1.0
+    # Sums of 2^9 products, each rounded to 1e-16.
+    assert found == pytest.approx(chance_of_better(name, rows, new, old, sign, 0.0), abs=1e-12)
+
+
+def test_probability_is_given_that_both_are_defined_where_0_by_0_is_left_out():
+    rows = problem(1)
+    rows = rows._replace(y=np.where(rows.y == 1.0, 0.0, rows.y))  # recall is 0/0 if no missing row is positive
+    result = evaluated(rows, metrics="recall", zero_division=math.nan)
+    found = probability_better(result, metric_of(result, "recall"), 0.4, 0.8, n_resamples=10, rng=0)
+    assert found == pytest.approx(chance_of_better("recall", rows, 0.4, 0.8), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["f1", "precision"])
+def test_drawn_probability_is_near_the_enumerated_one(name, monkeypatch):
+    rows = problem(2)
+    result = evaluated(rows, metrics=name)
+    monkeypatch.setattr(best, "_EXACT_UP_TO", 0)
+    found = probability_better(result, metric_of(result, name), 0.3, 0.6, n_resamples=40_000, rng=0)
+    # Four standard errors of 40,000 draws.
+    assert found == pytest.approx(chance_of_better(name, rows, 0.3, 0.6), abs=4 * 0.5 / 200)
+
+
+def test_labels_are_the_same_at_both_thresholds():
+    # Control: drawing the labels anew for the second threshold would say something else.
+    rows = problem(3)
+    result = evaluated(rows, metrics="f1")
+    found = probability_better(result, metric_of(result, "f1"), 0.4, 0.6, n_resamples=10, rng=0)
+    (first, chance), (second, _) = (values_at("f1", rows, t) for t in (0.4, 0.6))
+    apart = sum(c * chance[first > v + 1e-11].sum() for v, c in zip(second.tolist(), chance.tolist(), strict=True))
+    assert found == pytest.approx(chance_of_better("f1", rows, 0.4, 0.6), abs=1e-12)
+    assert abs(found - apart) > 0.05
+
+
+def test_probability_mixes_the_nodes():
+    rows = problem(4)
+    other = rows._replace(p=1.0 - rows.p)
+    given = evaluated(rows, metrics="f1")
+    # The order of missing cells is that of scores; probabilities given with the set are in that order.
+    own = given.nodes.probability[0]
+    result = dm.evaluate(
+        given.data,
+        metrics="f1",
+        label_model=Believed(Nodes(np.array([0.25, 0.75]), np.stack([own, 1.0 - own]))),
+    )
+    expected = 0.25 * chance_of_better("f1", rows, 0.3, 0.6) + 0.75 * chance_of_better("f1", other, 0.3, 0.6)
+    found = probability_better(result, metric_of(result, "f1"), 0.3, 0.6, n_resamples=10, rng=0)
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["f1", "expected_cost(1, 5)"])
+@pytest.mark.parametrize("risk", ["mean", 0.1])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_threshold_is_that_of_brute_force(name, risk, seed):
+    rows = problem(seed)
+    found = dm.curves(evaluated(rows, metrics=name), metrics=name, thresholds="all").best_threshold(name, risk)
+    sign = -1.0 if name.startswith("expected_cost") else 1.0
+    grid, figures = sorted({*rows.score.tolist(), 0.5}), []
+    for threshold in grid:
+        value, chance = values_at(name, rows, threshold)
+        law = oracle.law_of_values(sign * value, chance)  # larger is better
+        figures.append(
+            law.mean() if risk == "mean" else law.values[np.searchsorted(np.cumsum(law.masses), risk - 1e-12)]
+        )
+    assert found.value == pytest.approx(sign * max(figures), abs=1e-12)
+    assert found.current_value == pytest.approx(sign * figures[grid.index(0.5)], abs=1e-12)
+    assert figures[grid.index(found.threshold)] == pytest.approx(max(figures), abs=1e-12)
+    expected = 0.0 if found.threshold == 0.5 else chance_of_better(name, rows, found.threshold, 0.5, sign)
+    assert found.probability_better == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_current_threshold_outside_the_grid_is_compared_all_the_same():
+    rows = problem(5)
+    curves = dm.curves(evaluated(rows, threshold=0.95), metrics="recall", thresholds=[0.2, 0.4])
+    found = curves.best_threshold("recall")
+    assert (found.threshold, found.current) == (0.2, 0.95)
+    assert found.current_value == pytest.approx(evaluated(rows, threshold=0.95)["recall"].mean(), abs=1e-12)
+
+
+def test_nothing_beats_the_current_threshold_where_it_is_as_good_as_any():
+    found = dm.curves(dm.evaluate([1, 0], [0.9, 0.1]), metrics="f1").best_threshold("f1")
+    assert (found.threshold, found.probability_better) == (0.5, 0.0)
+    assert "the current threshold 0.5 is the best" in str(found)
+
+
+def test_a_seed_repeats_the_draws_and_words_name_the_numbers():
+    rng = np.random.default_rng(0)
+    score = rng.random(3000)
+    y = np.where(rng.random(3000) < 0.3, np.nan, rng.random(3000) < score)
+    result = dm.evaluate(y, score, label_model=score, threshold=0.9, metrics="f1")
+    curves = dm.curves(result, metrics="f1", thresholds=50, method="gaussian")
+    first, second = (curves.best_threshold("f1", n_resamples=500, rng=1) for _ in range(2))
+    assert first == second
+    assert first.probability_better > 0.99
+    assert str(first).startswith(
+        f"f1: best at {first.threshold:g}, where its mean is {first.value:.3f} (at the current"
+    )
+    assert "with probability 90% it is" in str(curves.best_threshold("f1", risk=0.1, n_resamples=100, rng=1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("roc_auc",), "metric: unknown metric 'roc_auc'"),
+        (("prevalence",), "metric: 'prevalence' is neither better high nor low"),
+        (("f1", "median"), "risk: 'median'"),
+        (("f1", 0.0), "risk: 0.0"),
+        (("f1", True), "risk: True"),
+    ],
+)
+def test_bad_questions_say_what_is_wrong(arguments, message):
+    curves = dm.curves(evaluated(problem(0)), metrics=["f1", "prevalence"])
+    with pytest.raises(dm.InputError, match=re.escape(message)):
+        curves.best_threshold(*arguments)
+
+
+def test_a_metric_that_is_undefined_everywhere_has_no_best_threshold():
+    result = dm.evaluate([0, 0], [0.9, 0.1], metrics="recall", zero_division=math.nan)
+    with pytest.raises(dm.InputError, match=r"is undefined \(0/0\) at every threshold"):
+        dm.curves(result, metrics="recall").best_threshold("recall")
