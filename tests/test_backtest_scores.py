@@ -1,6 +1,7 @@
 """Figures of a backtest are what they say they are, as numbers, as words and as pictures."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,7 +158,7 @@ def a_backtest(ways=2, **sizes):
 
 def test_plot_of_pit_shows_every_way_within_a_band(plt):
     result = a_backtest()
-    ax = dm.plotting.plot_pit(result, "recall")
+    ax: Any = dm.plotting.plot_pit(result, "recall")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["way 0", "way 1"]
     assert np.array_equal(ax.lines[1].get_ydata(), np.sort(result["way 1", "recall"].pit))
     band = ax.collections[0].get_paths()[0].vertices
@@ -168,25 +169,27 @@ def test_plot_of_pit_shows_every_way_within_a_band(plt):
 
 
 def test_plot_of_coverage_shows_coverage_with_its_interval(plt):
-    _, given = plt.subplots()
+    given: Any = plt.subplots()[1]
     result = a_backtest()
-    assert dm.plotting.plot_coverage(result, ax=given) is given
+    returned: Any = dm.plotting.plot_coverage(result, ax=given)
+    assert returned is given
     assert [tick.get_text() for tick in given.get_xticklabels()] == ["recall", "f1"]
-    for way, drawn in zip(result.scores, given.containers, strict=True):
+    drawings: Any = given.containers
+    for way, drawn in zip(result.scores, drawings, strict=True):
         line, _, (bars,) = drawn.lines
         expected = [result[way, name].coverage for name in ("recall", "f1")]
         assert np.asarray(line.get_ydata()) == pytest.approx([found.value for found in expected])
         ends = np.array([segment[:, 1] for segment in bars.get_segments()])
         assert ends == pytest.approx(np.array([(found.low, found.high) for found in expected]))
-    assert given.lines[-1].get_ydata()[0] == 0.8  # what the intervals promise
+    assert np.asarray(given.lines[-1].get_ydata())[0] == 0.8  # what the intervals promise
 
 
 def test_eight_ways_look_different_and_the_legend_hides_none(plt):
-    ax = dm.plotting.plot_pit(a_backtest(8), "recall")
+    ax: Any = dm.plotting.plot_pit(a_backtest(8), "recall")
     looks = {(line.get_color(), line.get_marker()) for line in ax.lines[:8]}
     assert len(looks) == 8
     ax.figure.canvas.draw()
-    assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1
+    assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1
     # Of two ways that agree the second is dashed, so that the first shows.
     assert ax.lines[0].get_linestyle() != ax.lines[1].get_linestyle()
 

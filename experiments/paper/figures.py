@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import beta
 
 import darkmetrics as dm
-from darkmetrics.plotting import COLOURS, MARKERS
+from darkmetrics.plotting.style import COLOURS, MARKERS
 from experiments.paper.config import Config
 from experiments.paper.files import write_whole
 from experiments.paper.results import STATED, Results

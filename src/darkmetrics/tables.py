@@ -1,7 +1,21 @@
-"""Tables of text as results print them, and as notebooks show them."""
+"""Numbers and tables of text as results print them, and as notebooks show them."""
 
 import html
 from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+
+def decimals_for(width: float) -> int:
+    """As many decimals as the width of an interval deserves: three at least, so that its two ends differ."""
+    return 3 if not 0.0 < width < 0.01 else min(8, int(np.ceil(-np.log10(width))) + 1)
+
+
+def number_text(value: float, decimals: int) -> str:
+    """A metric's value in print; nan is a 0/0."""
+    if np.isnan(value):
+        return "undefined"
+    return f"{value:.{decimals}f}" if abs(value) < 100.0 else f"{value:,.4g}"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> list[str]:

@@ -1,0 +1,23 @@
+"""Plots of results: functions that take a result and return matplotlib Axes.
+
+Import rule: matplotlib is imported when a plot is drawn, and pyplot only where no axes are given.
+"""
+
+from darkmetrics.plotting.backtests import plot_coverage, plot_pit
+from darkmetrics.plotting.distribution import plot_distribution
+from darkmetrics.plotting.labels import plot_reliability, plot_scores
+from darkmetrics.plotting.metrics import plot_metrics, plot_variance
+from darkmetrics.plotting.thresholds import plot_curves, plot_precision_recall, plot_roc
+
+__all__ = [
+    "plot_coverage",
+    "plot_curves",
+    "plot_distribution",
+    "plot_metrics",
+    "plot_pit",
+    "plot_precision_recall",
+    "plot_reliability",
+    "plot_roc",
+    "plot_scores",
+    "plot_variance",
+]

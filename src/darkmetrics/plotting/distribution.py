@@ -1,0 +1,152 @@
+"""plot_distribution: the law of one metric, with what people compare it with."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.distribution import MetricDistribution
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.exceptions import InputError
+from darkmetrics.plotting import style
+from darkmetrics.plotting.shape import density_curve, few_atoms
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The possible values are drawn whole while the law still takes up this share of the picture.
+_SHARE = 0.25
+
+
+def plot_distribution(
+    evaluation: Evaluation, metric: str, *, target: float | None = None, ax: "Axes | None" = None
+) -> "Axes":
+    """What values may a metric have on these rows, and how likely is each?
+
+    A curve (or a stem per value, where there are few) is the law of the metric given what is known about the missing
+    labels. The interval is shaded, the mean a solid line, and the square on the axis is what dropping the unlabelled
+    rows would have said. Ticks across the axis are the worst and best value that any labeling gives; an arrow points to
+    one outside the picture.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The result of `evaluate`.
+    metric : str
+        One of its metrics.
+    target : float, optional
+        A value to reach: a dashed line, and in the legend the probability that the metric is below it.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Notes
+    -----
+    A law of many atoms is drawn with a Gaussian kernel whose width is 15% of the law's (of its highest peak's, if it
+    has several).
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
+    >>> result = dm.evaluate(y_true, y_score, label_model=[0.7, 0.2])
+    >>> ax = dm.plotting.plot_distribution(result, "recall", target=0.7)
+    >>> ax.get_ylabel()
+    'probability'
+    """
+    law = evaluation[metric]
+    if target is not None and not np.isfinite(target):
+        raise InputError(f"target: {target!r}. It must be a finite number.")
+    ax = style.axes(ax)
+    notes = []
+    places = [x for x in (evaluation.labelled_only[metric], target) if x is not None and np.isfinite(x)]
+    if np.isnan(law.mean()):
+        style.message(ax, "undefined (0/0) whatever the missing labels are")
+        ax.set(ylabel="probability", ylim=(0.0, 1.05), yticks=[0.0, 1.0])
+    else:
+        _draw_law(ax, law, evaluation.confidence_level, places)
+        if law.undefined > 0.0:
+            filled = evaluation.fills[metric]
+            what = "left out" if np.isnan(filled) or law.method == "gaussian" else f"counts as {filled:g}"
+            notes.append(f"0/0 (P {style.chance(law.undefined)}) {what}")
+    only = evaluation.labelled_only[metric]
+    if np.isfinite(only):
+        _on_axis(ax, only, "s", f"labelled only {style.number(only)}", style.LABELLED)
+    if target is not None:
+        below = 2.0 * law.pit(target) - law.cdf(target)  # P(metric < target): an atom at the target has reached it
+        worst, best = law.support()
+        certain = best < target or worst >= target
+        known = f" {style.chance(below, certain=certain)}" if np.isfinite(below) else " is undefined"
+        name = style.shortened(style.plain(metric).strip(), 20)
+        ax.axvline(target, color=style.TARGET, linestyle=style.LINES[1], label=f"P({name} < {target:g}){known}")
+    ax.set_xlabel(style.wrapped(metric, 44))
+    style.legend_above(ax, notes)
+    return ax
+
+
+def _draw_law(ax: "Axes", law: MetricDistribution, level: float, places: list[float]) -> None:
+    """The law itself: curve or stems, interval, mean and possible values; `places` are to be in the picture too."""
+    low, high = law.interval(level)
+    mean, width = law.mean(), high - low
+    interval: dict[str, Any] = {"color": style.ESTIMATE, "linewidth": 0.0, "label": _interval_label(level, low, high)}
+    stems = few_atoms(law)
+    if stems is not None:
+        x, y = stems
+        inside = (x >= low) & (x <= high)
+        ax.axvspan(low, high, alpha=0.2, **interval)
+        ax.vlines(x, 0.0, y, color=style.ESTIMATE, linewidth=np.where(inside, 2.5, 1.0), zorder=3)
+        ax.plot(x, y, color=style.ESTIMATE, marker="o", markersize=4, linestyle="none", zorder=3, gid="law")
+        ax.set_ylabel("probability")
+    else:
+        x, y = density_curve(law)
+        inside = (x >= low) & (x <= high)
+        ax.fill_between(x, y, where=inside.tolist(), alpha=0.3, **interval)
+        ax.plot(x, y, color=style.ESTIMATE, gid="law")
+        ax.set_ylabel("density")
+    ax.axvline(mean, color=style.ESTIMATE, linewidth=1.2, label=f"mean {style.number(mean, width)}")
+    ax.set_ylim(0.0, 1.08 * float(y.max()))
+    _set_view(ax, law, np.array([x[0], x[-1], low, high, *places]))
+
+
+def _interval_label(level: float, low: float, high: float) -> str:
+    width = high - low
+    return f"{100.0 * level:g}%: {style.number(low, width)} to {style.number(high, width)}"
+
+
+def _set_view(ax: "Axes", law: MetricDistribution, shown: FloatArray) -> None:
+    """What part of the axis is shown, and the possible values as marks on it."""
+    left, right = float(shown.min()), float(shown.max())
+    ends = np.array(law.support())
+    reach = np.append(ends[np.isfinite(ends)], [left, right])
+    if (right - left) >= _SHARE * np.ptp(reach) or right == left:
+        left, right = float(reach.min()), float(reach.max())
+    margin = 0.05 * (right - left) if right > left else 0.05 * max(abs(left), 1.0)
+    ax.set_xlim(left - margin, right + margin)
+    words = " to ".join(style.number(end) for end in ends)
+    label = f"possible {words}" if law.bounds_sharp else f"possible within {words}"
+    for end, arrow in zip(ends, ("<", ">"), strict=True):
+        outside = not left <= end <= right
+        place = float(np.clip(end, left - margin, right + margin))
+        marker = arrow if outside else "|"
+        _on_axis(ax, place, marker, label, style.TARGET, size=6 if outside else 12)
+        label = "_"  # one entry for both
+
+
+def _on_axis(ax: "Axes", x: float, marker: str, label: str, colour: str, size: float = 6.0) -> None:
+    ax.plot(
+        [x],
+        [0.0],
+        marker=marker,
+        markersize=size,
+        markeredgewidth=2.0 if marker == "|" else 0.0,
+        color=colour,
+        linestyle="none",
+        label=label,
+        clip_on=False,
+        zorder=4,
+        transform=ax.get_xaxis_transform(),
+    )

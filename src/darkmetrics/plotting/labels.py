@@ -1,0 +1,209 @@
+"""plot_reliability and plot_scores: what the label model says, and which rows it speaks about."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.mixture_fit import equal_bins
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST_BINS = 10
+# Labelled rows, and missing ones, that a bin should hold.
+_ROWS_PER_BIN = 5
+_MOST_BARS = 40
+
+
+def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
+    """Does the label model believe of missing rows what labelled rows of the same scores show?
+
+    Each dot is a bin of scores: across, the probability that the label model gives to the missing rows in it; upwards,
+    the share of positives among the labelled rows in it. Both have bars of the evaluation's confidence level, across
+    over what the model holds possible, upwards for the chance in so few labels; dots grow with the number of labelled
+    rows. Dots on the diagonal: missing rows are taken to be like labelled ones. Dots beside it: the model believes that
+    they differ, as it should where labels are missing by label, or it is not calibrated.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The result of `evaluate`.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Notes
+    -----
+    Up to ten bins hold nearly equal parts of both kinds of rows; a bin without one of them is left out, and the legend
+    says how many are. Rows count once, whatever their weight. The bars upwards are equal-tailed intervals of a Beta law
+    (Jeffreys).
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0] * 20, [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1] * 20
+    >>> result = dm.evaluate(y_true, y_score, missingness="by_score")
+    >>> ax = dm.plotting.plot_reliability(result)
+    >>> ax.get_ylabel()
+    'share of positive labels'
+    """
+    ax = style.axes(ax)
+    ax.set(
+        xlim=(-0.03, 1.03),
+        ylim=(-0.03, 1.03),
+        xlabel="label model: probability of missing rows",
+        ylabel="share of positive labels",
+    )
+    if not evaluation.data.missing_cells.size or not evaluation.data.n_labelled:
+        style.message(ax, "no missing labels" if evaluation.data.n_labelled else "no labelled rows to compare with")
+        return ax
+    bins = _reliability(evaluation)
+    if not bins.believed.size:
+        style.message(ax, "no scores that both labelled and missing rows have")
+        return ax
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=style.GREY, linewidth=0.8, linestyle=style.LINES[1], zorder=1)
+    level = f"{100.0 * evaluation.confidence_level:g}%"
+    ax.errorbar(
+        bins.believed,
+        bins.share,
+        xerr=_reach(bins.believed, bins.believed_ends),
+        yerr=_reach(bins.share, bins.share_ends),
+        fmt="none",
+        ecolor=style.ESTIMATE,
+        elinewidth=1.2,
+        label=f"{level} bars",
+    )
+    ax.scatter(
+        bins.believed,
+        bins.share,
+        s=25.0 + 100.0 * bins.labelled / bins.labelled.max(),
+        color=style.ESTIMATE,
+        edgecolor="white",
+        zorder=3,
+        label=_size_label(bins.labelled),
+    )
+    left_out = f"{bins.left_out} of {bins.left_out + bins.believed.size} bins left out"
+    style.legend_above(ax, [left_out] if bins.left_out else [])
+    return ax
+
+
+class _Bins(NamedTuple):
+    """Rows of similar scores: what the label model believes of the missing ones, and what the labelled ones show."""
+
+    believed: FloatArray
+    believed_ends: FloatArray
+    share: FloatArray
+    share_ends: FloatArray
+    labelled: FloatArray
+    left_out: int
+
+
+def _reliability(evaluation: Evaluation) -> _Bins:
+    from scipy.special import betaincinv
+
+    data, nodes = evaluation.data, evaluation.nodes
+    cells, rows = data.cells, data.missing_counts
+    score, of_score = np.unique(cells.score, return_inverse=True)
+    positives, negatives = (_sums(of_score, counts, score.size) for counts in (cells.positives, cells.negatives))
+    missing = _sums(of_score[data.missing_cells], rows, score.size)
+    labelled = positives + negatives
+    most = int(np.clip(min(labelled.sum(), missing.sum()) // _ROWS_PER_BIN, 1, _MOST_BINS))
+    bins = equal_bins(labelled / labelled.sum() + missing / missing.sum(), most)
+    size = int(bins[-1]) + 1
+    count, right, gone = (_sums(bins, column, size) for column in (labelled, positives, missing))
+    kept = (count > 0.0) & (gone > 0.0)
+    of_bin = bins[of_score[data.missing_cells]]
+    sums = np.array([_sums(of_bin, rows * nodes.of_cells(k), size) for k in range(len(nodes))])
+    count, right, means = count[kept], right[kept], sums[:, kept] / gone[kept]
+    tails = np.array([0.5, -0.5]) * (1.0 - evaluation.confidence_level) + np.array([0.0, 1.0])
+    ends = np.quantile(means, tails, axis=0, weights=nodes.weight, method="inverted_cdf")
+    share_ends = np.array([betaincinv(right + 0.5, count - right + 0.5, tail) for tail in tails])
+    share = right / count
+    # Jeffreys's interval may leave out a share of 0 or 1, which it never should.
+    share_ends = np.array([np.minimum(share_ends[0], share), np.maximum(share_ends[1], share)])
+    return _Bins(nodes.weight @ means, ends, share, share_ends, count, int(np.sum(~kept)))
+
+
+def _sums(place: Any, values: Any, size: int) -> FloatArray:
+    """Sums of the values at each of `size` places, of which some may be empty."""
+    return np.asarray(np.bincount(place, weights=values, minlength=size), dtype=np.float64)
+
+
+def _reach(centre: FloatArray, ends: FloatArray) -> FloatArray:
+    """How far bars go either side; a mean may lie outside the quantiles of a skew law."""
+    reach: FloatArray = np.maximum(np.stack([centre - ends[0], ends[1] - centre]), 0.0)
+    return reach
+
+
+def _size_label(count: FloatArray) -> str:
+    low, high = int(count.min()), int(count.max())
+    return f"{low:,} to {high:,} labels each" if low < high else f"{low:,} labels each"
+
+
+def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
+    """Do missing rows have other scores than labelled ones?
+
+    Two histograms, each of the rows of its kind. Where they differ, dropping the missing rows changes what is measured;
+    labels missing by pure chance leave none but small differences.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The result of `evaluate`. Its threshold is drawn too, unless decisions were given as `y_pred`.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
+    >>> result = dm.evaluate(y_true, y_score, label_model=[0.7, 0.2])
+    >>> ax = dm.plotting.plot_scores(result)
+    >>> ax.get_xlabel()
+    'score'
+    """
+    ax = style.axes(ax)
+    data, cells = evaluation.data, evaluation.data.cells
+    edges = _edges(cells.score, min(n for n in (data.n_labelled, data.n_missing) if n))
+    for words, count, filled, colour, line in (
+        ("labelled", cells.positives + cells.negatives, True, style.LABELLED, style.LINES[0]),
+        ("missing", cells.missing, False, style.ESTIMATE, style.LINES[1]),
+    ):
+        rows = int(count.sum())
+        label = f"{words} ({rows:,} {'row' if rows == 1 else 'rows'})"
+        height = np.histogram(cells.score, edges, weights=count)[0] / max(rows, 1)
+        if not rows:
+            ax.plot([], [], color=colour, linestyle=line, label=label)
+            continue
+        if filled:
+            ax.stairs(height, edges, fill=True, color=colour, alpha=0.25)
+        ax.stairs(height, edges, color=colour, linestyle=line, linewidth=1.6, label=label)
+    if data.threshold is not None:
+        ax.axvline(data.threshold, color=style.TARGET, linestyle=style.LINES[3], label=f"threshold {data.threshold:g}")
+    ax.set(xlabel="score", ylabel="share of rows")
+    ax.set_ylim(bottom=0.0)
+    style.legend_above(ax)
+    return ax
+
+
+def _edges(score: FloatArray, rows: int) -> FloatArray:
+    """Bars of equal width, by Rice's rule for that many rows; those of probabilities begin at 0 and end at 1."""
+    low, high = float(score[0]), float(score[-1])
+    if low >= 0.0 and high <= 1.0:
+        low, high = 0.0, 1.0
+    if low == high:
+        half = 0.5 * max(abs(low), 1.0)
+        low, high = low - half, high + half
+    return np.linspace(low, high, int(np.clip(2.0 * np.cbrt(rows), 5, _MOST_BARS)) + 1)

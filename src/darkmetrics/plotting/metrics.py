@@ -1,0 +1,195 @@
+"""plot_metrics and plot_variance: all metrics of an evaluation, one line each."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Inches that a line of text takes, and all that is not lines.
+_LINE, _REST = 0.27, 1.3
+# How far under its line the labelled-only value stands, in lines; on the line it would hide the interval.
+_BELOW = 0.27
+_SOURCES = {"labels": "missing labels", "calibration": "calibration", "prevalence": "prevalence"}
+
+
+def plot_metrics(
+    evaluation: Evaluation, metrics: str | Sequence[str] | None = None, *, ax: "Axes | None" = None
+) -> "Axes":
+    """How good is the classifier by every metric, and how sure is that?
+
+    A forest plot: one line per metric with its mean (dot), the interval that holds it with probability 50% (thick) and
+    with that of the evaluation (thin, 90% unless changed), what dropping the unlabelled rows would have said (open
+    square, a little lower), and the worst and best value that any labeling gives (hairline).
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The result of `evaluate`.
+    metrics : str or sequence of str, optional
+        Which of its metrics to draw, on a common axis. By default those that lie between -1 and 1; others, such as
+        log loss or lift, have other units, and a note under the axis names them.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given, as high as the metrics need.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
+    >>> result = dm.evaluate(y_true, y_score, label_model=[0.7, 0.2])
+    >>> ax = dm.plotting.plot_metrics(result)
+    >>> ax.get_xlabel()
+    'value of the metric'
+    >>> ax = result.plot()  # the same
+    """
+    names = list(evaluation) if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
+    for name in names:
+        evaluation[name]  # an unknown name gets its error here
+    left_out = [] if metrics is not None else [name for name in names if not _on_common_scale(evaluation, name)]
+    if len(left_out) == len(names):
+        left_out = []
+    names = [name for name in names if name not in left_out]
+    ax = _rows_of(ax, names, extra=_LINE * (1 + len(", ".join(left_out)) // 40 if left_out else 0))
+    place = np.arange(len(names), dtype=np.float64)
+    law = [evaluation[name] for name in names]
+    defined = [i for i, one in enumerate(law) if np.isfinite(one.mean())]
+    level = evaluation.confidence_level
+    for low_high, label, width, colour in (
+        ([one.support() for one in law], "worst to best", 0.8, style.GREY),
+        ([one.interval(level) for one in law], f"{100.0 * level:g}% interval", 1.8, style.ESTIMATE),
+        ([one.interval(0.5) for one in law], "50% interval", 4.5, style.ESTIMATE),
+    ):
+        ends = np.array(low_high, dtype=np.float64).reshape(-1, 2)[defined]
+        ax.hlines(place[defined], ends[:, 0], ends[:, 1], color=colour, linewidth=width, label=label)
+    mean = [law[i].mean() for i in defined]
+    # The white rim shows it on a bar of the same colour.
+    ax.plot(mean, place[defined], "o", color=style.ESTIMATE, markersize=6, markeredgecolor="white", label="mean")
+    only = np.array([evaluation.labelled_only[name] for name in names])
+    seen = np.isfinite(only)
+    if seen.any():
+        ax.plot(
+            only[seen],
+            place[seen] + _BELOW,
+            "s",
+            markersize=4.5,
+            markerfacecolor="white",
+            color=style.LABELLED,
+            markeredgewidth=1.3,
+            label="labelled only",
+        )
+    _set_scale(ax, evaluation, names)
+    for i in set(range(len(names))) - set(defined):
+        ax.text(0.02, place[i], "undefined (0/0)", color=style.GREY, va="center", transform=ax.get_yaxis_transform())
+    note = f"other units, not drawn: {', '.join(style.plain(name).strip() for name in left_out)}" if left_out else ""
+    ax.set_xlabel("value of the metric" + ("\n" + _note(note) if note else ""))
+    style.legend_above(ax)
+    return ax
+
+
+def plot_variance(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
+    """What would make each metric surer: more labels, a better calibration, or knowing why labels are missing?
+
+    Bars split the variance of each metric into what the missing labels would leave open were their probabilities known,
+    what calibration adds because it is learnt from few labels, and what is not known about how missing rows differ from
+    labelled ones. The standard deviation (sd) stands at the right: a large share of very little is very little.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The result of `evaluate`; the shares are those of its `variance_split`.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given, as high as the metrics need.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
+    >>> result = dm.evaluate(y_true, y_score, label_model=[0.7, 0.2])
+    >>> ax = dm.plotting.plot_variance(result)
+    >>> ax.get_xlabel()
+    'share of the variance'
+    """
+    names = list(evaluation)
+    ax = _rows_of(ax, names)
+    sd = np.array([evaluation[name].std() for name in names])
+    spread = np.flatnonzero(sd > 0.0)
+    splits = [evaluation.variance_split(names[i]) for i in spread]
+    start = np.zeros(spread.size)
+    for number, (source, words) in enumerate(_SOURCES.items()):
+        share = np.array([split[source] for split in splits])
+        ax.barh(
+            spread,
+            share,
+            left=start,
+            height=0.6,
+            color=style.COLOURS[(0, 4, 2)[number]],
+            hatch=style.HATCHES[number],
+            edgecolor="white",
+            linewidth=0.0,
+            label=words,
+        )
+        start = start + share
+    for i, one in enumerate(sd.tolist()):
+        if one > 0.0:
+            ax.text(1.02, i, f"{one:.2g}", va="center", fontsize="small", transform=ax.get_yaxis_transform())
+        else:
+            text = "undefined (0/0)" if np.isnan(one) else "known exactly"
+            ax.text(0.02, i, text, va="center", color=style.GREY, transform=ax.get_yaxis_transform())
+    ax.set(xlim=(0.0, 1.0), xlabel="share of the variance")
+    if spread.size:
+        ax.text(1.02, 1.01, "sd", va="bottom", fontsize="small", transform=ax.transAxes)
+        style.legend_above(ax)
+    return ax
+
+
+def _rows_of(ax: "Axes | None", names: list[str], extra: float = 0.0) -> "Axes":
+    """Axes with a line for each metric, from the top."""
+    labels = [style.wrapped(name) for name in names]
+    ax = style.axes(ax, height=_REST + extra + _LINE * sum(1.1 + 0.7 * label.count("\n") for label in labels))
+    ax.set_yticks(range(len(names)), labels, fontsize="small" if len(names) > 12 else None)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set_ylabel("metric")
+    return ax
+
+
+def _on_common_scale(evaluation: Evaluation, name: str) -> bool:
+    """Whether a metric lies between -1 and 1: by its record, or by its values where the record does not say."""
+    low, high = evaluation.metrics[name].range
+    if np.isinf(low) and np.isinf(high):
+        low, high = evaluation[name].support()
+    return bool(low >= -1.0 and high <= 1.0)
+
+
+def _set_scale(ax: "Axes", evaluation: Evaluation, names: list[str]) -> None:
+    """From 0 to 1, further down where something is negative, or as far as the values of other units go."""
+    values = [
+        [*evaluation[name].support(), *evaluation[name].interval(), evaluation.labelled_only[name]] for name in names
+    ]
+    drawn = np.array(values, dtype=np.float64).ravel()
+    drawn = drawn[np.isfinite(drawn)]
+    low, high = (float(drawn.min()), float(drawn.max())) if drawn.size else (0.0, 1.0)
+    if all(_on_common_scale(evaluation, name) for name in names):
+        low, high = min(low, 0.0), max(high, 1.0)
+    margin = 0.03 * (high - low) or 0.05 * max(abs(low), 1.0)
+    ax.set_xlim(low - margin, high + margin)
+    ax.grid(axis="x", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+
+
+def _note(text: str) -> str:
+    return style.folded(text, 44, lines=6)

@@ -1,0 +1,115 @@
+"""What all plots share: colours, markers, line styles and hatches, axes of their own, legends and texts.
+
+Whatever colour tells apart, a marker, a line style or a hatch tells apart too: plots are read in grey as well.
+"""
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from darkmetrics.exceptions import MethodError
+from darkmetrics.tables import decimals_for, number_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, told apart by colour-blind readers.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+# As dash patterns: solid, dashed, dash-dotted, dotted, long-dashed, dash-dot-dotted.
+LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (6, 2, 1, 2)), (0, (1, 1.5)), (0, (9, 3)), (0, (6, 2, 1, 2, 1, 2)))
+HATCHES = ("", "////", "....")
+# What is estimated, what dropping the unlabelled rows says, and what a user wants to reach.
+ESTIMATE, LABELLED, TARGET = COLOURS[0], COLOURS[1], "0.1"
+GREY = "0.45"
+
+# Inches; small, so that letters stay readable when the picture is shown 400 pixels wide.
+WIDTH, HEIGHT = 4.8, 3.4
+# Letters that fit into half of a legend of that width, and into its whole width.
+_HALF, _WHOLE = 28, 46
+
+
+def axes(ax: "Axes | None", height: float = HEIGHT) -> "Axes":
+    """The axes to draw on: those given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MethodError("plot: needs matplotlib; pip install 'darkmetrics[plot]'.") from None
+    new: Axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")[1]
+    return new
+
+
+def style_of(number: int) -> dict[str, Any]:
+    """Colour, marker and line style of a series; after six they come back in other company."""
+    shift = number // len(COLOURS)
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "marker": MARKERS[(number + shift) % len(MARKERS)],
+        "linestyle": LINES[(number + 2 * shift) % len(LINES)],
+    }
+
+
+def legend_above(ax: "Axes", notes: Sequence[str] = ()) -> None:
+    """A legend above the axes, where no data are; `notes` are lines without a sign."""
+    from matplotlib.lines import Line2D
+
+    handles, labels = ax.get_legend_handles_labels()
+    handles, labels = [*handles, *(Line2D([], [], linestyle="none") for _ in notes)], [*labels, *notes]
+    if not labels:
+        return
+    columns = 2 if len(labels) > 1 and max(map(len, labels)) <= _HALF else 1
+    ax.legend(
+        handles,
+        [shortened(label, _WHOLE) for label in labels],
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.01),
+        ncols=columns,
+        frameon=False,
+        fontsize="small",
+        borderaxespad=0.0,
+        columnspacing=1.0,
+        handlelength=2.6,
+    )
+
+
+def message(ax: "Axes", text: str) -> None:
+    """A sentence in place of data, where there are none to draw."""
+    # On a patch of its own, so that no line runs through it.
+    paper = {"facecolor": ax.get_facecolor(), "edgecolor": "none"}
+    folds = textwrap.fill(text, 36)
+    ax.text(0.5, 0.5, folds, ha="center", va="center", color=GREY, bbox=paper, transform=ax.transAxes, zorder=5)
+
+
+def plain(text: str) -> str:
+    """A name as text: without what matplotlib takes for mathematics, a hidden label or a new line."""
+    text = " ".join(text.split()).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
+def shortened(text: str, width: int) -> str:
+    """The text, with its end cut off where it is longer than `width`."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def wrapped(name: str, width: int = 22) -> str:
+    """A name on up to four lines, broken after an underscore where there is one."""
+    return folded(plain(name).replace("_", "_ "), width).replace("_ ", "_")
+
+
+def folded(text: str, width: int, lines: int = 4) -> str:
+    """A text on several lines; what does not fit on that many is cut off."""
+    return "\n".join(textwrap.wrap(text, width, max_lines=lines, placeholder="…"))
+
+
+def number(value: float, width: float = 1.0) -> str:
+    """A value, with as many decimals as the width of its interval deserves."""
+    return number_text(value, decimals_for(width))
+
+
+def chance(p: float, *, certain: bool = False) -> str:
+    """A probability as "= 0.31"; "= 0" and "= 1" only where that is certain, not where it rounds to them."""
+    if not certain and p < 0.001:
+        return "< 0.001"
+    return "> 0.999" if not certain and p > 0.999 else f"= {p:.3g}"

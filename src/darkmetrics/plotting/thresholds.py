@@ -1,0 +1,200 @@
+"""plot_curves, plot_roc and plot_precision_recall: what another threshold would do."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from darkmetrics.exceptions import unknown_name
+from darkmetrics.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from darkmetrics._kernels.arrays import FloatArray
+    from darkmetrics.curves import Band, Curves, RateCurve
+
+# Markers along a line: enough to tell lines apart in grey.
+_MARKS = 8
+
+
+def plot_curves(curves: "Curves", metrics: str | Sequence[str] | None = None, *, ax: "Axes | None" = None) -> "Axes":
+    """How good would the classifier be at other thresholds, and how sure is that?
+
+    Lines are the means of the metrics at each threshold, bands the widest of the confidence levels, each threshold
+    taken by itself. With a single metric all intervals are drawn, what dropping the unlabelled rows says (dashed) and
+    the worst and best value that any labeling gives (hairlines). The dotted line is the threshold in use.
+
+    Parameters
+    ----------
+    curves : Curves
+        The result of `curves`.
+    metrics : str or sequence of str, optional
+        Which of its metrics to draw; all by default.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
+    >>> curves = dm.curves(dm.evaluate(y_true, y_score, label_model=[0.7, 0.2]))
+    >>> ax = dm.plotting.plot_curves(curves, ["precision", "recall"])
+    >>> ax.get_xlabel()
+    'threshold'
+    """
+    names = list(curves) if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
+    for name in names:
+        if name not in curves:
+            raise unknown_name("metrics", "metric", str(name), list(curves))
+    ax = style.axes(ax)
+    x = curves.thresholds
+    alone = len(names) == 1
+    for number, name in enumerate(names):
+        band = curves[name]
+        _draw_band(ax, x, band, style.style_of(number)["color"], all_levels=alone, named=alone)
+        marks: dict[str, Any] = {"markevery": _marks(x.size, number, len(names)), "markersize": 4.5, "linewidth": 1.6}
+        ax.plot(x, band.mean, **style.style_of(number), **marks, label=style.plain(name) if not alone else "mean")
+        if alone:
+            _draw_comparisons(ax, x, band)
+    ax.axvline(curves.current, color=style.TARGET, linestyle=style.LINES[3], label=f"threshold {curves.current:.4g}")
+    ax.set(xlabel="threshold", ylabel=style.wrapped(names[0], 40) if alone else "value of the metric")
+    ax.margins(x=0.02)
+    _keep_to_the_possible(ax, [curves[name] for name in names])
+    style.legend_above(ax)
+    return ax
+
+
+def plot_roc(curves: "Curves", *, ax: "Axes | None" = None) -> "Axes":
+    """Which shares of positives found and of false alarms can be had together?
+
+    The ROC curve: at each threshold the mean of the true positive rate above that of the false positive rate, with the
+    intervals of the former. The dot is the threshold in use, the diagonal what guessing would give.
+
+    Parameters
+    ----------
+    curves : Curves
+        The result of `curves`.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
+    >>> curves = dm.curves(dm.evaluate(y_true, y_score, label_model=[0.7, 0.2]))
+    >>> ax = dm.plotting.plot_roc(curves)
+    >>> ax.get_ylabel()
+    'recall'
+    """
+    ax = style.axes(ax)
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=style.GREY, linewidth=0.8, linestyle=style.LINES[1], label="guessing")
+    _draw_rates(ax, curves.roc(), curves.current, "false positive rate", "recall")
+    return ax
+
+
+def plot_precision_recall(curves: "Curves", *, ax: "Axes | None" = None) -> "Axes":
+    """How pure are the flagged rows when more of the positives are to be found?
+
+    The precision-recall curve: at each threshold the mean of the precision above that of the recall, with the intervals
+    of the former. The dot is the threshold in use.
+
+    Parameters
+    ----------
+    curves : Curves
+        The result of `curves`.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
+    >>> curves = dm.curves(dm.evaluate(y_true, y_score, label_model=[0.7, 0.2]))
+    >>> ax = dm.plotting.plot_precision_recall(curves)
+    >>> ax.get_ylabel()
+    'precision'
+    """
+    ax = style.axes(ax)
+    _draw_rates(ax, curves.precision_recall(), curves.current, "recall", "precision")
+    return ax
+
+
+def _draw_rates(ax: "Axes", rates: "RateCurve", current: float, x_name: str, y_name: str) -> None:
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel=x_name, ylabel=y_name)
+    if not np.isfinite(rates.x.mean + rates.y.mean).any():
+        style.message(ax, "undefined (0/0) at every threshold")
+        return
+    order = np.argsort(rates.x.mean, kind="stable")
+    x, y = rates.x.mean[order], rates.y.take(order)
+    _draw_band(ax, x, y, style.ESTIMATE, all_levels=True, named=True)
+    ax.plot(rates.x.mean, rates.y.mean, color=style.ESTIMATE, linewidth=1.6, label="mean")
+    seen = np.isfinite(rates.x.labelled_only) & np.isfinite(rates.y.labelled_only)
+    if seen.any():
+        ax.plot(
+            rates.x.labelled_only[seen],
+            rates.y.labelled_only[seen],
+            color=style.LABELLED,
+            linestyle=style.LINES[1],
+            linewidth=1.2,
+            label="labelled only",
+        )
+    here = int(np.argmin(np.abs(rates.thresholds - current)))
+    ax.plot(
+        rates.x.mean[[here]],
+        rates.y.mean[[here]],
+        "o",
+        color=style.TARGET,
+        markersize=6,
+        zorder=4,
+        label=f"threshold {current:.4g}",
+    )
+    style.legend_above(ax)
+
+
+def _draw_band(ax: "Axes", x: "FloatArray", band: "Band", colour: str, *, all_levels: bool, named: bool) -> None:
+    """Intervals as areas, the wider the paler."""
+    levels = sorted(band.intervals, reverse=True)
+    for number, level in enumerate(levels if all_levels else levels[:1]):
+        low, high = band.intervals[level]
+        label = f"{100.0 * level:g}% interval" if named else "_"
+        ax.fill_between(x, low, high, color=colour, alpha=0.2 if number == 0 else 0.4, linewidth=0.0, label=label)
+
+
+def _draw_comparisons(ax: "Axes", x: "FloatArray", band: "Band") -> None:
+    if np.isfinite(band.labelled_only).any():
+        ax.plot(x, band.labelled_only, color=style.LABELLED, linestyle=style.LINES[1], label="labelled only")
+    for ends, label in ((band.lower_bound, "worst to best"), (band.upper_bound, "_")):
+        ax.plot(x, ends, color=style.GREY, linewidth=0.8, label=label)
+
+
+def _keep_to_the_possible(ax: "Axes", bands: "list[Band]") -> None:
+    """No room for values that no labeling gives: Gaussian intervals may reach there."""
+    ends = np.concatenate([end for band in bands for end in (band.lower_bound, band.upper_bound)])
+    ends = ends[np.isfinite(ends)]
+    if ends.size:
+        (low, high), margin = ax.get_ylim(), 0.04 * float(np.ptp(ends))
+        low, high = max(low, float(ends.min()) - margin), min(high, float(ends.max()) + margin)
+        if low < high:
+            ax.set_ylim(low, high)
+
+
+def _marks(places: int, number: int, lines: int) -> tuple[int, int]:
+    """First marker and distance to the next; lines that lie on each other have theirs at different places."""
+    every = max(1, places // _MARKS)
+    return (every * number) // lines, every

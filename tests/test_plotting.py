@@ -1,0 +1,514 @@
+"""Plots draw the numbers of the result, for any result, so that they can be read small, in grey and in any names."""
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import sklearn.metrics
+from matplotlib.colors import to_hex
+from scipy.stats import beta
+
+import darkmetrics as dm
+import oracle
+from darkmetrics.distribution import Interval, Normal, mix
+from darkmetrics.nodes import Nodes
+from darkmetrics.plotting import style
+from darkmetrics.plotting.shape import density_curve
+
+Y = np.array([1, 0, np.nan, 1, np.nan, 0, 1, 0, np.nan])
+SCORE = np.array([0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1, 0.55])
+P = np.array([0.7, 0.2, 0.5])
+NAMES = ["precision", "recall", "accuracy"]
+
+
+def brute_force(name, threshold=0.5, y=Y, p=P):
+    problem = oracle.Problem(y, SCORE, (threshold <= SCORE).astype(int), np.ones(SCORE.size), p)
+    return oracle.law(oracle.definition_of(name), problem)
+
+
+def quantile(law, q):
+    # Cumulated probabilities may miss a level by rounding.
+    return law.values[np.searchsorted(np.cumsum(law.masses), q - 1e-12)]
+
+
+@pytest.fixture(scope="module")
+def few():
+    """Nine rows, three of them missing: every law can be listed."""
+    return dm.evaluate(Y, SCORE, label_model=P, metrics=NAMES)
+
+
+def rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.random(n)
+    y = (rng.random(n) < score).astype(float)
+    return np.where(rng.random(n) < 0.4, np.nan, y), score
+
+
+@pytest.fixture(scope="module")
+def many():
+    y, score = rows()
+    return dm.evaluate(y, score, label_model=score, metrics=[*NAMES, "mcc", "log_loss"])
+
+
+@pytest.fixture(scope="module")
+def curves(few):
+    return dm.curves(few, metrics=NAMES, thresholds=[0.2, 0.45, 0.5, 0.65])
+
+
+@pytest.fixture(scope="module")
+def backtest():
+    y, score = rows(60)
+    y = np.where(np.isnan(y), 0.0, y)
+    return dm.backtest(
+        y, score, label_models=["half", "prevalence"], metrics=["recall", "accuracy"], n_repeats=4, rng=0
+    )
+
+
+def drawn(ax, gid="law"):
+    return next(line for line in ax.lines if line.get_gid() == gid).get_xydata().T
+
+
+def labels_of(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def signed(ax, label):
+    """The artist that a label of the legend belongs to."""
+    handles, labels = ax.get_legend_handles_labels()
+    return handles[labels.index(label)]
+
+
+# ------------------------------------------------------------------------------------------------- distribution
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stems_are_the_law_by_brute_force(few, name):
+    expected = brute_force(name)
+    x, y = drawn(dm.plotting.plot_distribution(few, name))
+    assert x == pytest.approx(expected.values, abs=1e-12)
+    assert y == pytest.approx(expected.masses, abs=1e-12)
+
+
+def test_the_legend_of_a_distribution_has_the_numbers_of_brute_force(few):
+    law = brute_force("recall")
+    ax = dm.plotting.plot_distribution(few, "recall", target=0.6)
+    below = law.masses[law.values < 0.6 - 1e-9].sum()  # 3 of 5 is an atom, and has reached the target
+    labelled = 2 / 3
+    assert 0.6 in law.values.round(12)
+    assert labels_of(ax) == [
+        f"90%: {quantile(law, 0.05):.3f} to {quantile(law, 0.95):.3f}",
+        f"mean {law.mean():.3f}",
+        f"possible {law.low:.3f} to {law.high:.3f}",
+        f"labelled only {labelled:.3f}",
+        f"P(recall < 0.6) = {below:.3g}",
+    ]
+    assert signed(ax, f"mean {law.mean():.3f}").get_xdata()[0] == pytest.approx(law.mean())
+    assert signed(ax, f"P(recall < 0.6) = {below:.3g}").get_xdata()[0] == 0.6
+    assert signed(ax, f"labelled only {labelled:.3f}").get_xdata()[0] == pytest.approx(labelled)
+
+
+def test_the_area_under_the_curve_is_the_probability(many):
+    y, score = rows()
+    right = np.sum((score >= 0.5) == (y == 1), where=~np.isnan(y))
+    chance = np.where(score >= 0.5, score, 1.0 - score)[np.isnan(y)]  # that the decision of a missing row is right
+    pmf = oracle.count_pmf(chance)
+    values = (right + np.arange(pmf.size)) / y.size
+    x, density = drawn(dm.plotting.plot_distribution(many, "accuracy"))
+    step = x[1] - x[0]
+    assert density.sum() * step == pytest.approx(1.0, abs=1e-3)
+    for level in (0.1, 0.5, 0.9):
+        cut = values[np.searchsorted(np.cumsum(pmf), level)]
+        exact = pmf[values < cut - 1e-9].sum() + 0.5 * pmf[np.abs(values - cut) < 1e-9].sum()
+        # The kernel moves 15% of a standard deviation either way, which is symmetric and adds 1% to the variance.
+        assert density[x < cut].sum() * step == pytest.approx(exact, abs=0.02)
+
+
+def test_both_peaks_of_a_mixture_are_drawn():
+    """Two readings far apart, each narrow: a bandwidth from the whole spread would blur them into one hill."""
+    mean, sd = np.array([0.3, 0.7]), 0.01
+    normal = [Normal(loc=loc, scale=sd, bounds=Interval(0.0, 1.0)) for loc in mean]
+    law = mix(normal, np.array([0.5, 0.5]), given_defined=False, bounds=normal[0].bounds)
+    x, density = density_curve(law)
+    peak = 0.5 / (sd * np.sqrt(2.0 * np.pi))
+    # The kernel is at most 60% of the width of a peak, which lowers it by 1 / sqrt(1 + 0.36) at most.
+    assert density.max() > 0.85 * peak
+    assert density[np.argmin(np.abs(x - 0.5))] < 1e-6 * peak
+
+
+def test_a_target_beyond_what_is_possible_is_certain_and_others_are_not(many):
+    ax = dm.plotting.plot_distribution(many, "accuracy", target=1.5)
+    assert labels_of(ax)[-1] == "P(accuracy < 1.5) = 1"
+    high = float(many["accuracy"].support().high)
+    ax = dm.plotting.plot_distribution(many, "accuracy", target=high)
+    assert labels_of(ax)[-1].endswith("> 0.999")
+
+
+def test_a_target_that_is_no_number_is_refused(few):
+    with pytest.raises(dm.InputError, match="target: nan"):
+        dm.plotting.plot_distribution(few, "recall", target=np.nan)
+
+
+def test_the_mass_of_0_over_0_is_named():
+    result = dm.evaluate([0, np.nan], [0.2, 0.7], label_model=[0.25], metrics="recall", zero_division=0)
+    assert labels_of(dm.plotting.plot_distribution(result, "recall"))[-1] == "0/0 (P = 0.75) counts as 0"
+
+
+# ------------------------------------------------------------------------------------------------ all metrics
+
+
+def test_the_forest_draws_brute_force(few):
+    laws = [brute_force(name) for name in NAMES]
+    ax = dm.plotting.plot_metrics(few)
+    for label, tail in (("90% interval", 0.05), ("50% interval", 0.25)):
+        lines = np.array(signed(ax, label).get_segments())[:, :, 0]
+        assert lines == pytest.approx(np.array([[quantile(law, tail), quantile(law, 1.0 - tail)] for law in laws]))
+    bounds = np.array(signed(ax, "worst to best").get_segments())[:, :, 0]
+    assert bounds == pytest.approx(np.array([[law.low, law.high] for law in laws]))
+    assert signed(ax, "mean").get_xdata() == pytest.approx([law.mean() for law in laws])
+    assert signed(ax, "labelled only").get_xdata() == pytest.approx([2 / 3, 2 / 3, 4 / 6])
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == NAMES
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first metric is at the top
+
+
+def test_metrics_of_other_units_are_named_and_drawn_on_request(many):
+    ax = dm.plotting.plot_metrics(many)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [*NAMES, "mcc"]
+    assert ax.get_xlabel() == "value of the metric\nother units, not drawn: log_loss"
+    alone = dm.plotting.plot_metrics(many, "log_loss")
+    assert signed(alone, "mean").get_xdata() == pytest.approx([many["log_loss"].mean()])
+    with pytest.raises(KeyError, match="Did you mean 'log_loss'"):
+        dm.plotting.plot_metrics(many, ["logloss"])
+
+
+def test_the_shortcut_of_a_result_is_the_forest(few):
+    _, ax = plt.subplots()
+    assert few.plot(ax=ax) is ax
+    assert labels_of(ax) == labels_of(dm.plotting.plot_metrics(few))
+
+
+def test_bars_of_the_variance_are_stacked_shares(few):
+    """Two nodes with equal weight: the variance of the mean over them is calibration, the rest labels."""
+    nodes = np.array([[0.2, 0.2, 0.2], [0.8, 0.8, 0.8]])
+    given = dm.evaluate(Y, SCORE, label_model=_Fixed(Nodes(np.full(2, 0.5), nodes)), metrics=["accuracy"])
+    within = np.mean([3 * 0.2 * 0.8 / 81, 3 * 0.8 * 0.2 / 81])
+    # Decided positive at 0.8 and 0.55, negative at 0.3: a label of 1 is right twice and wrong once.
+    between = np.var([(2 * p + (1 - p)) / 9 for p in (0.2, 0.8)])
+    ax = dm.plotting.plot_variance(given)
+    widths = [bars[0].get_width() for bars in ax.containers]
+    assert widths == pytest.approx([within / (within + between), between / (within + between), 0.0])
+    assert [bars[0].get_x() for bars in ax.containers] == pytest.approx([0.0, widths[0], widths[0] + widths[1]])
+    assert [text.get_text() for text in ax.texts] == [f"{np.sqrt(within + between):.2g}", "sd"]
+
+
+class _Fixed(dm.label_models.LabelModel):
+    def __init__(self, fixed):
+        self.fixed = fixed
+
+    def nodes(self, data):
+        return self.fixed
+
+    def describe(self, data, nodes):
+        return ""
+
+
+# ------------------------------------------------------------------------------------------------ labels, scores
+
+
+def test_reliability_compares_the_model_with_the_labels_in_each_bin(many):
+    """Three nodes; recounted from rows, one bin after the other."""
+    y, score = rows()
+    missing = np.isnan(y)
+    weight, factors = np.array([0.3, 0.4, 0.3]), np.array([0.5, 0.9, 1.0])
+    order = np.argsort(score)
+    on_cells = score[order][missing[order]]
+    result = replace(many, nodes=Nodes(weight, factors[:, None] * on_cells), confidence_level=0.5)
+    ax = dm.plotting.plot_reliability(result)
+    dots = np.asarray(ax.collections[-1].get_offsets())
+    bars: Any = ax.containers[0]
+    # Ten bins of equal weight, where both kinds of rows weigh as much as each other.
+    share = np.where(missing, 1 / missing.sum(), 1 / (~missing).sum()) / 2
+    middle = np.empty(y.size)
+    middle[order] = np.cumsum(share[order]) - 0.5 * share[order]
+    assert len(dots) == 10
+    for k, (x, height) in enumerate(dots):
+        inside = (middle * 10).astype(int) == k
+        believed = score[inside & missing].mean()
+        positive, count = y[inside & ~missing].sum(), np.sum(inside & ~missing)
+        assert x == pytest.approx(believed * (weight @ factors))
+        assert height == pytest.approx(positive / count)
+        across, upwards = (np.array(lines.get_segments()[k]) for lines in bars.lines[2])
+        assert across[:, 0] == pytest.approx([believed * 0.5, believed])  # quartiles over the nodes
+        ends = np.array(beta.ppf([0.25, 0.75], positive + 0.5, count - positive + 0.5))
+        assert upwards[:, 1] == pytest.approx([min(ends[0], positive / count), max(ends[1], positive / count)])
+
+
+def test_histograms_count_the_rows_of_each_kind(many):
+    y, score = rows()
+    ax = dm.plotting.plot_scores(many)
+    missing = np.isnan(y)
+    for label, inside in (
+        (f"labelled ({np.sum(~missing)} rows)", ~missing),
+        (f"missing ({missing.sum()} rows)", missing),
+    ):
+        height, edges, _ = signed(ax, label).get_data()
+        assert edges[[0, -1]].tolist() == [0.0, 1.0]
+        assert height == pytest.approx(np.histogram(score[inside], edges)[0] / inside.sum())
+    assert signed(ax, "threshold 0.5").get_xdata()[0] == 0.5
+
+
+def test_given_decisions_have_no_threshold_line():
+    result = dm.evaluate(Y, SCORE, y_pred=(SCORE > 0.3).astype(int), label_model=P, metrics="recall")
+    assert labels_of(dm.plotting.plot_scores(result)) == ["labelled (6 rows)", "missing (3 rows)"]
+
+
+# ---------------------------------------------------------------------------------------------------- thresholds
+
+
+def test_curves_draw_brute_force_at_every_threshold(curves):
+    ax = dm.plotting.plot_curves(curves, ["accuracy", "recall"])
+    for name in ("accuracy", "recall"):
+        laws = [brute_force(name, threshold) for threshold in curves.thresholds]
+        line = signed(ax, name)
+        assert line.get_xdata() == pytest.approx([0.2, 0.45, 0.5, 0.65])
+        assert line.get_ydata() == pytest.approx([law.mean() for law in laws])
+    assert signed(ax, "threshold 0.5").get_xdata()[0] == 0.5
+
+
+def test_a_single_curve_comes_with_all_that_is_known_of_it(curves):
+    ax = dm.plotting.plot_curves(curves, "recall")
+    laws = [brute_force("recall", threshold) for threshold in curves.thresholds]
+    for label, tail in (("90% interval", 0.05), ("50% interval", 0.25)):
+        corners = signed(ax, label).get_paths()[0].vertices
+        for x, law in zip(curves.thresholds, laws, strict=True):
+            heights = corners[np.isclose(corners[:, 0], x), 1]
+            assert [heights.min(), heights.max()] == pytest.approx([quantile(law, tail), quantile(law, 1.0 - tail)])
+    assert signed(ax, "worst to best").get_ydata() == pytest.approx([law.low for law in laws])
+    labelled = [sklearn.metrics.recall_score(Y[~np.isnan(Y)], SCORE[~np.isnan(Y)] >= t) for t in curves.thresholds]
+    assert signed(ax, "labelled only").get_ydata() == pytest.approx(labelled)
+    with pytest.raises(dm.InputError, match="Did you mean 'recall'"):
+        dm.plotting.plot_curves(curves, "recal")
+
+
+def test_the_picture_of_gaussian_curves_ends_where_the_metric_does():
+    """Their intervals go beyond 1, where no labeling leads."""
+    y, score = rows()
+    given = dm.curves(
+        dm.evaluate(y, score, label_model="half", metrics="precision"), metrics="precision", method="gaussian"
+    )
+    assert given["precision"].intervals[0.9][1].max() > 1.05
+    assert dm.plotting.plot_curves(given).get_ylim()[1] < 1.05
+
+
+def test_with_all_labels_the_roc_curve_is_that_of_scikit_learn():
+    y = np.where(np.isnan(Y), 1.0, Y)
+    full = dm.curves(dm.evaluate(y, SCORE, metrics="recall"), thresholds="all")
+    x, height = signed(dm.plotting.plot_roc(full), "mean").get_data()
+    fpr, tpr, _ = sklearn.metrics.roc_curve(y, SCORE, drop_intermediate=False)
+    # The threshold in use lies between two scores and repeats a point.
+    assert np.unique(np.column_stack([x, height]), axis=0) == pytest.approx(
+        np.unique(np.column_stack([fpr, tpr]), axis=0)
+    )
+    recall, precision = signed(dm.plotting.plot_precision_recall(full), "mean").get_data()
+    for value, found in zip(precision, recall, strict=True):
+        assert any(
+            (value, found)
+            == pytest.approx(
+                (sklearn.metrics.precision_score(y, t <= SCORE), sklearn.metrics.recall_score(y, t <= SCORE))
+            )
+            for t in SCORE
+        )
+
+
+def test_the_dot_of_a_rate_curve_is_at_the_threshold_in_use(curves):
+    ax = dm.plotting.plot_roc(curves)
+    dot = signed(ax, "threshold 0.5")
+    assert dot.get_xdata() == pytest.approx([brute_force("fpr").mean()])
+    assert dot.get_ydata() == pytest.approx([brute_force("recall").mean()])
+
+
+# ----------------------------------------------------------------------------------------- what all have in common
+
+PLOTS = {
+    "distribution": lambda f, c, b, **k: dm.plotting.plot_distribution(f, "recall", target=0.7, **k),
+    "metrics": lambda f, c, b, **k: dm.plotting.plot_metrics(f, **k),
+    "variance": lambda f, c, b, **k: dm.plotting.plot_variance(f, **k),
+    "reliability": lambda f, c, b, **k: dm.plotting.plot_reliability(f, **k),
+    "scores": lambda f, c, b, **k: dm.plotting.plot_scores(f, **k),
+    "curves": lambda f, c, b, **k: dm.plotting.plot_curves(c, **k),
+    "one curve": lambda f, c, b, **k: dm.plotting.plot_curves(c, "recall", **k),
+    "roc": lambda f, c, b, **k: dm.plotting.plot_roc(c, **k),
+    "precision recall": lambda f, c, b, **k: dm.plotting.plot_precision_recall(c, **k),
+    "pit": lambda f, c, b, **k: dm.plotting.plot_pit(b, "recall", **k),
+    "coverage": lambda f, c, b, **k: dm.plotting.plot_coverage(b, **k),
+}
+
+
+def test_every_plot_function_is_among_those_tested():
+    public = {name.removeprefix("plot_").replace("_", " ") for name in dm.plotting.__all__}
+    assert public == set(PLOTS) - {"one curve"}
+
+
+@pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
+def test_a_plot_uses_the_axes_given_and_leaves_the_rest_alone(plot, few, curves, backtest, monkeypatch):
+    monkeypatch.setattr(plt, "show", lambda *_, **__: pytest.fail("a plot was shown"))
+    _, other = plt.subplots()
+    _, ax = plt.subplots()
+    settings, figures = dict(mpl.rcParams), plt.get_fignums()
+    assert plot(few, curves, backtest, ax=ax) is ax
+    assert plt.get_fignums() == figures
+    assert not other.has_data()
+    assert dict(mpl.rcParams) == settings
+    new = plot(few, curves, backtest)
+    assert len(plt.get_fignums()) == len(figures) + 1
+    assert new.figure.number not in figures
+    assert dict(mpl.rcParams) == settings
+
+
+def check_readable(ax, width=400):
+    """Axes have names, and at 400 pixels the legend stands outside the data and inside the picture."""
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    figure = ax.figure
+    figure.set_dpi(width / figure.get_size_inches()[0])
+    figure.canvas.draw()
+    legend = ax.get_legend()
+    if legend is not None:
+        box = legend.get_window_extent()
+        # A pixel for rounding.
+        assert box.y0 >= ax.bbox.y1 - 1.0
+        assert figure.bbox.x0 - 1.0 <= box.x0
+        assert box.x1 <= figure.bbox.x1 + 1.0
+        assert box.y1 <= figure.bbox.y1 + 1.0
+    texts = [ax.xaxis.label, ax.yaxis.label]
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        texts += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    for text in texts:
+        box = text.get_window_extent()
+        assert figure.bbox.x0 - 1.0 <= box.x0
+        assert box.x1 <= figure.bbox.x1 + 1.0
+    assert ax.bbox.width > 0.3 * width
+
+
+@pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
+def test_a_plot_is_readable_at_400_pixels(plot, few, curves, backtest):
+    check_readable(plot(few, curves, backtest))
+
+
+def signs(ax):
+    """What tells the entries of a legend apart without colour: marker, dashes, width, hatch, filling, depth of grey."""
+    found: list[tuple[Any, ...]] = []
+    for artist in ax.get_legend_handles_labels()[0]:
+        kind = type(artist).__name__
+        if kind == "BarContainer":
+            found.append((kind, artist[0].get_hatch()))
+        elif kind == "ErrorbarContainer":
+            found.append((kind, artist[0].get_marker() if artist[0] is not None else ""))
+        elif hasattr(artist, "get_marker"):
+            dashes = str(artist._dash_pattern) if artist.get_linestyle() != "None" else ""
+            found.append((kind, artist.get_marker(), dashes, artist.get_markerfacecolor() == "white"))
+        elif hasattr(artist, "get_linewidths"):  # areas and bundles of lines
+            found.append((kind, *np.atleast_1d(artist.get_linewidths()).tolist(), artist.get_alpha()))
+        else:
+            found.append((kind, str(artist.get_linestyle()), artist.get_fill()))
+    return found
+
+
+@pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
+def test_series_differ_by_more_than_colour(plot, few, curves, backtest):
+    ax = plot(few, curves, backtest)
+    assert ax.get_legend() is not None
+    assert len(set(signs(ax))) == len(labels_of(ax))
+
+
+def test_thirty_series_have_different_signs_and_the_colours_are_okabe_and_itos():
+    each = [style.style_of(number) for number in range(30)]
+    assert len({(one["marker"], str(one["linestyle"])) for one in each}) == 30
+    palette = {"#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7"}
+    assert {to_hex(colour) for colour in style.COLOURS} <= palette
+
+
+def test_without_matplotlib_a_plot_says_what_to_install(few, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(dm.MethodError, match=r"plot: needs matplotlib; pip install 'darkmetrics\[plot\]'"):
+        few.plot()
+
+
+# -------------------------------------------------------------------------------------------------------- extremes
+
+LONG = "the_share_of_customers_who_leave_within_ninety_days_of_a_call"
+ODD = "_$cost$ of <b>this</b>\nand that, blanks and so on until sixty"
+
+
+def own(name, **about):
+    return dm.metrics.ConfusionMetric(name=name, formula=lambda tp, fp, fn, tn: tp / (tp + fn), **about)
+
+
+def by_name(name):
+    return {"fbeta": "fbeta(2)", "lift_at_k": "lift_at_k(5)"}.get(name, f"{name}(5)" if name.endswith("_k") else name)
+
+
+EXTREMES = {
+    "point mass": lambda: dm.evaluate(Y, SCORE, label_model=[0.0, 1.0, 1.0], metrics=NAMES),
+    "no missing labels": lambda: dm.evaluate(np.where(np.isnan(Y), 1.0, Y), SCORE, metrics=NAMES),
+    "all missing": lambda: dm.evaluate([np.nan] * 9, SCORE, label_model=SCORE, metrics=NAMES, zero_division=0),
+    "undefined": lambda: dm.evaluate(
+        [0, 0, np.nan], [0.1, 0.2, 0.3], label_model=[0.0], metrics=NAMES, zero_division=np.nan
+    ),
+    "one metric": lambda: dm.evaluate(Y, SCORE, label_model=P, metrics="recall"),
+    "27 metrics": lambda: dm.evaluate(
+        Y, SCORE, label_model=P, metrics=[by_name(name) for name in dm.list_metrics()], zero_division=np.nan
+    ),
+    "long names": lambda: dm.evaluate(
+        Y, SCORE, label_model=P, metrics=[own(LONG, range=(0, 1)), own(ODD), own("x" * 5000)]
+    ),
+    "y_pred": lambda: dm.evaluate(Y, SCORE, y_pred=(SCORE > 0.3).astype(int), label_model=P, metrics=NAMES),
+    "one row": lambda: dm.evaluate([np.nan], [0.7], label_model=[0.3], metrics=NAMES, zero_division=0),
+    "equal scores": lambda: dm.evaluate([1, 0, np.nan], [3.0] * 3, label_model="half", metrics=NAMES),
+    "large scores": lambda: dm.evaluate(Y, 1e12 * SCORE, threshold=5e11, label_model=P, metrics=NAMES),
+    "apart": lambda: dm.evaluate([1, 0, np.nan, np.nan], [0.1, 0.2, 0.6, 0.7], label_model="half", metrics=NAMES),
+    "gaussian": lambda: dm.evaluate(*rows(), label_model="half", method="gaussian", metrics=NAMES),
+    "monte carlo": lambda: dm.evaluate(*rows(), label_model="half", method="monte_carlo", rng=0, metrics=NAMES),
+}
+
+
+@pytest.mark.parametrize("case", EXTREMES)
+def test_extreme_results_are_drawn_and_readable(case):
+    result = EXTREMES[case]()
+    for plot in (
+        dm.plotting.plot_variance,
+        dm.plotting.plot_reliability,
+        dm.plotting.plot_scores,
+        dm.plotting.plot_metrics,
+    ):
+        check_readable(plot(result))
+    for name in list(result)[:3]:
+        check_readable(dm.plotting.plot_distribution(result, name, target=0.6))
+
+
+@pytest.mark.parametrize(
+    "case", ["point mass", "no missing labels", "all missing", "undefined", "one row", "long names"]
+)
+def test_curves_of_extreme_results_are_drawn_and_readable(case):
+    result = EXTREMES[case]()
+    curves = dm.curves(result, metrics=list(result.metrics.values()), thresholds=5)
+    for plot in (dm.plotting.plot_curves, dm.plotting.plot_roc, dm.plotting.plot_precision_recall):
+        check_readable(plot(curves))
+    check_readable(dm.plotting.plot_curves(curves, next(iter(curves))))
+
+
+def test_names_are_text_and_not_mathematics_or_hidden():
+    result = EXTREMES["long names"]()
+    ax = dm.plotting.plot_metrics(result)
+    ax.figure.canvas.draw()
+    texts = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert texts[0].replace("\n", "") == LONG
+    assert "\\$cost\\$ of" in texts[1]
+    assert len(texts[2]) < 100
+    curves = dm.curves(result, metrics=list(result.metrics.values()), thresholds=3)
+    assert labels_of(dm.plotting.plot_curves(curves))[1].strip().startswith("_\\$cost\\$ of <b>this</b>")
