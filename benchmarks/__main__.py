@@ -11,13 +11,15 @@ import scipy
 import sklearn
 
 import darkmetrics as dm
-from benchmarks import certificates, core, label_models
+from benchmarks import certificates, cli, core, curves, label_models
 
 RESULTS = Path(__file__).parent / "results"
 GROUPS = {
     "core": core.BENCHMARKS,
     "label_models": label_models.BENCHMARKS,
     "certificates": certificates.BENCHMARKS,
+    "cli": cli.BENCHMARKS,
+    "curves": curves.BENCHMARKS,
 }
 
 

@@ -22,7 +22,7 @@ SEED = 0
 FEATURES = ["mean texture", "mean smoothness", "mean symmetry"]
 # The clinic examines flagged cases first, so their labels are rarely outstanding.
 MISSING_IF_FLAGGED, MISSING_IF_NOT = 0.15, 0.60
-REPORT = Path("demo-report.md")
+REPORT = Path("demo-report.html")
 
 
 def split_data():
@@ -31,6 +31,15 @@ def split_data():
     columns = [list(cancer.feature_names).index(name) for name in FEATURES]
     x, y = cancer.data[:, columns], (cancer.target == 0).astype(int)
     return train_test_split(x, y, test_size=0.5, stratify=y, random_state=SEED)
+
+
+def scored_rows():
+    """True labels of the test rows, what the model says of them, and whose labels are hidden."""
+    x_fit, x_test, y_fit, y_test = split_data()
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(x_fit, y_fit)
+    score = model.predict_proba(x_test)[:, 1]
+    rng = np.random.default_rng(SEED)
+    return y_test, score, rng.random(score.size) < np.where(score >= 0.5, MISSING_IF_FLAGGED, MISSING_IF_NOT)
 
 
 def evaluate_and_catch(labels, score):
@@ -58,19 +67,8 @@ def comparison(result, truth):
     return rows
 
 
-def write_atomically(path, text):
-    """A reader sees the old report or the new one, never half of one."""
-    unfinished = path.with_name(path.name + ".tmp")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
-
-
 def main():
-    x_fit, x_test, y_fit, y_test = split_data()
-    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(x_fit, y_fit)
-    score = model.predict_proba(x_test)[:, 1]
-    rng = np.random.default_rng(SEED)
-    hidden = rng.random(score.size) < np.where(score >= 0.5, MISSING_IF_FLAGGED, MISSING_IF_NOT)
+    y_test, score, hidden = scored_rows()
     labels = np.where(hidden, np.nan, y_test)
 
     print("A logistic regression on three features says which tumours are malignant. Flagged cases are examined")
@@ -117,17 +115,16 @@ def main():
     print()
     print("\n".join(summary))
 
-    table = [
-        "| metric | truth | estimate | 90% interval | labelled only |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {name} | {true:.3f} | {estimate:.3f} | {interval} | {dropped:.3f} |"
-            for name, true, interval, _, estimate, _, dropped, _ in rows
-        ),
-    ]
-    report = ["# darkmetrics demo", "", "```", str(stated), "```", "", *table, "", *summary]
-    write_atomically(REPORT, "\n".join(report) + "\n")
-    print(f"\nReport: {REPORT.resolve()}")
+    path = stated.report(
+        REPORT,
+        targets={"recall": target},
+        title="A tumour classifier, with four in ten test labels still missing",
+        source={
+            "data": "scikit-learn's breast-cancer set, test half",
+            "labels hidden": "rarely if flagged, else often",
+        },
+    )
+    print(f"\nReport: {path.resolve()}")
 
 
 if __name__ == "__main__":

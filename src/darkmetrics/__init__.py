@@ -8,29 +8,50 @@
 Without `label_model` the probability of the missing label is learnt from the rows that have one.
 """
 
-from darkmetrics import baselines, calibrators, label_models, mechanisms, methods, metrics, paper_bounds, plotting
-from darkmetrics.backtest import Backtest, backtest
-from darkmetrics.diagnosis import Diagnosis, diagnose
-from darkmetrics.distribution import MetricDistribution
-from darkmetrics.evaluate import evaluate
-from darkmetrics.evaluation import Evaluation
-from darkmetrics.evaluation_set import EvaluationSet
-from darkmetrics.exceptions import (
-    CalibrationWarning,
-    InputError,
-    MethodError,
-    MissingnessWarning,
-    UndefinedMetricWarning,
-    UnknownNameError,
-)
-from darkmetrics.metrics import Metric, list_metrics, register_metric
-from darkmetrics.robustness import beta_parameters, robustness
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+# What type checkers see. At run time a name is imported when it is first used (PEP 562), so that `import darkmetrics`
+# and `darkmetrics --help` load neither numpy nor scipy.
+if TYPE_CHECKING:
+    from darkmetrics import (
+        baselines,
+        calibrators,
+        label_models,
+        mechanisms,
+        methods,
+        metrics,
+        paper_bounds,
+        plotting,
+        report,
+    )
+    from darkmetrics.backtest import Backtest, backtest
+    from darkmetrics.curves import Curves, curves
+    from darkmetrics.diagnosis import Diagnosis
+    from darkmetrics.diagnosis.diagnose import diagnose
+    from darkmetrics.distribution import MetricDistribution
+    from darkmetrics.evaluate import evaluate
+    from darkmetrics.evaluation import Evaluation
+    from darkmetrics.evaluation_set import EvaluationSet
+    from darkmetrics.exceptions import (
+        CalibrationWarning,
+        InputError,
+        MethodError,
+        MissingnessWarning,
+        UndefinedMetricWarning,
+        UnknownNameError,
+    )
+    from darkmetrics.metrics import Metric, list_metrics, register_metric
+    from darkmetrics.robustness import beta_parameters, robustness
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Backtest",
     "CalibrationWarning",
+    "Curves",
     "Diagnosis",
     "Evaluation",
     "EvaluationSet",
@@ -45,6 +66,7 @@ __all__ = [
     "baselines",
     "beta_parameters",
     "calibrators",
+    "curves",
     "diagnose",
     "evaluate",
     "label_models",
@@ -55,5 +77,61 @@ __all__ = [
     "paper_bounds",
     "plotting",
     "register_metric",
+    "report",
     "robustness",
 ]
+
+# The module that defines a name; the other names are modules themselves. A test holds this against the imports above.
+_HOME = {
+    name: module
+    for module, names in {
+        "backtest": ("Backtest", "backtest"),
+        "curves": ("Curves", "curves"),
+        "diagnosis": ("Diagnosis", "diagnose"),
+        "distribution": ("MetricDistribution",),
+        "evaluate": ("evaluate",),
+        "evaluation": ("Evaluation",),
+        "evaluation_set": ("EvaluationSet",),
+        "exceptions": (
+            "CalibrationWarning",
+            "InputError",
+            "MethodError",
+            "MissingnessWarning",
+            "UndefinedMetricWarning",
+            "UnknownNameError",
+        ),
+        "metrics": ("Metric", "list_metrics", "register_metric"),
+        "robustness": ("beta_parameters", "robustness"),
+    }.items()
+    for name in names
+}
+
+
+if not TYPE_CHECKING:  # or type checkers would take any name for one that exists
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = import_module(f"{__name__}.{_HOME.get(name, name)}")
+        value = getattr(module, name) if name in _HOME else module
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """Python sets a module on its package when it is imported; where a function has the same name, the function wins.
+
+    Without this, `darkmetrics.evaluate` would be the module as soon as anything else had imported it.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and _HOME.get(name) == name:
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,61 @@
+"""The commands together, and what an exit code means."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import darkmetrics as dm
+from darkmetrics.cli.commands import bounds, curves, demo, diagnose, evaluate, metrics, report
+from darkmetrics.cli.options import command
+from darkmetrics.cli.output import BAD_INPUT, INTERRUPTED, fail
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 a --target is not met with the probability asked for; 2 bad input, said in one line; "
+    "3 an error in darkmetrics itself; 130 interrupted."
+)
+
+app = typer.Typer(
+    name="darkmetrics",
+    help="How good is this classifier when part of the test labels is missing?",
+    epilog=EXIT_CODES,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for _module in (evaluate, bounds, curves, diagnose, report, metrics, demo):
+    app.command(name=_module.__name__.rpartition(".")[2], epilog=_module.EXAMPLE)(command(_module.main))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"darkmetrics {dm.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _without_command(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    try:
+        code = app(arguments, prog_name="darkmetrics", standalone_mode=False)
+    except typer.Abort:
+        return fail("interrupted", INTERRUPTED)
+    except Exception as error:
+        # What is wrong with the words of a command; its class is click's or typer's own, depending on the version.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        command_path = "darkmetrics" if context is None else context.command_path
+        return fail(f"{error.format_message().rstrip('.')}. Try '{command_path} --help'.", BAD_INPUT)
+    return int(code or 0)

@@ -1,0 +1,167 @@
+"""darkmetrics curves."""
+
+from __future__ import annotations  # names of the library in annotations must not import it
+
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import darkmetrics as dm
+from darkmetrics.cli.evaluation import evaluated, say_words
+from darkmetrics.cli.inputs import load
+from darkmetrics.cli.options import (
+    CommonOptions,
+    DataOptions,
+    DecisionOptions,
+    MetricOptions,
+    ModelOptions,
+    OutputFormat,
+    ReferenceOption,
+    ThresholdOption,
+    ZeroDivisionOption,
+)
+from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered, say
+from darkmetrics.exceptions import InputError
+
+if TYPE_CHECKING:
+    from darkmetrics.curves import BestThreshold
+
+EXAMPLE = "Example: darkmetrics curves june.parquet --label fraud --score p --best f1 --risk 0.1"
+
+# In a table that a person reads; a program gets the library's 200.
+_FEW = 10
+
+
+def main(
+    data: DataOptions,
+    asked: MetricOptions,
+    decision: ThresholdOption,
+    model: ModelOptions,
+    reference: ReferenceOption,
+    zero_division: ZeroDivisionOption,
+    common: CommonOptions,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|all|LIST",
+            help="How many thresholds, or all, or which: 0.1,0.2,0.5. By default 10 in a table and 200 elsewhere.",
+        ),
+    ] = None,
+    best: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="Print only the best of these thresholds for a metric."),
+    ] = None,
+    risk: Annotated[
+        str,
+        typer.Option(metavar="mean|Q", help="Best by mean, or by a quantile such as 0.1 for the careful."),
+    ] = "mean",
+) -> None:
+    """How would metrics of the decisions change with the threshold, and which threshold is best?"""
+    check_writable(common.output)
+    read_by_a_person = common.format in (OutputFormat.table, OutputFormat.markdown) and best is None
+    grid = _FEW if thresholds is None and read_by_a_person else _thresholds(thresholds)
+    metrics = list(asked.metric or (["precision", "recall", "f1", "accuracy"] if best is None else []))
+    if best is not None and best not in metrics:
+        metrics.append(best)
+    with progress("reading", "evaluating", "moving the threshold") as begin:
+        begin()
+        rows = load(data, prob=model.prob)
+        begin()
+        with in_words(rows.names):
+            chosen = DecisionOptions(decision.threshold)
+            result = evaluated(rows, metrics, chosen, model, reference, zero_division, common.seed)
+            begin()
+            method = "auto" if model.method == "monte_carlo" else model.method
+            curves = dm.curves(
+                result,
+                metrics=metrics,
+                thresholds=grid,
+                method=method,
+                confidence_levels=(model.confidence_level,),
+            )
+            found = None
+            if best is not None:
+                name = dm.metrics.metrics_from(best)[0].name
+                found = curves.best_threshold(name, risk=_risk(risk), rng=common.seed)
+    say_words(result)
+    emit(rendered(_as_result(curves) if found is None else _best_as_result(found), common.format), common.output)
+    say(f"\n{found}" if found is not None else f"\n{_note(curves)}")
+
+
+def _thresholds(text: str | None) -> Any:
+    """What the library takes for --thresholds."""
+    if text is None or text.strip() == "all":
+        return text and "all"
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--thresholds: cannot read {text!r}. Write a number, all, or a list like 0.1,0.2.") from None
+
+
+def _risk(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _note(curves: dm.Curves) -> str:
+    level = f"{max(curves.confidence_levels):.0%} intervals, each for its threshold by itself"
+    return f"In brackets: {level}. Method: {curves.method}. The current threshold is {curves.current:g}."
+
+
+def _as_result(curves: dm.Curves) -> Result:
+    document = curves.to_dict()
+    thresholds, flagged, metrics = document["thresholds"], document["flagged"], document["metrics"]
+    records = [
+        {
+            "threshold": thresholds[place],
+            "flagged": flagged[place],
+            "metric": name,
+            **{key: column[place] for key, column in _columns(entry).items()},
+        }
+        for place in range(len(thresholds))
+        for name, entry in metrics.items()
+    ]
+    cells = [_cell(record) for record in records]
+    width = len(metrics)
+    rows = [
+        [f"{thresholds[place]:.4g}", f"{flagged[place]:.1%}", *cells[width * place : width * (place + 1)]]
+        for place in range(len(thresholds))
+    ]
+    return Result(document, records, [Table(["threshold", "flagged", *metrics], rows, words=0)])
+
+
+def _columns(entry: dict[str, Any]) -> dict[str, list[float | None]]:
+    """What there is of a metric per threshold."""
+    (interval,) = entry["intervals"]
+    bands = {key: column for key, column in entry.items() if isinstance(column, list) and key != "intervals"}
+    return bands | {key: column for key, column in interval.items() if isinstance(column, list)}
+
+
+def _cell(record: dict[str, Any]) -> str:
+    from darkmetrics.tables import number_text
+
+    if record["mean"] is None:
+        return "undefined"
+    mean, low, high = (number_text(record[key], 3) for key in ("mean", "low", "high"))
+    return f"{mean} ({low} to {high})"
+
+
+def _best_as_result(best: BestThreshold) -> Result:
+    record = {key: _plain(value) for key, value in asdict(best).items()}
+    header = ["metric", "best by", "threshold", "value", "current threshold", "value there", "probability better"]
+    by = best.risk if isinstance(best.risk, str) else f"{best.risk:g} quantile"
+    numbers = [best.threshold, best.value, best.current, best.current_value, best.probability_better]
+    row = [best.metric, by, *(f"{number:.4g}" for number in numbers)]
+    return Result({"schema": "darkmetrics.best_threshold/1", **record}, [record], [Table(header, [row])])
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,45 @@
+"""darkmetrics diagnose."""
+
+from __future__ import annotations  # names of the library in annotations must not import it
+
+import darkmetrics as dm
+from darkmetrics.cli.inputs import load, load_reference
+from darkmetrics.cli.options import CommonOptions, DataOptions, DecisionOptions, MetricOptions, ReferenceOption
+from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered
+from darkmetrics.cli.words import for_the_command_line
+
+EXAMPLE = "Example: darkmetrics diagnose june.parquet --label fraud --score p --reference test-set.parquet"
+
+
+def main(
+    data: DataOptions,
+    asked: MetricOptions,
+    decision: DecisionOptions,
+    reference: ReferenceOption,
+    common: CommonOptions,
+) -> None:
+    """What do the data say about why labels are missing, and does it matter for the metrics?"""
+    check_writable(common.output)
+    with progress("reading", "diagnosing") as begin:
+        begin()
+        rows = load(data, pred=decision.pred)
+        begin()
+        with in_words(rows.names):
+            found = dm.diagnose(
+                **rows.data,
+                threshold=decision.threshold,
+                calibration=load_reference(reference.reference, rows),
+                metrics=asked.metric or dm.metrics.DEFAULT_METRICS,
+            )
+    emit(rendered(_as_result(found), common.format), common.output)
+
+
+def _as_result(found: dm.Diagnosis) -> Result:
+    document = found.to_dict()
+    records = [
+        {"missing": reading, "metric": name, **numbers}
+        for reading, entry in document["readings"].items()
+        for name, numbers in {"positive": entry["prevalence"], **entry["metrics"]}.items()
+    ]
+    tables = [Table(header, rows, title) for title, header, rows in found.tables()]
+    return Result(document, records, tables, lines=[for_the_command_line(line) for line in found.sentences()])

@@ -1,0 +1,20 @@
+"""darkmetrics metrics."""
+
+import darkmetrics as dm
+from darkmetrics.cli.options import CommonOptions
+from darkmetrics.cli.output import Result, Table, check_writable, emit, rendered
+
+EXAMPLE = "Example: darkmetrics metrics --format json"
+
+
+def main(common: CommonOptions) -> None:
+    """Which metrics are there, and what does each one mean?"""
+    check_writable(common.output)
+    entries = []
+    for name in dm.list_metrics():
+        record = dm.metrics.registered(name)
+        metric = record.example if isinstance(record, dm.metrics.Family) else record
+        entries.append({"metric": metric.name, "better": metric.better, "meaning": metric.meaning})
+    table = Table(["metric", "better", "meaning"], [list(entry.values()) for entry in entries], words=3)
+    document = {"schema": "darkmetrics.metrics/1", "metrics": entries}
+    emit(rendered(Result(document, entries, [table]), common.format), common.output)

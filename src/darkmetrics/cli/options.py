@@ -1,0 +1,280 @@
+"""The options of the commands, in groups that several commands share, and the decorator that unfolds a group."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from darkmetrics.cli import completion
+from darkmetrics.cli.output import guarded
+from darkmetrics.files import FORMATS
+
+
+class OutputFormat(StrEnum):
+    """How a result is written."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+
+
+InputFormat = StrEnum("InputFormat", list(FORMATS))  # type: ignore[misc]  # the members are those of one list
+
+COLUMNS, ASSUMED, OUTPUT = "Columns and labels", "What is assumed, and how it is computed", "Output"
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Where the rows are, and what their columns mean."""
+
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV (also .gz), Parquet, Arrow/Feather or JSON lines; - is standard input.",
+            show_default=False,
+        ),
+    ]
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column of the labels; empty, null or NaN where missing. Guessed if there is just one likely name.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    score: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column of the scores; higher means more likely positive. Guessed in the same way.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    weight: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of row weights.", rich_help_panel=COLUMNS)
+    ] = None
+    pos_label: Annotated[
+        str, typer.Option(metavar="VALUE", help="The label that counts as positive.", rich_help_panel=COLUMNS)
+    ] = "1"
+    missing_label: Annotated[
+        str | None,
+        typer.Option(metavar="VALUE", help="A label that also means missing, such as -1.", rich_help_panel=COLUMNS),
+    ] = None
+    input_format: Annotated[
+        InputFormat | None,
+        typer.Option(
+            metavar="|".join(FORMATS), help="Format of FILE, if its name does not say it.", rich_help_panel=COLUMNS
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ThresholdOption:
+    """The score from which on rows are decided positive."""
+
+    threshold: Annotated[
+        float, typer.Option(metavar="T", help="Decided positive from this score on.", rich_help_panel=COLUMNS)
+    ] = 0.5
+
+
+@dataclass(frozen=True)
+class DecisionOptions(ThresholdOption):
+    """Which rows are decided positive."""
+
+    pred: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="Column of decisions that do not follow from a threshold.", rich_help_panel=COLUMNS
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class MetricOptions:
+    """What is asked."""
+
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            "-m",
+            metavar="NAME",
+            help="A metric, such as recall or 'fbeta(2)'; again for more. The metrics command lists all.",
+            autocompletion=completion.metrics,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ZeroDivisionOption:
+    """What a 0/0 counts as."""
+
+    zero_division: Annotated[
+        str,
+        typer.Option(
+            metavar="warn|0|1|nan",
+            help="What a metric that is 0/0 counts as; warn takes scikit-learn's value and says so.",
+            autocompletion=completion.words("warn", "0", "1", "nan"),
+            rich_help_panel=ASSUMED,
+        ),
+    ] = "warn"
+
+
+@dataclass(frozen=True)
+class ReferenceOption:
+    """Reference rows."""
+
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Fully labelled rows with the same columns, such as the test set of the model.",
+            rich_help_panel=ASSUMED,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What is assumed about the missing labels, and how the laws are found."""
+
+    missingness: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHY",
+            help="Why labels are missing: random, by_score, by_label, by_score_and_label or unknown.",
+            autocompletion=completion.words("random", "by_score", "by_label", "by_score_and_label", "unknown"),
+            rich_help_panel=ASSUMED,
+        ),
+    ] = None
+    label_model: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="auto, calibrated, label_shift, selection, half, prevalence, or one probability for all missing rows.",
+            autocompletion=completion.words("auto", "calibrated", "label_shift", "selection", "half", "prevalence"),
+            rich_help_panel=ASSUMED,
+        ),
+    ] = "auto"
+    prob: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="Column of your own probabilities of the missing labels.", rich_help_panel=ASSUMED
+        ),
+    ] = None
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="METHOD",
+            help="auto (exact where possible), exact, gaussian or monte_carlo.",
+            autocompletion=completion.words("auto", "exact", "gaussian", "monte_carlo"),
+            rich_help_panel=ASSUMED,
+        ),
+    ] = "auto"
+    confidence_level: Annotated[
+        float, typer.Option(metavar="P", help="Probability that an interval holds.", rich_help_panel=ASSUMED)
+    ] = 0.9
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    """What must hold for exit code 0."""
+
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="METRIC=VALUE",
+            help="A value that a metric shall reach, or not exceed if lower is better; again for more.",
+        ),
+    ] = None
+    confidence: Annotated[
+        float,
+        typer.Option(
+            "--confidence",
+            metavar="P",
+            min=0.0,
+            max=1.0,
+            help="Exit with 1 when a target is met with a smaller probability. 0.9: unless nearly sure that it is met; "
+            "0.1: only when nearly sure that it is missed.",
+        ),
+    ] = 0.9
+
+
+@dataclass(frozen=True)
+class CommonOptions:
+    """What every command takes."""
+
+    format: Annotated[
+        OutputFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="|".join(OutputFormat),
+            help="How the result is written.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = OutputFormat.table
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the result there instead of to standard output.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Makes random draws, where there are any, repeatable.", rich_help_panel=OUTPUT
+        ),
+    ] = None
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT)] = (
+        False
+    )
+
+
+def command(function: Callable[..., int | None]) -> Callable[..., int]:
+    """A command whose dataclass parameters are unfolded into options, and whose errors become exit codes."""
+    hints = get_type_hints(function, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, type] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if is_dataclass(hints[name]):
+            groups[name] = hints[name]
+            parameters += _unfolded(hints[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+
+    @functools.wraps(function)
+    def unfolded(**given: Any) -> int:
+        folded = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        return guarded(functools.partial(function, **folded, **given), debug=folded["common"].debug)
+
+    unfolded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions may have one
+    unfolded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return unfolded
+
+
+def _unfolded(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+    ]

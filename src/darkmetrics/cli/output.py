@@ -1,0 +1,193 @@
+"""What a command says: results to standard output or a file, words to standard error, errors as one line."""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from darkmetrics.cli.words import for_the_command_line, one_line
+from darkmetrics.exceptions import InputError
+
+DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text; the first `words` columns are words and stand on the left."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    words: int = 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """One result in the shapes that the formats want."""
+
+    document: Mapping[str, Any]  # for JSON
+    records: Sequence[Mapping[str, Any]]  # for CSV: one row each, plain values
+    tables: Sequence[Table]  # for a table and Markdown
+    lines: Sequence[str] = field(default=())  # sentences that are part of the result
+
+
+def rendered(result: Result, format_: str) -> str:
+    """The result as text in one of the formats."""
+    if format_ == "json":
+        return json.dumps(result.document, indent=2, allow_nan=False) + "\n"
+    if format_ == "csv":
+        return _as_csv(result.records)
+    from darkmetrics.tables import text_table
+
+    blocks = [list(result.lines)] if result.lines else []
+    for table in result.tables:
+        title = [table.title] if table.title else []
+        if format_ == "markdown":
+            blocks += [title, _as_markdown(table)] if title else [_as_markdown(table)]
+        else:
+            blocks.append([*title, *text_table(table.header, table.rows, table.words)])
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _as_csv(records: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    names = list(dict.fromkeys(name for record in records for name in record))
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()
+
+
+def _as_markdown(table: Table) -> list[str]:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"
+
+    rule = "|" + "|".join(":--" if i < table.words else "--:" for i in range(len(table.header))) + "|"
+    return [line(table.header), rule, *(line(row) for row in table.rows)]
+
+
+def emit(text: str, output: str | None) -> None:
+    """The result where it was asked for."""
+    if output is not None:
+        write_atomically(Path(output), text)
+        return
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as head, has seen enough; Python would complain again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def check_writable(output: str | None) -> None:
+    """Refuse an output path before the work and not after it."""
+    if output is None:
+        return
+    path = Path(output)
+    if path.is_dir():
+        raise InputError(f"--output: {output} is a directory. Name a file.")
+    if not path.parent.is_dir():
+        raise InputError(f"--output: there is no directory {path.parent}.")
+    if not os.access(path.parent if not path.exists() else path, os.W_OK):
+        raise InputError(f"--output: {output} cannot be written: no permission.")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """A reader sees the old file or the new one, never half of one; a pipe or device is written to as it is."""
+    path = path.resolve()  # through a link, not over it
+    unfinished = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
+    try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
+            return
+        try:
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"--output: {path} cannot be written: {error.strerror or error}.") from error
+
+
+def say(text: str) -> None:
+    """Words for a person: wrapped on a terminal, and never read as markup."""
+    if not text:
+        return
+    if not sys.stderr.isatty():
+        sys.stderr.write(text + "\n")
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(stderr=True).print(Text(text), highlight=False)
+
+
+def fail(message: str, code: int) -> int:
+    """One line about what went wrong; the exit code."""
+    sys.stderr.write(f"darkmetrics: {one_line(message)}\n")
+    return code
+
+
+@contextlib.contextmanager
+def progress(*steps: str) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, and nothing elsewhere; each call names and begins the next step."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(steps[0], total=len(steps))
+        left = iter(enumerate(steps))
+
+        def begin() -> None:
+            done, step = next(left)
+            shown.update(task, description=step, completed=done)
+
+        yield begin
+
+
+class WordedError(InputError):
+    """An error that is already in the words of the command line."""
+
+
+@contextlib.contextmanager
+def in_words(names: Mapping[str, str]) -> Iterator[None]:
+    """Errors and warnings of the library with options and columns (`names`, by role) for its arguments.
+
+    Warnings are said once each on standard error, when the work is done.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        try:
+            yield
+        except InputError as error:
+            raise WordedError(for_the_command_line(str(error), names)) from error
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        say(f"Warning: {for_the_command_line(text, names)}")
+
+
+def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
+    """Run a command; what goes wrong is one line and an exit code, below the traceback if that is asked for."""
+    try:
+        return work() or DONE
+    except KeyboardInterrupt:
+        return fail("interrupted", INTERRUPTED)
+    except Exception as error:  # noqa: BLE001  # the last one to see it: a user gets a line, not a traceback
+        if debug:
+            traceback.print_exc()
+        if isinstance(error, InputError):
+            text = str(error)
+            return fail(text if isinstance(error, WordedError) else for_the_command_line(text), BAD_INPUT)
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        return fail(f"an error in darkmetrics itself ({said}); --debug shows where", OWN_ERROR)

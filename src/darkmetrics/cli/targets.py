@@ -1,0 +1,65 @@
+"""--target: what it says, and whether it is met."""
+
+from __future__ import annotations  # names of the library in annotations must not import it
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import darkmetrics as dm
+from darkmetrics.cli.output import DONE, TARGET_MISSED, say
+from darkmetrics.exceptions import InputError
+
+
+def targets_from(given: Sequence[str] | None) -> dict[str, float]:
+    """The targets by name of the metric."""
+    targets: dict[str, float] = {}
+    for text in given or []:
+        name, sign, value = text.rpartition("=")
+        try:
+            target = float(value)
+        except ValueError:
+            target = math.nan
+        if not sign or not name.strip() or not math.isfinite(target):
+            raise InputError(f"--target: cannot read {text!r}. Write it like recall=0.8.")
+        name = dm.metrics.metrics_from(name.strip())[0].name
+        if name in targets:
+            raise InputError(f"--target: {name!r} has two targets. Give one.")
+        targets[name] = target
+    return targets
+
+
+def metrics_wanted(asked: Sequence[str] | None, targets: Mapping[str, float]) -> Sequence[str]:
+    """The metrics asked for, or the default ones, and those that have a target."""
+    names = asked or dm.metrics.DEFAULT_METRICS
+    known = [metric.name for metric in dm.metrics.metrics_from(names)]
+    more = [name for name in targets if name not in known]
+    return [*names, *more] if more else names
+
+
+def verdicts(result: dm.Evaluation, targets: Mapping[str, float], confidence: float) -> list[dict[str, Any]]:
+    """For each target the probability that it is met, and whether that is enough."""
+    found = []
+    for name, target in targets.items():
+        chance = result.target_probability(name, target)
+        found.append(
+            {
+                "metric": name,
+                "target": target,
+                "side": "at most" if result.metrics[name].better == "lower" else "at least",
+                "probability": chance if math.isfinite(chance) else None,
+                "confidence": confidence,
+                "met": bool(chance >= confidence),
+            }
+        )
+    return found
+
+
+def tell(found: Sequence[Mapping[str, Any]]) -> int:
+    """Say how each target stands; the exit code."""
+    for verdict in found:
+        chance = verdict["probability"]
+        words = "is never defined" if chance is None else f"has probability {chance:.4g}"
+        asked = "enough" if verdict["met"] else f"less than the {verdict['confidence']:g} asked for"
+        say(f"Target: {verdict['metric']} {verdict['side']} {verdict['target']:g} {words}, {asked}.")
+    return DONE if all(verdict["met"] for verdict in found) else TARGET_MISSED

@@ -1,0 +1,189 @@
+"""A table in a file: which format it has, which columns, and the few that are wanted."""
+
+import difflib
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from darkmetrics.exceptions import InputError
+from darkmetrics.files import engines, text
+from darkmetrics.files.text import GZIP, Source
+
+FORMATS = ("csv", "jsonl", "parquet", "arrow")
+_NAMES = {"csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet", "arrow": "Arrow"}
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+_BINARY = ("parquet", "arrow")
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", engines.ARROW_STREAM: "arrow"}
+_HEAD = 1 << 16
+# Columns named in a message about one that is not there.
+_SHOWN = 12
+
+
+@dataclass(frozen=True, eq=False)
+class DataFile:
+    r"""A table in a file, or in bytes that came through a pipe.
+
+    Examples
+    --------
+    >>> from darkmetrics.files import DataFile
+    >>> table = DataFile("standard input", b"y,p\n1,0.9\n,0.4\n")
+    >>> table.format, table.column_names
+    ('csv', ['y', 'p'])
+    >>> list(table.read(["y"])["y"])
+    [1.0, None]
+    """
+
+    name: str
+    source: Source
+    stated_format: str | None = None
+
+    @classmethod
+    def of_path(cls, path: Path, stated_format: str | None = None) -> "DataFile":
+        """A file, which must be there and be readable; a pipe or device is read to its end."""
+        try:
+            kind = path.stat().st_mode
+            if stat.S_ISDIR(kind):
+                raise InputError(f"{path}: is a directory. Name a file in it.")
+            if not stat.S_ISREG(kind):
+                return cls(str(path), path.read_bytes(), stated_format)
+            with path.open("rb"):
+                return cls(str(path), path, stated_format)
+        except FileNotFoundError:
+            raise InputError(f"{path}: no such file.{_neighbour(path)}") from None
+        except OSError as error:
+            raise InputError(f"{path}: cannot be opened: {error.strerror or error}.") from None
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{str(path)!r}: no file can have this name.") from None  # a null byte
+
+    @cached_property
+    def format(self) -> str:
+        """One of FORMATS: the one stated, or by suffix, or by content; and the content must agree."""
+        if not self._head:
+            raise InputError(f"{self.name}: is empty.")
+        suffixes = [suffix.lower() for suffix in Path(self.name).suffixes] if isinstance(self.source, Path) else []
+        if suffixes[-1:] == [".gz"]:
+            suffixes.pop()
+            if not self._head.startswith(GZIP):
+                raise InputError(f"{self.name}: ends in .gz but is not compressed. Rename it.")
+        found = self._format_of_content
+        expected = self.stated_format or _SUFFIXES.get(suffixes[-1] if suffixes else "")
+        if expected is None:
+            return found or "csv"
+        if found != expected and (found in _BINARY or expected in _BINARY):
+            says = "--input-format says" if self.stated_format else "its name says"
+            but = f"it is {_NAMES[found]}" if found else "it is not"
+            raise InputError(f"{self.name}: {says} {_NAMES[expected]}, but {but}. Rename it or say --input-format.")
+        return expected
+
+    @cached_property
+    def column_names(self) -> list[str]:
+        """The columns of the table; of JSON lines those of the first row."""
+        with self._reading():
+            if self.format == "csv":
+                return text.csv_header(self.source)
+            if self.format == "jsonl":
+                return next((list(row) for row in text.json_rows(self.source)), [])
+            return engines.column_names(self.source, self._kind)
+
+    def read(self, names: Sequence[str]) -> dict[str, Any]:
+        """The named columns, each as something that the library takes for a column."""
+        wanted = list(dict.fromkeys(names))
+        for name in wanted:
+            if self.column_names.count(name) > 1:
+                raise InputError(f"{self.name}: has {self.column_names.count(name)} columns called {name!r}.")
+            if name not in self.column_names and self.format != "jsonl":
+                raise self.missing_column(name)
+        with self._reading():
+            columns: dict[str, Any]
+            if self.format == "csv":
+                columns = text.csv_columns(self.source, wanted)
+            elif self.format == "jsonl":
+                columns = text.json_columns(self.source, wanted)
+            else:
+                columns = engines.columns(self.source, self._kind, wanted)
+        for name in wanted:
+            if name not in columns:
+                raise self.missing_column(name)
+            if not len(columns[name]):
+                raise InputError(f"{self.name}: has no rows.")
+        return columns
+
+    def missing_column(self, name: str) -> InputError:
+        """The error for a column that is not there, with the nearest one suggested."""
+        lower = {column.lower(): column for column in self.column_names}
+        near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+        hint = f"Did you mean {lower[near[0]]!r}?" if near else f"It has {self.columns_in_words()}."
+        return InputError(f"{self.name}: no column {name!r}. {hint}")
+
+    def columns_in_words(self) -> str:
+        """The names of the columns, or of the first dozen."""
+        more = len(self.column_names) - _SHOWN
+        shown = ", ".join(map(repr, self.column_names[:_SHOWN]))
+        return shown + (f" and {more:,} more" if more > 0 else "") if shown else "no columns"
+
+    @cached_property
+    def _head(self) -> bytes:
+        with text.opened(self.source) as stream:
+            return stream.read(_HEAD)
+
+    @cached_property
+    def _format_of_content(self) -> str | None:
+        """The format that the first bytes show: None for text that is not JSON."""
+        for magic, kind in _MAGIC.items():
+            if self._head.startswith(magic):
+                return kind
+        with self._reading("text"), text.decompressed(self.source) as stream:
+            start = stream.read(_HEAD)
+        if not start:
+            raise InputError(f"{self.name}: is empty.")
+        if b"\x00" in start:
+            raise InputError(f"{self.name}: is neither text nor Parquet nor Arrow.")
+        return "jsonl" if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else None
+
+    @property
+    def _kind(self) -> str:
+        return "arrow stream" if self._head.startswith(engines.ARROW_STREAM) else self.format
+
+    @contextmanager
+    def _reading(self, what: str | None = None) -> Iterator[None]:
+        """Whatever a reader says against a file, as one line that names the file."""
+        try:
+            yield
+        except UnicodeDecodeError as error:
+            raise InputError(f"{self.name}: is not UTF-8 text. Save it as UTF-8.") from error
+        except (InputError, MemoryError, KeyboardInterrupt) as error:
+            if isinstance(error, InputError) and not str(error).startswith(self.name):
+                raise InputError(f"{self.name}: {error}") from error
+            raise
+        except BaseException as error:
+            # Engines have errors of their own, and what panics in Rust is not even an Exception.
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            said = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+            shown = _NAMES[self.format] if what is None else what
+            raise InputError(f"{self.name}: cannot be read as {shown}; damaged or incomplete? ({said})") from error
+
+
+def _neighbour(path: Path) -> str:
+    try:
+        near = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], n=1)
+    except OSError:
+        return ""
+    return f" Did you mean {str(path.with_name(near[0]))!r}?" if near else ""

@@ -1,0 +1,113 @@
+"""Parquet, Arrow, and CSV quickly, by the first DataFrame package that is installed: Polars, PyArrow, pandas."""
+
+import io
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from darkmetrics.exceptions import InputError
+
+# An Arrow stream has a length in front, and no name as Arrow files have.
+ARROW_STREAM = b"\xff\xff\xff\xff"
+ENGINES = ("polars", "pyarrow", "pandas")
+
+
+def column_names(source: Path | bytes, kind: str) -> list[str]:
+    """The columns of a Parquet file, an Arrow file or an Arrow stream (the `kind`)."""
+    return _readers(kind)[0](source, kind)  # type: ignore[no-any-return]  # each of them returns a list
+
+
+def columns(source: Path | bytes, kind: str, names: Sequence[str]) -> dict[str, Any]:
+    """The named columns."""
+    table = _readers(kind)[1](source, kind, list(names))
+    return {name: table[name] for name in names}
+
+
+def csv_columns(source: Path | bytes, separator: str, places: Sequence[int]) -> list[Any] | None:
+    """Columns of a CSV file: numbers where all values are, else lists of text; None without Polars."""
+    if not _installed("polars"):
+        return None
+    import polars as pl
+
+    order = sorted(places)
+    frame = pl.read_csv(source, separator=separator, columns=order, infer_schema=False, raise_if_empty=False)
+    found = []
+    for place in places:
+        column = frame.to_series(order.index(place))
+        numbers = column.cast(pl.Float64, strict=False)
+        found.append(numbers if numbers.null_count() == column.null_count() else column.to_list())
+    return found
+
+
+def _installed(engine: str) -> bool:
+    try:
+        import_module(engine)
+    except ImportError:
+        return False
+    return True
+
+
+def _readers(kind: str) -> Any:
+    for engine in ENGINES:
+        if _installed(engine):
+            return _READERS[engine]
+    raise InputError(f"reading {kind} takes one of {', '.join(ENGINES)}, and none is installed.")
+
+
+def _handle(source: Path | bytes) -> Any:
+    return io.BytesIO(source) if isinstance(source, bytes) else str(source)
+
+
+def _polars_names(source: Path | bytes, kind: str) -> list[str]:
+    import polars as pl
+
+    if kind == "arrow stream":
+        return pl.read_ipc_stream(_handle(source), n_rows=0).columns
+    return list((pl.read_parquet_schema if kind == "parquet" else pl.read_ipc_schema)(_handle(source)))
+
+
+def _polars_table(source: Path | bytes, kind: str, names: list[str]) -> Any:
+    import polars as pl
+
+    if kind == "arrow stream":
+        return pl.read_ipc_stream(_handle(source), columns=names)
+    return (pl.read_parquet if kind == "parquet" else pl.read_ipc)(_handle(source), columns=names)
+
+
+def _pyarrow_names(source: Path | bytes, kind: str) -> list[str]:
+    return list(_pyarrow_file(source, kind).schema.names)
+
+
+def _pyarrow_table(source: Path | bytes, kind: str, names: list[str]) -> Any:
+    if kind == "parquet":
+        return _pyarrow_file(source, kind).read(columns=names)
+    return _pyarrow_file(source, kind).read_all().select(names)
+
+
+def _pyarrow_file(source: Path | bytes, kind: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    stream = pa.BufferReader(source) if isinstance(source, bytes) else pa.memory_map(str(source))
+    if kind == "parquet":
+        return pa.parquet.ParquetFile(stream)
+    return pa.ipc.open_stream(stream) if kind == "arrow stream" else pa.ipc.open_file(stream)
+
+
+def _pandas_names(source: Path | bytes, kind: str) -> list[str]:
+    return [str(name) for name in _pandas_table(source, kind, None).columns]
+
+
+def _pandas_table(source: Path | bytes, kind: str, names: list[str] | None) -> Any:
+    import pandas as pd
+
+    return (pd.read_parquet if kind == "parquet" else pd.read_feather)(_handle(source), columns=names)
+
+
+_READERS = {
+    "polars": (_polars_names, _polars_table),
+    "pyarrow": (_pyarrow_names, _pyarrow_table),
+    "pandas": (_pandas_names, _pandas_table),
+}

@@ -1,0 +1,204 @@
+"""darkmetrics evaluate: what the library says, in every format, with exit codes that can gate a pipeline."""
+
+import csv
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+
+import darkmetrics as dm
+from cli.tables import csv_text, rows
+
+QUIET = ("--missingness", "by_label")
+
+
+def expected(data, **settings):
+    return dm.evaluate(data.label, data.score, **({"missingness": "by_label"} | settings))
+
+
+def test_the_table_is_that_of_the_library_and_words_go_to_standard_error(run, csv_file, data):
+    done = run("evaluate", csv_file, *QUIET)
+    result = expected(data)
+    text = str(result).splitlines()
+    blank = text.index("")
+    assert done.code == 0
+    assert done.out.splitlines() == text[blank + 1 : blank + 2 + len(result)]
+    said = done.err.splitlines()
+    assert said[:2] == ["Taking column 'label' as --label.", "Taking column 'score' as --score."]
+    assert [line for line in said[2:] if line] == [line for line in text if line and line not in done.out.splitlines()]
+
+
+def test_json_is_the_dictionary_of_the_library(run, csv_file, data):
+    assert json.loads(run("evaluate", csv_file, *QUIET, "--format", "json").out) == expected(data).to_dict()
+
+
+def test_csv_has_a_row_per_metric(run, csv_file, data):
+    lines = list(csv.DictReader(io.StringIO(run("evaluate", csv_file, *QUIET, "-f", "csv").out)))
+    law = expected(data)["recall"]
+    assert [line["metric"] for line in lines] == list(expected(data))
+    assert float(lines[1]["mean"]) == law.mean()
+    assert (float(lines[1]["interval_low"]), float(lines[1]["interval_high"])) == law.interval(0.9)
+
+
+def test_markdown_is_a_table_with_as_many_cells_in_every_row(run, csv_file):
+    lines = run("evaluate", csv_file, *QUIET, "-f", "markdown").out.splitlines()
+    assert lines[1].startswith("|:--|--:|")
+    assert {line.count("|") for line in lines} == {8}
+    assert lines[3].startswith("| recall | 0.")
+
+
+def test_options_reach_the_library(run, tmp_path, data):
+    path = tmp_path / "rows.csv"
+    words = [{None: "?", 0: "no", 1: "yes"}[y] for y in data.label]
+    columns = {"outcome": words, "p": data.score, "w": data.weight, "mine": data.score}
+    path.write_text(csv_text(columns))
+    named = ("evaluate", path, "--label", "outcome", "--score", "p", "--pos-label", "yes", "--missing-label", "?")
+    told = (*named, "--weight", "w", "--threshold", "0.3", "--confidence-level", "0.8", "-f", "json")
+    more = ("-m", "recall", "--metric", "fbeta(2)", "--prob", "mine", "--zero-division", "0")
+    found = json.loads(run(*told, *more).out)
+    result = dm.evaluate(
+        data.label,
+        data.score,
+        threshold=0.3,
+        sample_weight=data.weight,
+        label_model=data.score,
+        metrics=["recall", "fbeta(2)"],
+        confidence_level=0.8,
+        zero_division=0,
+    )
+    assert found == result.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (["--label-model", "0.4"], {"label_model": 0.4}),
+        (["--label-model", "half"], {"label_model": "half"}),
+        (["--label-model", "half", "--method", "gaussian"], {"label_model": "half", "method": "gaussian"}),
+        (["--missingness", "unknown"], {"missingness": "unknown"}),
+    ],
+    ids=" ".join,
+)
+def test_models_and_methods_reach_the_library(run, csv_file, data, options, settings):
+    done = run("evaluate", csv_file, "-m", "recall", "-f", "json", *options)
+    assert json.loads(done.out) == dm.evaluate(data.label, data.score, metrics="recall", **settings).to_dict()
+
+
+def test_decisions_from_a_column(run, tmp_path, data):
+    path = tmp_path / "rows.csv"
+    decided = [int(score > 0.6) for score in data.score]
+    path.write_text(csv_text({"y": data.label, "score": data.score, "flag": decided}))
+    done = run("evaluate", path, "--pred", "flag", *QUIET, "-f", "json")
+    assert json.loads(done.out) == expected(data, y_pred=decided).to_dict()
+
+
+def test_reference_rows_from_a_second_file(run, csv_file, tmp_path, data):
+    other = rows(seed=1)
+    path = tmp_path / "reference.csv"
+    path.write_text(csv_text({"label": other.truth, "score": other.score}))
+    done = run("evaluate", csv_file, "--reference", path, "-f", "json")
+    result = dm.evaluate(data.label, data.score, calibration=(other.truth, other.score))
+    assert json.loads(done.out) == result.to_dict()
+
+
+def test_a_seed_makes_draws_repeatable(run, csv_file):
+    drawn = [
+        run("evaluate", csv_file, *QUIET, "-m", "recall", "--method", "monte_carlo", "--seed", seed, "-f", "json").out
+        for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_warnings_name_options_and_not_arguments(run, csv_file):
+    said = run("evaluate", csv_file).err
+    assert "Warning: Missing rows look different" in said
+    assert "--missingness by_score" in said
+    assert "--reference" in said
+    assert "missingness=" not in said
+    assert "calibration=" not in said
+
+
+def test_the_output_file_is_what_standard_output_would_have_been(run, csv_file, tmp_path):
+    path = tmp_path / "out.json"
+    shown = run("evaluate", csv_file, *QUIET, "-f", "json").out
+    assert run("evaluate", csv_file, *QUIET, "-f", "json", "-o", path).out == ""
+    assert path.read_text() == shown
+    assert sorted(tmp_path.iterdir()) == [csv_file, path]
+
+
+# Targets -----------------------------------------------------------------------------------------------------------
+
+SMALL: dict = {"y": [1, 0, None, 1, None, 0, None], "p": [0.9, 0.2, 0.8, 0.4, 0.6, 0.7, 0.1]}
+CHANCES = [0.7, 0.5, 0.2]
+
+
+@pytest.fixture
+def small_file(tmp_path):
+    path = tmp_path / "small.csv"
+    mine = [None, None, 0.7, None, 0.5, None, 0.2]
+    path.write_text(csv_text({"y": SMALL["y"], "score": SMALL["p"], "mine": mine}))
+    return path
+
+
+def chance_by_brute_force(name, holds):
+    """Probability over all labelings of the three missing rows."""
+    total = 0.0
+    for labels in np.ndindex(2, 2, 2):
+        mass = math.prod(p if y else 1.0 - p for y, p in zip(labels, CHANCES, strict=True))
+        gaps = iter(labels)
+        y = np.array([next(gaps) if label is None else label for label in SMALL["y"]], dtype=float)
+        yes = np.array(SMALL["p"]) >= 0.5
+        recall = y[yes].sum() / y.sum()
+        error = (y != yes).mean()
+        total += mass * holds({"recall": recall, "error_rate": error}[name])
+    return total
+
+
+def test_the_probability_of_a_target_is_that_of_all_labelings(run, small_file):
+    done = run("evaluate", small_file, "--prob", "mine", "--target", "recall=0.5", "-f", "json")
+    (target,) = json.loads(done.out)["targets"]
+    # A sum of eight products: the last bits may differ.
+    assert target["probability"] == pytest.approx(chance_by_brute_force("recall", lambda x: x >= 0.5), abs=1e-12)
+    assert target["side"] == "at least"
+
+
+def test_a_metric_of_which_less_is_better_must_stay_at_or_below_its_target(run, small_file):
+    done = run("evaluate", small_file, "--prob", "mine", "-m", "fpr", "--target", "fpr=0.5", "-f", "json")
+    (target,) = json.loads(done.out)["targets"]
+    law = dm.evaluate(SMALL["y"], SMALL["p"], label_model=CHANCES, metrics="fpr")["fpr"]
+    assert target["side"] == "at most"
+    assert target["probability"] == law.cdf(0.5)
+
+
+def test_exit_code_one_exactly_when_a_target_is_met_with_less_than_the_probability_asked_for(run, small_file):
+    chance = chance_by_brute_force("recall", lambda x: x >= 0.6)
+    assert 0.1 < chance < 0.9
+    command = ("evaluate", small_file, "--prob", "mine", "--target", "recall=0.6", "--confidence")
+    assert run(*command, chance - 0.01).code == 0
+    missed = run(*command, chance + 0.01)
+    assert missed.code == 1
+    assert f"recall at least 0.6 has probability {chance:.4g}, less than" in missed.err
+
+
+def test_one_missed_target_among_met_ones_is_enough_for_exit_code_one(run, small_file):
+    command = ("evaluate", small_file, "--prob", "mine", "--target", "accuracy=0.1", "--target", "recall=0.99")
+    assert run(*command).code == 1
+    assert run(*command[:-2]).code == 0
+
+
+def test_a_metric_with_a_target_is_evaluated_even_if_not_asked_for(run, small_file):
+    done = run("evaluate", small_file, "--prob", "mine", "-m", "recall", "--target", "fbeta(2)=0.1", "-f", "csv")
+    lines = list(csv.DictReader(io.StringIO(done.out)))
+    assert [line["metric"] for line in lines] == ["recall", "fbeta(2)"]
+    assert [line["target"] for line in lines] == ["", "0.1"]
+
+
+@pytest.mark.parametrize("text", ["recall", "recall=", "=0.8", "recall=high", "recall=nan", "recall>0.8"])
+def test_a_target_that_cannot_be_read_is_refused(refused, small_file, text):
+    assert refused("evaluate", small_file, "--target", text).startswith("--target: cannot read")
+
+
+def test_a_target_for_an_unknown_metric_suggests_one(refused, small_file):
+    assert "Did you mean 'recall'?" in refused("evaluate", small_file, "--target", "recal=0.8")

@@ -1,0 +1,85 @@
+"""What starting costs: names of the package are imported when they are used, and help needs none of them."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import darkmetrics as dm
+
+HEAVY = ("numpy", "scipy", "matplotlib", "jinja2", "narwhals", "pandas", "polars", "pyarrow", "sklearn")
+
+
+def output_of(code):
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "--help"], ["curves", "--help"], ["--version"], []])
+def test_help_imports_nothing_heavy(arguments):
+    code = f"""
+import sys
+from darkmetrics.cli import run
+code = run({arguments})
+print("loaded", code, [name for name in {HEAVY} if name in sys.modules])
+"""
+    assert output_of(code).splitlines()[-1] == "loaded 0 []"
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = f"import sys, darkmetrics; print([name for name in {(*HEAVY, 'typer', 'rich')} if name in sys.modules])"
+    assert output_of(code) == "[]"
+
+
+def test_type_checkers_and_the_interpreter_see_the_same_names():
+    tree = ast.parse(Path(dm.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    seen = {alias.name: str(node.module) for node in imports for alias in node.names}
+    assert sorted(seen) == sorted(dm.__all__)
+    for name, module in seen.items():
+        value = getattr(dm, name)
+        expected = sys.modules[f"darkmetrics.{name}"] if module == "darkmetrics" else getattr(sys.modules[module], name)
+        assert value is expected
+
+
+@pytest.mark.parametrize("name", ["backtest", "curves", "evaluate", "robustness"])
+def test_a_function_keeps_its_name_when_its_module_is_imported_first(name):
+    code = f"""
+from darkmetrics.{name} import {name}
+import darkmetrics.baselines
+import darkmetrics as dm
+assert dm.{name} is {name}
+print(type(dm.{name}).__name__, type(sys.modules["darkmetrics.{name}"]).__name__)
+"""
+    assert output_of("import sys" + code) == "function module"
+
+
+def test_dir_and_star_show_every_public_name():
+    assert set(dm.__all__) <= set(dir(dm))
+    names = output_of("from darkmetrics import *; print(sorted(name for name in dir() if name[0] != '_'))")
+    assert ast.literal_eval(names) == sorted(dm.__all__)
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
+        dm.evaluat  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_module_is_found_without_being_a_public_name():
+    assert output_of("from darkmetrics import columns; print(columns.__name__)") == "darkmetrics.columns"
+
+
+def test_without_its_packages_the_command_says_what_to_install():
+    code = """
+import sys
+sys.modules["typer"] = None
+from darkmetrics.__main__ import main
+sys.stderr = sys.stdout
+print(main())
+"""
+    said, code_ = output_of(code).splitlines()
+    assert "pip install 'darkmetrics[cli]'" in said
+    assert code_ == "2"
