@@ -16,10 +16,18 @@ test guarantees certificates paper paper-quick: export OMP_NUM_THREADS := 1
 test guarantees certificates paper paper-quick: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint typecheck format bench guarantees certificates paper paper-quick clean
+.PHONY: help system demo test lint typecheck format bench guarantees certificates paper paper-quick gallery clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+system: ## install what the browser tests need beyond Python: chromium (where there is apt-get) and axe-core
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+		! command -v apt-get >/dev/null || { \
+		as_root=$$(test "$$(id -u)" = 0 || echo sudo); \
+		$$as_root apt-get update -qq && $$as_root apt-get install -qq --yes --no-install-recommends chromium; }
+	@if command -v npm >/dev/null; then cd tests/browser && npm ci --silent --no-audit --no-fund; \
+		else echo "npm is missing: accessibility tests will be skipped." >&2; fi
 
 demo: $(STAMP) ## evaluate a classifier with part of its labels hidden, and print what comes out
 	@$(BIN)/python examples/demo.py
@@ -58,8 +66,11 @@ paper: $(STAMP) ## the paper's study again, its algorithms and ours: predictions
 paper-quick: $(STAMP) ## a slice of the study through all of its steps, in half a minute; part of the tests
 	@$(BIN)/python -m experiments.paper all --quick
 
+gallery: $(STAMP) ## draw the pictures of the documentation anew
+	@$(BIN)/python docs/gallery.py
+
 clean: ## remove the virtual environment, caches and build products
-	@rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf tests/browser/node_modules .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Made anew when the dependencies change. The stamp comes last, so a broken install is tried again.

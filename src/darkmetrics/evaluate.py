@@ -8,6 +8,7 @@ import numpy as np
 
 from darkmetrics import columns, frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.calls import arguments_given
 from darkmetrics.distribution import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.evaluation_set import EvaluationSet, evaluation_set_from
@@ -120,19 +121,15 @@ def evaluate(
     how = method_from(method)
     check_level(confidence_level)
     fill = _fill_value(zero_division)
-    data, model = _data_and_model(
-        y_true,
-        y_score,
-        {
-            "threshold": threshold,
-            "y_pred": y_pred,
-            "pos_label": pos_label,
-            "missing_label": missing_label,
-            "sample_weight": sample_weight,
-        },
-        label_model,
-        {"missingness": missingness, "calibration": calibration},
-    )
+    settings = {
+        "threshold": threshold,
+        "y_pred": y_pred,
+        "pos_label": pos_label,
+        "missing_label": missing_label,
+        "sample_weight": sample_weight,
+    }
+    stated = {"missingness": missingness, "calibration": calibration}
+    data, model = _data_and_model(y_true, y_score, settings, label_model, stated)
     generator = generator_from(rng)
     nodes = model.nodes(data)
     memo = Memo()
@@ -152,8 +149,8 @@ def evaluate(
             warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=2)
         laws[metric.name] = law
         labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
-    stated = missingness is not None or isinstance(model, Tilted)
-    if not stated and readings_differ(nodes):
+    reason_stated = missingness is not None or isinstance(model, Tilted)
+    if not reason_stated and readings_differ(nodes):
         warnings.warn(_readings_message(data, nodes, laws), MissingnessWarning, stacklevel=2)
     elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
         warnings.warn(_REFUTED_MESSAGE, MissingnessWarning, stacklevel=2)
@@ -167,6 +164,22 @@ def evaluate(
         nodes=nodes,
         calibration=calibration if calibration is not None else getattr(model, "calibration", None),
         confidence_level=confidence_level,
+        method=how,
+        arguments=arguments_given(
+            evaluate,
+            {
+                "y_true": y_true,
+                "y_score": y_score,
+                "metrics": metrics,
+                "label_model": label_model,
+                **settings,
+                **stated,
+                "method": method,
+                "zero_division": zero_division,
+                "rng": rng,
+                "confidence_level": confidence_level,
+            },
+        ),
     )
 
 

@@ -1,8 +1,9 @@
 """Evaluation: the laws of all metrics on one evaluation set, with what was assumed, as words, table and numbers."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import unknown_name
 from darkmetrics.label_models.base import missing_prevalence
+from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
-from darkmetrics.tables import html_lines, html_table, text_table
+from darkmetrics.tables import decimals_for, html_lines, html_table, number_text, text_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,10 @@ class Evaluation(Mapping[str, MetricDistribution]):
     # Reference rows, if any were given: `diagnosis` compares with them.
     calibration: Any = None
     confidence_level: float = 0.9
+    # How the laws were found; what is asked of the same rows later is found in the same way.
+    method: Method = field(default_factory=Auto)
+    # The arguments of `evaluate` that were not defaults, as code; data stand as the name of the argument.
+    arguments: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> MetricDistribution:
         if name not in self.laws:
@@ -57,12 +63,14 @@ class Evaluation(Mapping[str, MetricDistribution]):
         `self[metric].support()` for bounds that nothing can pass.
         """
         self[metric]  # an unknown name gets its error here
-        functional = self.metrics[metric].bind(self.data, self.fills[metric])
-        right = functional.missing * self.data.cells.decision[self.data.missing_cells]
-        wrong = functional.missing - right
-        values = functional.values(np.stack([wrong, right]))
-        pessimistic, optimistic = np.where(np.isnan(values), functional.fill, values).tolist()
-        return Interval(pessimistic, optimistic)
+        return oracle_bounds(self.metrics[metric], self.data, self.fills[metric])
+
+    def target_probability(self, metric: str, target: float) -> float:
+        """How likely is it that a metric meets a target: is at least as large, or at most where lower is better?
+
+        NaN where the metric is never defined.
+        """
+        return chance_of_target(self[metric], target, self.metrics[metric].better)
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
@@ -98,6 +106,12 @@ class Evaluation(Mapping[str, MetricDistribution]):
             "prevalence": explained / total,
         }
 
+    def plot(self, ax: Any = None) -> Any:
+        """All metrics in one forest plot (`plotting.plot_metrics`); needs matplotlib. Returns the Axes drawn on."""
+        from darkmetrics.plotting.metrics import plot_metrics
+
+        return plot_metrics(self, ax=ax)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema)."""
         return {
@@ -126,17 +140,56 @@ class Evaluation(Mapping[str, MetricDistribution]):
         }
         return frames.to_native_frame(columns, backend)
 
+    def report(
+        self,
+        path: Any,
+        *,
+        targets: Mapping[str, float] | None = None,
+        title: str | None = None,
+        source: str | Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Writes everything this evaluation says into one file to look at or to mail, and returns its path.
+
+        The suffix says what: ".html" for a page with pictures and sliders that opens offline (needs jinja2), ".md" for
+        Markdown, ".json" for the numbers. The file appears when it is complete.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write; one that exists is replaced.
+        targets : mapping from metric to number, optional
+            Values to reach: the chance of each, and what would have to be true of the missing rows to cross it.
+        title : str, optional
+            Heading of the report.
+        source : str or mapping, optional
+            Where the rows came from: a file name, or facts by name.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import darkmetrics as dm
+        >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = result.report(f"{folder}/four-rows.html", targets={"recall": 0.6})
+        ...     page.name, page.stat().st_size < 1_500_000
+        ('four-rows.html', True)
+        """
+        from darkmetrics.report.render import write_report
+
+        return write_report(self, path, targets=targets, title=title, source=source)
+
     def __repr__(self) -> str:
         n, m = self.data.n_rows, self.data.n_missing
         return f"<Evaluation of {n:,} rows, {m:,} missing: {', '.join(self.laws)}>"
 
     def __str__(self) -> str:
-        return "\n".join([*self._words(), "", *text_table(*self._table()), "", *self._notes()])
+        return "\n".join([*self.words(), "", *text_table(*self.table()), "", *self.notes()])
 
     def _repr_html_(self) -> str:
-        return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
+        return f"<div>{html_lines(self.words())}{html_table(*self.table())}{html_lines(self.notes())}</div>"
 
-    def _words(self) -> list[str]:
+    def words(self) -> list[str]:
+        """What stands above the table: how many rows, what was assumed, how many missing rows are positive."""
         n, m = self.data.n_rows, self.data.n_missing
         census = f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
         if not m:
@@ -151,7 +204,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
             words.append(text + ".")
         return words
 
-    def _notes(self) -> list[str]:
+    def notes(self) -> list[str]:
+        """What stands below the table: what the intervals are for, and what is proven about approximations."""
         these = "this row" if self.data.n_rows == 1 else f"these {self.data.n_rows:,} rows"
         notes = [f"Intervals are for {these}, not for the population they came from."]
         if any(not law.bounds_sharp for law in self.laws.values()):
@@ -161,7 +215,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
             notes.append(_proven(approximate))
         return notes
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the table as text, one row per metric."""
         header = [
             "",
             "estimate",
@@ -176,19 +231,45 @@ class Evaluation(Mapping[str, MetricDistribution]):
     def _row(self, name: str, law: MetricDistribution) -> list[str]:
         low, high = law.interval(self.confidence_level)
         worst, best = law.support()[:: -1 if self.metrics[name].better == "lower" else 1]
-        # As many decimals as the width of the interval deserves: three at least, so that its two ends differ.
-        width = high - low
-        decimals = 3 if not 0.0 < width < 0.01 else min(8, int(np.ceil(-np.log10(width))) + 1)
-        bounds = f"{_number(worst, 2)} to {_number(best, 2)}" if np.isfinite([worst, best]).any() else "undefined"
+        decimals = decimals_for(high - low)
+        bounds = (
+            f"{number_text(worst, 2)} to {number_text(best, 2)}" if np.isfinite([worst, best]).any() else "undefined"
+        )
         return [
             name,
-            _number(law.mean(), decimals),
-            f"{_number(low, decimals)} to {_number(high, decimals)}" if np.isfinite(low) else "undefined",
-            _number(self.labelled_only[name], 3) if self.data.n_labelled else "no labels",
+            number_text(law.mean(), decimals),
+            f"{number_text(low, decimals)} to {number_text(high, decimals)}" if np.isfinite(low) else "undefined",
+            number_text(self.labelled_only[name], 3) if self.data.n_labelled else "no labels",
             bounds if law.bounds_sharp else f"({bounds})",
             law.method,
             "0" if law.undefined == 0.0 else "<0.1%" if law.undefined < 0.001 else f"{law.undefined:.1%}",
         ]
+
+
+def oracle_bounds(metric: Metric, data: EvaluationSet, fill: float) -> Interval:
+    """The metric when every missing row is decided wrongly, and when every one is decided rightly."""
+    functional = metric.bind(data, fill)
+    right = functional.missing * data.cells.decision[data.missing_cells]
+    wrong = functional.missing - right
+    values = functional.values(np.stack([wrong, right]))
+    pessimistic, optimistic = np.where(np.isnan(values), functional.fill, values).tolist()
+    return Interval(pessimistic, optimistic)
+
+
+def chance_of_target(law: MetricDistribution, target: float, better: str) -> float:
+    """The probability that a metric is at least the target, or at most where lower is better; NaN if never defined.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> from darkmetrics.evaluation import chance_of_target
+    >>> law = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="accuracy")["accuracy"]
+    >>> round(chance_of_target(law, 0.75, "higher"), 9), chance_of_target(law, 0.75, "lower")
+    (0.6, 1.0)
+    """
+    at_most = float(law.cdf(target))
+    # A metric that is just the target meets it, and P(X < t) is twice the PIT less P(X <= t).
+    return at_most if better == "lower" else 1.0 - (2.0 * float(law.pit(target)) - at_most)
 
 
 class _MissingMetricError(KeyError):
@@ -213,9 +294,3 @@ def _proven(laws: dict[str, MetricDistribution]) -> str:
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _number(value: float, decimals: int) -> str:
-    if np.isnan(value):
-        return "undefined"
-    return f"{value:.{decimals}f}" if abs(value) < 100.0 else f"{value:,.4g}"

@@ -11,7 +11,7 @@ from darkmetrics.diagnosis.calibration import CalibrationCheck, ReferenceCheck
 from darkmetrics.diagnosis.readings import Reading
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
 from darkmetrics.label_models.base import Estimate
-from darkmetrics.tables import html_lines, html_table, text_table
+from darkmetrics.tables import html_lines, html_table, number_text, text_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,16 +107,20 @@ class Diagnosis:
         return f"<Diagnosis of {verdict.census(self)}: {self.missingness}>"
 
     def __str__(self) -> str:
-        lines = [verdict.census(self), *verdict.sentences(self)]
-        for title, header, rows in self._tables():
+        lines = self.sentences()
+        for title, header, rows in self.tables():
             lines += ["", title, *text_table(header, rows)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        tables = (html_table(header, rows, title) for title, header, rows in self._tables())
+        tables = (html_table(header, rows, title) for title, header, rows in self.tables())
         return f"<div>{html_lines([verdict.census(self), self.verdict])}{''.join(tables)}</div>"
 
-    def _tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+    def sentences(self) -> list[str]:
+        """The census and the verdict, a line each."""
+        return [verdict.census(self), *verdict.sentences(self)]
+
+    def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
         """Title, header and rows of each table that has something to show."""
         tables = []
         if self.readings:
@@ -125,7 +129,7 @@ class Diagnosis:
             rows[0] += [_percent(reading.prevalence) for reading in self.readings.values()]
             for name, value in self.labelled_only.items():
                 shown = [_interval(reading.metrics[name]) for reading in self.readings.values()]
-                rows.append([name, "no labels" if share is None else _number(value), *shown])
+                rows.append([name, "no labels" if share is None else number_text(value, 3), *shown])
             title = "Positive missing rows, and the metrics, by what labels are missing by (90% intervals)"
             tables.append((title, ["", "labelled only", *self.readings], rows))
         if self.calibration is not None:
@@ -156,16 +160,10 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value if np.isfinite(value) else None for key, value in values.items()}
 
 
-def _number(value: float) -> str:
-    if np.isnan(value):
-        return "undefined"
-    return f"{value:.3f}" if abs(value) < 100.0 else f"{value:,.4g}"
-
-
 def _interval(estimate: Estimate) -> str:
     if np.isnan(estimate.mean):
         return "undefined"
-    return f"{_number(estimate.mean)} ({_number(estimate.low)} to {_number(estimate.high)})"
+    return f"{number_text(estimate.mean, 3)} ({number_text(estimate.low, 3)} to {number_text(estimate.high, 3)})"
 
 
 def _percent(estimate: Estimate) -> str:

@@ -1,0 +1,68 @@
+"""The call that made a result, as code: so that a report can say how to make it again."""
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+# Longer than any word or number that is an argument: what does not fit was data, and has a name of its own.
+_MOST_CHARACTERS = 200
+
+
+def arguments_given(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, str]:
+    """The arguments that are not defaults, each as code; data stand as the name of the argument.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> from darkmetrics.calls import arguments_given
+    >>> tilted = dm.label_models.Tilted("calibrated", prevalence=0.4)
+    >>> arguments_given(dm.evaluate, {"label_model": tilted, "threshold": 0.5, "sample_weight": [1.0] * 1000, "rng": 0})
+    {'label_model': 'dm.label_models.Tilted(prevalence=0.4)', 'sample_weight': 'sample_weight', 'rng': '0'}
+    """
+    defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+    changed = {name: value for name, value in given.items() if not _same(value, defaults[name])}
+    return {name: as_code(value) or name for name, value in changed.items()}
+
+
+def as_code(value: Any) -> str | None:
+    """Code that makes the value again; None when it is data or a function, which code cannot repeat."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        code = repr(value)
+        return _numbers(code) if len(code) <= _MOST_CHARACTERS else None
+    if isinstance(value, (list, tuple)):
+        parts = [as_code(part) if isinstance(part, str) else None for part in value]
+        code = f"[{', '.join(part or '' for part in parts)}]"
+        return code if None not in parts and len(code) <= _MOST_CHARACTERS else None
+    package, _, inner = type(value).__module__.partition(".")
+    module, name = inner.partition(".")[0], type(value).__name__
+    ours = package == __name__.partition(".")[0] and is_dataclass(value)
+    if not ours or not hasattr(sys.modules.get(f"{package}.{module}"), name):
+        return None
+    settings = []
+    for field in fields(value):
+        setting = getattr(value, field.name)
+        if field.default is MISSING or not _same(setting, field.default):
+            code_of_setting = as_code(setting)
+            if code_of_setting is None:
+                return None
+            settings.append(f"{field.name}={code_of_setting}")
+    return f"dm.{module}.{name}({', '.join(settings)})"
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether a value is the default; only plain values are compared, since columns compare in ways of their own."""
+    plain = (bool, int, float, str)
+    if isinstance(value, plain) and isinstance(default, plain):
+        return bool(value == default)
+    return value is default
+
+
+def _numbers(code: str) -> str:
+    """Names that a float has in print, but not in code."""
+    return f'float("{code}")' if code in ("nan", "inf", "-inf") else code

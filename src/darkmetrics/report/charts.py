@@ -1,0 +1,161 @@
+"""The geometry of the pictures: from numbers to places in a box, as plain strings that the templates put into SVG."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+
+# The box of the templates: 360 wide, the plane of the picture within these edges.
+LEFT, RIGHT, TOP, BOTTOM = 46, 348, 12, 158
+# A law that takes up less of its possible values than this is drawn larger, with arrows to the bounds.
+_LEAST_SHARE = 0.25
+# Room on both sides of what is shown.
+_MARGIN = 0.04
+
+Numbers = Sequence[float | None]
+
+
+class Scale:
+    """A straight line from values to places in the box, with ticks at round numbers."""
+
+    def __init__(self, values: Sequence[float], start: float, end: float) -> None:
+        low, high = min(values), max(values)
+        # Halves, because the difference of two huge numbers may be none.
+        room = (high / 2.0 - low / 2.0) * 2.0 * _MARGIN if high > low else 0.05 * max(abs(high), 1.0)
+        self.low, self.high, self.start, self.end = low - room, high + room, start, end
+
+    def __call__(self, values: Any) -> FloatArray:
+        share = (np.asarray(values, dtype=np.float64) / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0)
+        return np.clip(self.start + share * (self.end - self.start), -1e4, 1e4)
+
+    def at(self, value: float) -> float:
+        """The place of one value."""
+        return round(float(self(value)), 1)
+
+    def ticks(self, most: int = 5) -> list[dict[str, Any]]:
+        """Round numbers within the scale, with their places."""
+        rough = (self.high - self.low) / most
+        if not np.isfinite(rough):
+            return []
+        power = 10.0 ** np.floor(np.log10(rough))
+        step = next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= rough * (1 - 1e-9))
+        values = np.arange(np.ceil(self.low / step), np.floor(self.high / step) + 1) * step
+        decimals = max(0, int(np.ceil(-np.log10(step) - 1e-9)))
+        plain = step >= 1e-4 and max(abs(self.low), abs(self.high)) < 1e5
+        return [
+            {"at": self.at(value), "text": f"{value + 0.0:.{decimals}f}" if plain else f"{value:.3g}"}
+            for value in values.tolist()
+        ]
+
+
+def line(x: FloatArray, y: FloatArray) -> str:
+    """A path through points; where one is missing the line is broken."""
+    parts, pen = [], "M"
+    for place_x, place_y in zip(x.tolist(), y.tolist(), strict=True):
+        if np.isfinite(place_y):
+            parts.append(f"{pen}{_short(place_x)} {_short(place_y)}")
+            pen = "L"
+        else:
+            pen = "M"
+    return "".join(parts)
+
+
+def area(x: FloatArray, low: FloatArray, high: FloatArray) -> str:
+    """A path around what lies between two lines, for each stretch where both are known."""
+    known = np.isfinite(low) & np.isfinite(high)
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], known.astype(np.int8), [0]))))
+    paths = []
+    for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        there, back = slice(start, end), slice(end - 1, start - 1 if start else None, -1)
+        paths.append(line(x[there], high[there]) + line(x[back], low[back]).replace("M", "L", 1) + "Z")
+    return "".join(paths)
+
+
+def distribution_chart(entry: dict[str, Any]) -> dict[str, Any] | None:
+    """The law of one metric: density or bars, interval, mean, labelled-only value, bounds and target."""
+    x, y = (np.array(entry["shape"][axis]) for axis in ("x", "y"))
+    if x.size == 0:
+        return None
+    low, high, mean = entry["interval_low"], entry["interval_high"], entry["mean"]
+    bounds = [entry["lowest_possible"], entry["highest_possible"]]
+    target = entry["target"]["value"] if entry["target"] else None
+    shown = [v for v in (float(x[0]), float(x[-1]), low, high, entry["labelled_only"], target) if v is not None]
+    ends = [*shown, *(b for b in bounds if b is not None)]
+    if max(shown) - min(shown) >= _LEAST_SHARE * (max(ends) - min(ends)):
+        shown = ends
+    across = Scale(shown, LEFT, RIGHT)
+    places, heights = across(x), BOTTOM - (BOTTOM - TOP) * y / float(y.max())
+    floor = np.full(x.size, float(BOTTOM))
+    bars = entry["shape"]["kind"] == "bars"
+    inside = (x >= low) & (x <= high)
+    return {
+        "kind": entry["shape"]["kind"],
+        "x_ticks": across.ticks(),
+        "outline": "" if bars else line(places, heights),
+        "interval": "" if bars else area(places[inside], floor[inside], heights[inside]),
+        "bars": [
+            {"x": _short(p), "y": _short(h), "inside": bool(i)}
+            for p, h, i in zip(places.tolist(), heights.tolist(), inside.tolist(), strict=True)
+        ]
+        if bars
+        else [],
+        "span": {"x": across.at(low), "width": _short(max(1.0, across.at(high) - across.at(low)))},
+        "mean": across.at(mean),
+        "labelled_only": _place(across, entry["labelled_only"]),
+        "target": _place(across, target),
+        "bounds": [_bound(across, bound, side) for side, bound in zip((-1, 1), bounds, strict=True)],
+    }
+
+
+def band_chart(x: Numbers, band: dict[str, Any], target: float | None) -> dict[str, Any] | None:
+    """A metric along a threshold or a share: mean, interval, and what else is known at each place."""
+    series = {name: _array(values) for name, values in band.items() if isinstance(values, list)}
+    known = np.concatenate([series["low"], series["high"], series["mean"]])
+    if not np.isfinite(known).any():
+        return None
+    wanted = [known, *(series[name] for name in ("labelled_only",) if name in series), _array([target])]
+    heights = np.concatenate(wanted)
+    across, up = Scale(_array(x).tolist(), LEFT, RIGHT), Scale(heights[np.isfinite(heights)].tolist(), BOTTOM, TOP)
+    places = across(_array(x))
+    chart = {
+        "x_ticks": across.ticks(),
+        "y_ticks": up.ticks(4),
+        "interval": area(places, up(series["low"]), up(series["high"])),
+        "mean": line(places, up(series["mean"])),
+        "labelled_only": line(places, up(series["labelled_only"])) if "labelled_only" in series else "",
+        "bounds": "",
+        "target": _place(up, target),
+    }
+    if "lowest_possible" in series:
+        # Bounds are often far away: what lies outside the box is cut at its edge.
+        lowest, highest = (np.clip(up(series[name]), TOP, BOTTOM) for name in ("lowest_possible", "highest_possible"))
+        chart["bounds"] = area(places, lowest, highest)
+    return chart
+
+
+def cursor_places(x: Numbers) -> list[float]:
+    """Where the cursor stands for each position of a slider."""
+    return [round(place, 1) for place in Scale(_array(x).tolist(), LEFT, RIGHT)(_array(x)).tolist()]
+
+
+def _bound(across: Scale, value: float | None, side: int) -> dict[str, Any] | None:
+    """A bound on the axis: a bracket at its place, or an arrow at the edge that it lies beyond."""
+    if value is None:
+        return None
+    place = across.at(value)
+    outside = not LEFT - 0.5 <= place <= RIGHT + 0.5
+    return {"x": (LEFT if side < 0 else RIGHT) if outside else place, "outside": outside, "side": side}
+
+
+def _place(scale: Scale, value: float | None) -> float | None:
+    return None if value is None else scale.at(value)
+
+
+def _array(values: Numbers) -> FloatArray:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _short(place: float) -> str:
+    return f"{place:.1f}".removesuffix(".0")

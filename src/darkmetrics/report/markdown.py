@@ -1,0 +1,109 @@
+"""The report as Markdown: the same sections, for a pull request or a wiki."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from darkmetrics.report.numbers import interval_shown, percent, shown
+from darkmetrics.report.text import visible
+
+# Everything that Markdown, or HTML inside it, reads as a sign.
+_SIGNS = re.compile(r"([\\`*_\[\]<>#|~$&])")
+_SHARES_SHOWN = 5
+_THRESHOLDS_SHOWN = 9
+
+
+def markdown(summary: Mapping[str, Any]) -> str:
+    """The summary as Markdown; text that came with the data is escaped."""
+    level = percent(summary["confidence_level"], 0)
+    lines = [f"# {plain(summary['title'])}", "", plain(summary["census_sentence"]), ""]
+    lines += [f"- {plain(key)}: {plain(value)}" for key, value in summary["source"].items()]
+    lines += ["", "## In words", ""]
+    for entry in summary["metrics"].values():
+        target = f"; {entry['target']['sentence']}" if entry["target"] else ""
+        lines.append(f"- {plain(entry['sentence'] + target, 1000)}.")
+    rows = [
+        [
+            name,
+            shown(entry["mean"], entry["interval_low"], entry["interval_high"]),
+            interval_shown(entry["interval_low"], entry["interval_high"]),
+            shown(entry["labelled_only"]),
+            interval_shown(entry["lowest_possible"], entry["highest_possible"]),
+            entry["method"],
+        ]
+        for name, entry in summary["metrics"].items()
+    ]
+    header = ["metric", "estimate", f"{level} interval", "labelled only", "possible", "method"]
+    lines += ["", *_table(header, rows), "", "## At other thresholds", ""]
+    lines += _thresholds(summary["curves"], level)
+    lines += ["", "## What if another share of the missing rows were positive?", ""]
+    lines += _what_if(summary["what_if"], level)
+    lines += ["", "## Why are labels missing?", "", plain(summary["diagnosis"]["verdict"], 5000)]
+    for table in summary["diagnosis"]["tables"]:
+        lines += ["", plain(table["title"]), "", *_table(table["header"], table["rows"])]
+    lines += ["", "## What was assumed, and how it was computed", ""]
+    lines += [f"- {plain(text, 5000)}" for text in (*summary["assumptions"], *summary["method"])]
+    reproduce = summary["reproduce"]
+    versions = ", ".join(f"{name} {number}" for name, number in reproduce["versions"].items())
+    # The code is indented, not fenced: no line of it can end the block.
+    code = [f"    {visible(line, 5000)}".rstrip() for line in reproduce["code"].split("\n")]
+    lines += ["", "## How to make this again", "", *code, "", plain(f"{reproduce['seed']} Made with {versions}.")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+
+
+def plain(text: object, most: int = 300) -> str:
+    r"""Text that Markdown shows as it is.
+
+    Examples
+    --------
+    >>> from darkmetrics.report.markdown import plain
+    >>> print(plain("<script> | *x*"))
+    \<script\> \| \*x\*
+    """
+    return _SIGNS.sub(r"\\\1", visible(text, most))
+
+
+def _thresholds(curves: Mapping[str, Any], level: str) -> list[str]:
+    if curves["absent"] is not None:
+        return [plain(curves["absent"], 1000)]
+    rows = []
+    for i in _some(len(curves["thresholds"]), _THRESHOLDS_SHOWN):
+        cells = (_estimate(band, i) for band in curves["metrics"].values())
+        rows.append([f"{curves['thresholds'][i]:.4g}", percent(curves["flagged"][i]), *cells])
+    note = f"Estimate and {level} interval; the threshold evaluated is {curves['current']:.4g}."
+    return [plain(note), "", *_table(["threshold", "decided positive", *curves["metrics"]], rows)]
+
+
+def _what_if(asked: Mapping[str, Any], level: str) -> list[str]:
+    if asked["absent"] is not None:
+        return [plain(asked["absent"], 1000)]
+    found = asked["estimate"]
+    lines = [
+        plain(
+            f"This evaluation finds {percent(found['mean'])} of the missing rows positive "
+            f"(90%: {percent(found['low'])} to {percent(found['high'])}). Estimates and {level} intervals:"
+        ),
+        "",
+    ]
+    bands = asked["metrics"].values()
+    places = _some(len(asked["shares"]), _SHARES_SHOWN)
+    rows = [[percent(asked["shares"][i]), *(_estimate(band, i) for band in bands)] for i in places]
+    lines += [*_table(["positive", *asked["metrics"]], rows), ""]
+    lines += [f"- {plain(point['sentence'], 1000)}." for point in asked["tipping_points"]]
+    lines += [f"- {plain(name)} is left out: {plain(why)}." for name, why in asked["left_out"].items()]
+    return lines
+
+
+def _estimate(band: Mapping[str, Any], i: int) -> str:
+    low, high = band["low"][i], band["high"][i]
+    return f"{shown(band['mean'][i], low, high)} ({interval_shown(low, high)})"
+
+
+def _some(count: int, most: int) -> list[int]:
+    """Evenly spread positions, the first and the last among them."""
+    return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(plain(cell) for cell in header) + " |", "|:--" + "|--:" * (len(header) - 1) + "|"]
+    return lines + ["| " + " | ".join(plain(cell) for cell in row) + " |" for row in rows]

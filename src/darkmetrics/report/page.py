@@ -1,0 +1,153 @@
+"""From the summary to what the page template asks for: texts, places in pictures, and tables that sliders look up."""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from darkmetrics.report.charts import band_chart, cursor_places, distribution_chart
+from darkmetrics.report.numbers import interval_shown, percent, shown
+from darkmetrics.report.summarize import MOST_CURVES
+from darkmetrics.report.text import visible
+
+_DIGITS = range(3, 18)
+
+
+def page(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What `report.html.j2` is filled with: the summary, ready to print; scripts look numbers up and compute none."""
+    metrics = summary["metrics"]
+    threshold, share = _threshold_slider(summary), _share_slider(summary)
+    sliders = {"threshold": threshold, "share": share}
+    found = summary["what_if"].get("estimate", {})
+    return {
+        "summary": summary,
+        "level": percent(summary["confidence_level"], 0),
+        "has_target": any(entry["target"] for entry in metrics.values()),
+        "headline": [_headline_row(name, entry) for name, entry in metrics.items()],
+        "distributions": [
+            {"name": name, "entry": entry, "chart": distribution_chart(entry)}
+            for name, entry in islice(metrics.items(), MOST_CURVES)
+        ],
+        "not_drawn": max(0, len(metrics) - MOST_CURVES),
+        **sliders,
+        # What the script looks up; no text of a user is in it.
+        "data": {name: slider["data"] for name, slider in sliders.items() if slider is not None},
+        "share_found": percent(found.get("mean")),
+        "share_range": f"{percent(found.get('low'))} to {percent(found.get('high'))}",
+        "code": "\n".join(visible(line, 5000) for line in summary["reproduce"]["code"].split("\n")),
+        "split": [
+            [name, *(percent(entry[f"variance_from_{part}"], 0) for part in ("labels", "calibration", "prevalence"))]
+            for name, entry in metrics.items()
+            if entry["std"]
+        ],
+    }
+
+
+def _headline_row(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = entry["interval_low"], entry["interval_high"]
+    worst, best = entry["lowest_possible"], entry["highest_possible"]
+    if entry["better"] == "lower":
+        worst, best = best, worst
+    bounds = "undefined" if worst is None or best is None else f"{shown(worst)} to {shown(best)}"
+    return {
+        "name": name,
+        "meaning": entry["meaning"],
+        "sentence": entry["sentence"],
+        "estimate": shown(entry["mean"], low, high),
+        "interval": interval_shown(low, high),
+        "labelled_only": shown(entry["labelled_only"]),
+        "bounds": bounds if entry["bounds_sharp"] else f"({bounds})",
+        "target": entry["target"],
+        "chance": percent(entry["target"]["probability"]) if entry["target"] else "",
+        "method": entry["method"],
+    }
+
+
+def _threshold_slider(summary: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The metrics at each threshold: a row of a table for each metric, texts for each position."""
+    curves = summary["curves"]
+    if curves["absent"] is not None:
+        return None
+    thresholds = curves["thresholds"]
+    start = int(np.argmin(np.abs(np.array(thresholds) - curves["current"])))
+    texts = [f"threshold {text}" for text in distinct(thresholds)]
+    texts[start] += ", the one evaluated"
+    notes = [f"{percent(share)} of the rows are decided positive." for share in curves["flagged"]]
+    rows = []
+    for name, band in curves["metrics"].items():
+        columns = [*_estimate_columns(band), [shown(value) for value in band["labelled_only"]]]
+        rows.append({"name": name, "chart": band_chart(thresholds, band, _target(summary, name)), "columns": columns})
+    fixed = [name for name in summary["metrics"] if name not in curves["metrics"]]
+    return _slider(thresholds, texts, notes, start, rows) | {"fixed": fixed, "method": curves["method"]}
+
+
+def _share_slider(summary: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The metrics at each share of positives among the missing rows."""
+    asked = summary["what_if"]
+    if asked["absent"] is not None:
+        return None
+    shares, found = asked["shares"], asked["estimate"]["mean"]
+    start = int(np.argmin(np.abs(np.array(shares) - found)))
+    texts = [f"{percent(share)} of the missing rows are positive" for share in shares]
+    texts[start] += ", as this evaluation finds" if abs(shares[start] - found) < 1e-9 else ""
+    missing = summary["census"]["missing"]
+    notes = [f"That is about {round(share * missing):,} of {missing:,} rows." for share in shares]
+    rows = []
+    for name, band in asked["metrics"].items():
+        chance = [percent(value) for value in band["target_probability"]] if "target_probability" in band else None
+        columns = [*_estimate_columns(band), chance or ["" for _ in shares]]
+        rows.append({"name": name, "chart": band_chart(shares, band, _target(summary, name)), "columns": columns})
+    methods: dict[str, list[str]] = {}
+    for name, band in asked["metrics"].items():
+        methods.setdefault(band["method"], []).append(name)
+    has_target = any("target_probability" in band for band in asked["metrics"].values())
+    return _slider(shares, texts, notes, start, rows) | {"methods": methods, "has_target": has_target}
+
+
+def _estimate_columns(band: Mapping[str, Any]) -> list[list[str]]:
+    rows = list(zip(band["mean"], band["low"], band["high"], strict=True))
+    return [[shown(*row) for row in rows], [interval_shown(low, high) for _, low, high in rows]]
+
+
+def _slider(
+    places: Sequence[float], texts: list[str], notes: list[str], start: int, rows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    cursor = cursor_places(places)
+    return {
+        "start": start,
+        "last": len(places) - 1,
+        "text": texts[start],
+        "note": notes[start],
+        "cursor": cursor[start],
+        "rows": [{**row, "cells": [column[start] for column in row["columns"]]} for row in rows],
+        "data": {
+            "start": start,
+            "text": texts,
+            "note": notes,
+            "cursor": cursor,
+            "rows": [row["columns"] for row in rows],
+        },
+    }
+
+
+def _target(summary: Mapping[str, Any], name: str) -> float | None:
+    target = summary["metrics"].get(name, {}).get("target")
+    return target["value"] if target else None
+
+
+def distinct(values: Sequence[float]) -> list[str]:
+    """Numbers with as few digits as tell them apart.
+
+    Examples
+    --------
+    >>> from darkmetrics.report.page import distinct
+    >>> distinct([0.12341, 0.5, 0.12349])
+    ['0.1234', '0.5', '0.1235']
+    """
+    texts: list[str] = []
+    for digits in _DIGITS:
+        texts = [f"{value:.{digits}g}" for value in values]
+        if len(set(texts)) == len(values):
+            break
+    return texts

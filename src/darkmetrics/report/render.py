@@ -1,0 +1,117 @@
+"""render(): views of the summary, and write_report(), which puts one into a file."""
+
+import base64
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.exceptions import InputError, MethodError, unknown_name
+from darkmetrics.report.markdown import markdown
+from darkmetrics.report.page import page
+from darkmetrics.report.summarize import SCHEMA, summarize
+from darkmetrics.report.text import visible
+
+_SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
+
+
+def render(summary: Any, format: str = "html") -> str:  # noqa: A002
+    """The report as a page, as Markdown or as JSON.
+
+    The page is one file that opens offline: styles, script and pictures are inside, and its content security policy
+    forbids it to load anything or to run anything else.
+
+    Parameters
+    ----------
+    summary : dict
+        What `summarize` returned, or the same read back from JSON.
+    format : {"html", "markdown", "json"}
+        "html" needs jinja2: pip install 'darkmetrics[report]'.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="recall")
+    >>> summary = dm.report.summarize(result, title="Four rows")
+    >>> dm.report.render(summary, "markdown").splitlines()[:3]
+    ['# Four rows', '', '4 rows: 3 labelled, 1 missing (25.0%)']
+    """
+    views: dict[str, Callable[[Mapping[str, Any]], str]] = {"html": _html, "markdown": markdown, "json": _json}
+    if format not in views:
+        raise unknown_name("format", "format", str(format), views)
+    if not isinstance(summary, Mapping) or summary.get("schema") != SCHEMA:
+        raise InputError(f"summary: expected what summarize returns, with schema {SCHEMA!r}.")
+    return views[format](summary)
+
+
+def write_report(evaluation: Evaluation, path: Any, **about: Any) -> Path:
+    """Writes the report of an evaluation; the suffix of the path says in which format. See `Evaluation.report`."""
+    target = Path(path)
+    if target.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"path: {target.name!r} has no known suffix. End it in .html, .md or .json.")
+    format_of_file = _SUFFIXES[target.suffix.lower()]
+    if format_of_file == "html":
+        _jinja2()  # before the work, which may take a while
+    write_whole(target, render(summarize(evaluation, **about), format_of_file))
+    return target
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file so that readers see the old one or the new one, and never half of it."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".report-", suffix=".tmp")
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        # A temporary file is for its owner alone; the report gets the rights that any new file would have.
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _cannot_write(path: Path, error: OSError) -> InputError:
+    return InputError(f"path: cannot write {str(path)!r}: {error.strerror or error}.")
+
+
+def _json(summary: Mapping[str, Any]) -> str:
+    return json.dumps(summary, indent=2, allow_nan=False) + "\n"
+
+
+def _html(summary: Mapping[str, Any]) -> str:
+    jinja2 = _jinja2()
+    loader = jinja2.PackageLoader("darkmetrics.report")
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["visible"] = visible
+    style, script = (loader.get_source(environment, name)[0] for name in ("report.css", "report.js"))
+    # Of all styles and scripts the page may use these two: whatever else came in would not run.
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:"
+    policy += "; base-uri 'none'; form-action 'none'"
+    template = environment.get_template("report.html.j2")
+    text: str = template.render(page(summary), policy=policy, style=style, script=script)
+    return text
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _jinja2() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise MethodError("report: an HTML page needs jinja2; pip install 'darkmetrics[report]'.") from None
+    return jinja2

@@ -1,0 +1,175 @@
+"""What if e% of the missing rows were positive? The metrics on a grid of e, and where they cross a value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+
+from darkmetrics.distribution import MetricDistribution
+from darkmetrics.evaluation import Evaluation, chance_of_target
+from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.exceptions import InputError, MethodError
+from darkmetrics.label_models import LabelModel, Tilted
+from darkmetrics.label_models.base import missing_prevalence
+from darkmetrics.methods import Auto, Gaussian, Memo, Method, MonteCarlo
+from darkmetrics.metrics import ConfusionMetric, Metric
+from darkmetrics.nodes import Nodes
+from darkmetrics.report.density import MANY_MISSING
+from darkmetrics.report.numbers import finite
+
+STEPS = 40
+# So far down or up in log odds a probability that was not certain is 0 or 1 to the last bit.
+_ALL_THE_WAY = 800.0
+_DRAWS = 2_000
+# Up to here all labelings are gone through, whatever the metric.
+_FEW_MISSING = 10
+# Nearer to the end than this, a curve touches a value and does not cross it.
+_TOUCH = 1e-6
+
+
+@dataclass(frozen=True)
+class _Found(LabelModel):
+    """The nodes of an evaluation, as a label model: what was learnt is tilted, not learnt again."""
+
+    found: Nodes
+
+    def nodes(self, data: EvaluationSet) -> Nodes:
+        return self.found
+
+    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+        return ""
+
+
+def what_if(
+    evaluation: Evaluation,
+    metrics: Mapping[str, Metric],
+    references: Mapping[str, Mapping[str, float]],
+    targets: Mapping[str, float],
+) -> dict[str, Any]:
+    """The metrics if a stated share of the missing rows were positive, for shares from 0 to 1 in steps of 2.5%.
+
+    The share that the evaluation itself finds is among them. Every share is a `label_models.Tilted` of the
+    probabilities that the evaluation found; shares that these cannot reach are left out. `references` are the values by
+    metric whose crossing is of interest, with what they are.
+    """
+    data = evaluation.data
+    if not data.missing_cells.size:
+        return {"absent": "No label is missing, so there is nothing to ask."}
+    found = missing_prevalence(data, evaluation.nodes)
+    shares = np.arange(STEPS + 1) / STEPS
+    if np.abs(shares - found.mean).min() > 1e-9:
+        shares = np.sort(np.append(shares, found.mean))
+    nodes_at = {float(share): _nodes_at(evaluation, float(share)) for share in shares}
+    tilted = {share: nodes for share, nodes in nodes_at.items() if nodes is not None}
+    if len(tilted) < 2:
+        return {"absent": "The model is sure of every missing label, so that no other share is possible."}
+    summary: dict[str, Any] = {
+        "absent": None,
+        "shares": list(tilted),
+        "estimate": {"mean": found.mean, "low": found.low, "high": found.high},
+        "metrics": {},
+        "tipping_points": [],
+        "left_out": {},
+    }
+    laws: dict[str, list[MetricDistribution]] = {name: [] for name in metrics}
+    for nodes in tilted.values():
+        memo = Memo()
+        for name, metric in metrics.items():
+            if name not in summary["left_out"]:
+                try:
+                    laws[name].append(_law(evaluation, metric, nodes, memo))
+                except MethodError as error:
+                    summary["left_out"][name] = str(error)
+    for name in metrics:
+        if name in summary["left_out"]:
+            continue
+        summary["metrics"][name] = _band(laws[name], evaluation.confidence_level)
+        if name in targets:
+            better = metrics[name].better
+            chances = [finite(chance_of_target(law, targets[name], better)) for law in laws[name]]
+            summary["metrics"][name]["target_probability"] = chances
+        means = np.array([law.mean() for law in laws[name]])
+        for what, value in references[name].items():
+            summary["tipping_points"].append(
+                {
+                    "metric": name,
+                    "what": what,
+                    "value": finite(value),
+                    "shares": crossings(np.array(summary["shares"]), means, value),
+                }
+            )
+    return summary
+
+
+def crossings(shares: np.ndarray, means: np.ndarray, value: float) -> list[float]:
+    """Shares at which the mean crosses a value, by a monotone cubic through the grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from darkmetrics.report.what_if import crossings
+    >>> shares = np.linspace(0, 1, 41)
+    >>> [round(share, 5) for share in crossings(shares, shares**2, 0.3)]  # the root of 0.3
+    [0.54772]
+    """
+    known = np.isfinite(means)
+    # A flat line crosses nothing, even where it lies on the value but for rounding.
+    if known.sum() < 2 or not np.isfinite(value) or np.ptp(means[known]) < 1e-9:
+        return []
+    curve = PchipInterpolator(shares[known], means[known], extrapolate=False)
+    roots = np.unique(np.round(curve.solve(value, extrapolate=False), 9))
+    # A curve that starts or ends at the value does not cross it there: recall with no positive row more is that of the
+    # labelled rows.
+    first, last = shares[known][[0, -1]]
+    return [float(root) for root in roots if first + _TOUCH < root < last - _TOUCH]
+
+
+def _nodes_at(evaluation: Evaluation, share: float) -> Nodes | None:
+    """The nodes of the evaluation, tilted so that this share of the missing rows is positive; None if it cannot be."""
+    base = _Found(evaluation.nodes)
+    if 0.0 < share < 1.0:
+        try:
+            return Tilted(base, prevalence=float(share)).nodes(evaluation.data)
+        except InputError:
+            return None
+    nodes = Tilted(base, delta=_ALL_THE_WAY * (2.0 * share - 1.0)).nodes(evaluation.data)
+    # A label that the model is sure of stays what it is.
+    return nodes if bool(np.all(nodes.probability[:, nodes.used] == share)) else None
+
+
+def _law(evaluation: Evaluation, metric: Metric, nodes: Nodes, memo: Memo) -> MetricDistribution:
+    functional = metric.bind(evaluation.data, evaluation.fills[metric.name])
+    # The same draws at every share, so that sampled curves are smooth.
+    rng = np.random.default_rng(0)
+    try:
+        return _method(evaluation, metric).law(functional, nodes, rng=rng, memo=memo)
+    except MethodError:
+        if evaluation.data.n_missing > MANY_MISSING:
+            raise MethodError(
+                f"its law is known by draws only, which take too long for {evaluation.data.n_missing:,} missing rows"
+            ) from None
+        return MonteCarlo(_DRAWS).law(functional, nodes, rng=rng, memo=memo)
+
+
+def _method(evaluation: Evaluation, metric: Metric) -> Method:
+    """The evaluation's own method, or the Gaussian one where 41 laws of it would take long."""
+    own, missing = evaluation.method, evaluation.data.n_missing
+    if isinstance(own, (Auto, MonteCarlo)):
+        own = replace(own, n_resamples=min(own.n_resamples, _DRAWS))
+    counts = isinstance(metric, ConfusionMetric) and evaluation[metric.name].method != "near exact"
+    quick = missing <= (MANY_MISSING if counts else _FEW_MISSING)
+    return own if quick else Gaussian()
+
+
+def _band(laws: list[MetricDistribution], confidence_level: float) -> dict[str, Any]:
+    """Mean and interval of each law, and how they were found."""
+    intervals = [law.interval(confidence_level) for law in laws]
+    # At the ends nothing is random, and every method gives the point; what is said is about the others.
+    return {
+        "mean": [finite(law.mean()) for law in laws],
+        "low": [finite(interval.low) for interval in intervals],
+        "high": [finite(interval.high) for interval in intervals],
+        "method": laws[len(laws) // 2].method,
+    }

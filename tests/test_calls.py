@@ -1,0 +1,61 @@
+"""The call behind a result, as code that makes it again."""
+
+import numpy as np
+import pytest
+
+import darkmetrics as dm
+from darkmetrics.calls import as_code
+
+Y_TRUE, Y_SCORE = [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        0.25,
+        np.float64(0.25),
+        np.int64(3),
+        'say "recall"',
+        ["precision", "recall"],
+        dm.methods.MonteCarlo(n_resamples=100),
+        dm.label_models.Tilted("half", prevalence=0.4),
+        dm.label_models.Tilted(dm.label_models.Calibrated(calibrator="platt"), delta=0.7),
+    ],
+    ids=repr,
+)
+def test_code_makes_the_value_again(value):
+    code = as_code(value)
+    assert code is not None
+    # Some models are equal only to themselves; what they print tells them apart.
+    assert repr(eval(code, {"dm": dm})) == repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def test_nan_is_code_too():
+    assert np.isnan(eval(as_code(np.nan) or ""))
+
+
+@pytest.mark.parametrize("value", [np.zeros(3), [0.1, 0.2], max, object(), "a" * 1000, dm.metrics.registered("recall")])
+def test_data_and_functions_are_not_code(value):
+    assert as_code(value) is None
+
+
+def test_a_model_that_holds_data_is_not_code():
+    assert as_code(dm.label_models.Calibrated(calibration=([1, 0], [0.7, 0.2]))) is None
+
+
+def test_an_evaluation_knows_what_was_said():
+    result = dm.evaluate(Y_TRUE, Y_SCORE, label_model=np.array([0.6]), threshold=0.3, rng=1, zero_division=np.nan)
+    assert result.arguments == {
+        "y_true": "y_true",
+        "y_score": "y_score",
+        "label_model": "label_model",
+        "threshold": "0.3",
+        "zero_division": 'float("nan")',
+        "rng": "1",
+    }
+
+
+def test_defaults_are_not_said():
+    result = dm.evaluate(dm.EvaluationSet(Y_TRUE, Y_SCORE, probability=[0.6]))
+    assert result.arguments == {"y_true": "y_true"}

@@ -1,0 +1,295 @@
+"""The dictionary behind a report: plain, complete, and equal to what is computed without it."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import darkmetrics as dm
+from believed import Believed
+
+Y_TRUE = [1, 0, None, 1, None, 0, 1, 0, None, 1]
+Y_SCORE = [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1, 0.55, 0.65]
+P = [0.7, 0.2, 0.5]
+
+
+def small(label_model: Any = P, metrics: Any = ("precision", "recall", "accuracy", "f1"), **said: Any):
+    return dm.evaluate(Y_TRUE, Y_SCORE, label_model=label_model, metrics=metrics, **said)
+
+
+def larger(n=400, seed=3):
+    rng = np.random.default_rng(seed)
+    y_score = rng.beta(1.2, 2.0, n)
+    y = rng.random(n) < y_score
+    return np.where(rng.random(n) < np.where(y, 0.5, 0.2), np.nan, y), y_score
+
+
+@pytest.fixture(scope="module")
+def learnt():
+    y_true, y_score = larger()
+    return dm.evaluate(y_true, y_score, missingness="by_label", metrics=["precision", "recall", "roc_auc"])
+
+
+@pytest.fixture(scope="module")
+def summary(learnt):
+    return dm.report.summarize(learnt, targets={"recall": 0.5, "precision": 0.6}, title="A title", source="a.csv")
+
+
+def test_the_summary_is_plain_json(summary):
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_it_repeats_the_numbers_of_the_evaluation(learnt, summary):
+    numbers = learnt.to_dict()
+    assert summary["census"] == numbers["census"]
+    for name, entry in numbers["metrics"].items():
+        assert {key: summary["metrics"][name][key] for key in entry} == entry
+
+
+def test_the_sentence_says_estimate_interval_and_labelled_only(learnt, summary):
+    law = learnt["recall"]
+    low, high = law.interval(0.9)
+    assert summary["metrics"]["recall"]["sentence"] == (
+        f"recall is {law.mean():.3f}, 90% between {low:.3f} and {high:.3f}; "
+        f"dropping unlabelled rows would have said {learnt.labelled_only['recall']:.3f}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "target"), [("recall", 0.75), ("precision", 0.75), ("precision", 0.5), ("fpr", 0.4), ("fpr", 0.25)]
+)
+def test_the_chance_of_a_target_equals_brute_force(metric, target):
+    result = small(metrics=[metric])
+    found = dm.report.summarize(result, targets={metric: target})["metrics"][metric]["target"]
+    missing = np.flatnonzero([label is None for label in Y_TRUE])
+    decided = np.array(Y_SCORE) >= 0.5
+    chance = 0.0
+    for labels in np.ndindex(2, 2, 2):
+        y = np.array([np.nan if label is None else label for label in Y_TRUE])
+        y[missing] = labels
+        tp, fp = np.sum(decided & (y == 1)), np.sum(decided & (y == 0))
+        fn, tn = np.sum(~decided & (y == 1)), np.sum(~decided & (y == 0))
+        value = {"recall": tp / (tp + fn), "precision": tp / (tp + fp), "fpr": fp / (fp + tn)}[metric]
+        met = value <= target + 1e-12 if metric == "fpr" else value >= target - 1e-12
+        chance += met * np.prod(np.where(labels, P, 1.0 - np.array(P)))
+    assert found["side"] == ("at most" if metric == "fpr" else "at least")
+    assert found["probability"] == pytest.approx(chance, abs=1e-12)
+
+
+def test_the_curves_are_those_of_evaluate_at_each_threshold(learnt, summary):
+    y_true, y_score = larger()
+    curves = summary["curves"]
+    assert curves["method"] == "exact"
+    for place in (3, 50, 90):
+        # A label model that learns may look at the threshold; the curves keep the probabilities of the evaluation.
+        data = dm.EvaluationSet(y_true, y_score, threshold=curves["thresholds"][place])
+        at = dm.evaluate(data, label_model=Believed(learnt.nodes), metrics=["precision", "recall"])
+        for name, law in at.items():
+            low, high = law.interval(0.9)
+            found = [curves["metrics"][name][key][place] for key in ("mean", "low", "high", "labelled_only")]
+            # The bands are promised to 1e-9.
+            assert found == pytest.approx([law.mean(), low, high, at.labelled_only[name]], abs=1e-9)
+        assert curves["flagged"][place] == pytest.approx(np.mean(y_score >= curves["thresholds"][place]))
+
+
+@pytest.mark.parametrize("share", [0.025, 0.4, 0.975])
+def test_what_if_equals_a_tilted_label_model(summary, share):
+    y_true, y_score = larger()
+    asked = summary["what_if"]
+    place = asked["shares"].index(share)
+    tilted = dm.label_models.Tilted("label_shift", prevalence=share)
+    for name, method in (("precision", "exact"), ("recall", "exact"), ("roc_auc", "gaussian")):
+        law = dm.evaluate(y_true, y_score, label_model=tilted, metrics=name, method=method)[name]
+        low, high = law.interval(0.9)
+        band = asked["metrics"][name]
+        assert band["method"] == method
+        # The tilt is found by a root search to 1e-13 in the log odds; atoms are quantiles and must be the same.
+        assert [band[key][place] for key in ("mean", "low", "high")] == pytest.approx([law.mean(), low, high], abs=1e-9)
+
+
+def test_at_the_ends_every_missing_row_is_negative_or_positive(summary):
+    y_true, y_score = larger()
+    asked = summary["what_if"]
+    for place, label in ((0, 0.0), (-1, 1.0)):
+        assert asked["shares"][place] == label
+        filled = np.where(np.isnan(y_true), label, y_true)
+        truth = dm.baselines.complete_case(dm.EvaluationSet(filled, y_score), metrics=["precision", "recall"])
+        for name in ("precision", "recall"):
+            found = [asked["metrics"][name][key][place] for key in ("mean", "low", "high")]
+            assert found == pytest.approx([truth[name]] * 3, abs=1e-12)
+
+
+def test_the_share_found_is_on_the_grid_and_gives_the_headline(learnt, summary):
+    asked = summary["what_if"]
+    place = asked["shares"].index(asked["estimate"]["mean"])
+    for name in ("precision", "recall"):
+        assert asked["metrics"][name]["mean"][place] == pytest.approx(learnt[name].mean(), abs=1e-9)
+
+
+def test_a_tipping_point_is_where_the_mean_crosses(summary):
+    y_true, y_score = larger()
+
+    def excess(share, name, value):
+        tilted = dm.label_models.Tilted("label_shift", prevalence=share)
+        return dm.evaluate(y_true, y_score, label_model=tilted, metrics=name)[name].mean() - value
+
+    points = [p for p in summary["what_if"]["tipping_points"] if p["metric"] == "precision" and p["shares"]]
+    assert {p["what"] for p in points} == {"the target", "the labelled-only value"}
+    for point in points:
+        (found,) = point["shares"]
+        true = brentq(excess, max(0.01, found - 0.1), min(0.99, found + 0.1), args=("precision", point["value"]))
+        # A cubic between points 0.025 apart; the page shows a tenth of a percent.
+        assert found == pytest.approx(true, abs=2e-4)
+        assert f"{found:.1%}" in point["sentence"]
+
+
+def test_a_value_that_is_never_crossed_is_said_to_be_so():
+    result = small(metrics="recall")
+    points = dm.report.summarize(result, targets={"recall": 0.01})["what_if"]["tipping_points"]
+    assert points[0]["shares"] == []
+    assert "stays above the target (0.010)" in points[0]["sentence"]
+
+
+def test_where_a_curve_starts_at_a_value_it_does_not_cross_it():
+    # With every missing row negative recall is that of the labelled rows; with any positive one it is another.
+    result = small(metrics="recall", label_model=[0.5, 0.5, 0.5])
+    asked = dm.report.summarize(result)["what_if"]
+    assert asked["metrics"]["recall"]["mean"][0] == pytest.approx(result.labelled_only["recall"])
+    assert all(share > 0.01 for point in asked["tipping_points"] for share in point["shares"])
+
+
+def test_shares_that_certain_labels_forbid_are_left_out():
+    result = dm.evaluate(Y_TRUE, Y_SCORE, label_model=[1.0, 0.5, 0.0], metrics="recall")
+    shares = dm.report.summarize(result)["what_if"]["shares"]
+    # One row is surely positive and one surely negative: from a third to two thirds, the ends excluded.
+    assert min(shares) == pytest.approx(0.35)
+    assert max(shares) == pytest.approx(0.65)
+
+
+def test_the_density_holds_the_law(learnt, summary):
+    drawn = summary["metrics"]["roc_auc"]["shape"]
+    x, y = np.array(drawn["x"]), np.array(drawn["y"])
+    mass = y * np.gradient(x)
+    # What is drawn is smoothed a little and cut where nothing is seen.
+    assert mass.sum() == pytest.approx(1.0, abs=0.01)
+    assert mass @ x == pytest.approx(learnt["roc_auc"].mean(), abs=0.1 * learnt["roc_auc"].std())
+
+
+def test_few_values_are_drawn_with_their_probabilities():
+    result = small(metrics="precision")
+    drawn = dm.report.summarize(result)["metrics"]["precision"]["shape"]
+    values, masses = precision_by_hand()
+    assert drawn["kind"] == "bars"
+    assert drawn["x"] == pytest.approx(values)
+    assert drawn["y"] == pytest.approx(masses)
+
+
+def precision_by_hand():
+    """Values and probabilities of precision on the small set: of the missing rows two are decided positive."""
+    found: dict[float, float] = {}
+    for a, b in np.ndindex(2, 2):  # the rows with scores 0.8 and 0.55
+        value = (3 + a + b) / 6
+        found[value] = found.get(value, 0.0) + (0.7 if a else 0.3) * 0.5
+    return list(found), list(found.values())
+
+
+CASES = {
+    "nothing missing": lambda: dm.evaluate([1, 0, 1, 0], [0.9, 0.2, 0.7, 0.6]),
+    "everything missing": lambda: dm.evaluate([None] * 3, [0.9, 0.2, 0.7], label_model=0.4),
+    "one row": lambda: dm.evaluate([None], [0.9], label_model=0.4, metrics="accuracy"),
+    "decisions given": lambda: dm.evaluate([1, None, 0], [0.9, 0.5, 0.1], y_pred=[1, 0, 0], label_model=0.4),
+    "undefined": lambda: dm.evaluate([0, 0, 0], [0.9, 0.2, 0.7], metrics=["recall", "roc_auc"], zero_division=np.nan),
+    "certain": lambda: dm.evaluate([1, None, 0], [0.9, 0.5, 0.1], label_model=[1.0]),
+    "ranking only": lambda: dm.evaluate([1, None, 0], [0.9, 0.5, 0.1], label_model=0.4, metrics="roc_auc"),
+    "huge scores": lambda: dm.evaluate([1, None, 0], [1e150, 0.0, -1e150], label_model=0.4, metrics="recall"),
+    "one score": lambda: dm.evaluate([1, None, 0], [0.5, 0.5, 0.5], label_model=0.4, metrics="recall"),
+    "weights": lambda: small(sample_weight=np.arange(1.0, 11.0)),
+    "monte carlo": lambda: small(method="monte_carlo", rng=0),
+    "an evaluation set": lambda: dm.evaluate(dm.EvaluationSet(Y_TRUE, Y_SCORE, threshold=0.3, probability=P)),
+    "all metrics": lambda: small(
+        metrics=[m if isinstance(r := dm.metrics.registered(m), dm.Metric) else r.example for m in dm.list_metrics()]
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::darkmetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("case", CASES)
+def test_every_kind_of_evaluation_has_a_report(case):
+    result = CASES[case]()
+    made = dm.report.summarize(result)
+    json.dumps(made, allow_nan=False)
+    page = dm.report.render(made, "html")
+    assert len(page.encode()) < 1_500_000
+    assert dm.report.render(made, "markdown").startswith("# How good is this classifier")
+    for name in result:
+        assert name in page
+
+
+def test_what_does_not_exist_is_explained():
+    assert "y_pred" in dm.report.summarize(CASES["decisions given"]())["curves"]["absent"]
+    assert "depends on the threshold" in dm.report.summarize(CASES["ranking only"]())["curves"]["absent"]
+    assert "No label is missing" in dm.report.summarize(CASES["nothing missing"]())["what_if"]["absent"]
+    assert "sure of every missing label" in dm.report.summarize(CASES["certain"]())["what_if"]["absent"]
+
+
+def test_many_metrics_have_numbers_but_not_all_have_curves():
+    formula = dm.metrics.registered("recall")
+    result = small(metrics={f"metric {i}": formula for i in range(35)})
+    made = dm.report.summarize(result)
+    assert len(made["metrics"]) == 35
+    assert len(made["curves"]["metrics"]) == len(made["what_if"]["metrics"]) == 30
+    assert "5 more are in the table" in dm.report.render(made)
+
+
+def test_the_code_makes_the_same_report_again(tmp_path):
+    result = small(threshold=0.6, rng=7, method=dm.methods.MonteCarlo(n_resamples=500), label_model=P)
+    first = dm.report.summarize(result, targets={"recall": 0.5}, title='Say "hello"')
+    code = first["reproduce"]["code"].replace("report.html", str(tmp_path / "again.json"))
+    assert "threshold=0.6" in code
+    assert "dm.methods.MonteCarlo(n_resamples=500)" in code
+    assert first["reproduce"]["seed"] == "The seed was rng=7."
+    exec(code, {"y_true": Y_TRUE, "y_score": Y_SCORE, "label_model": P})
+    assert json.loads((tmp_path / "again.json").read_text()) == first
+
+
+def test_the_same_evaluation_gives_the_same_bytes(learnt):
+    first, second = (dm.report.render(dm.report.summarize(learnt)) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [({"recal": 0.5}, "Did you mean 'recall'"), ({"recall": "high"}, "finite number"), ({"recall": np.nan}, "finite")],
+)
+def test_bad_targets_are_refused(targets, message):
+    with pytest.raises(dm.InputError, match=message):
+        dm.report.summarize(small(), targets=targets)
+
+
+def test_only_an_evaluation_can_be_summarized():
+    with pytest.raises(dm.InputError, match="expected what evaluate returns"):
+        dm.report.summarize(cast("Any", {"recall": 0.5}))
+
+
+def keys(value, prefix=""):
+    """Every key of the dictionary that does not depend on names of metrics or data."""
+    free = ("metrics", "source", "left_out", "versions", "readings", "absent_parts")
+    for key, inner in value.items():
+        yield f"{prefix}{key}"
+        if isinstance(inner, dict) and key not in free and not prefix.startswith("diagnosis"):
+            yield from keys(inner, f"{prefix}{key}.")
+
+
+def test_the_reference_page_documents_every_key(summary):
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "report.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `([a-z_.*]+)`", page, flags=re.MULTILINE))
+    top = set(keys({key: value for key, value in summary.items() if key != "diagnosis"})) | {"diagnosis"}
+    of_metric = {f"metrics.*.{key}" for key in ("sentence", "shape", "target")}
+    of_curves = {f"curves.metrics.*.{key}" for key in summary["curves"]["metrics"]["recall"]}
+    of_shares = {f"what_if.metrics.*.{key}" for key in summary["what_if"]["metrics"]["recall"]}
+    of_points = {f"what_if.tipping_points.*.{key}" for key in summary["what_if"]["tipping_points"][0]}
+    assert documented == top | of_metric | of_curves | of_shares | of_points
