@@ -296,6 +296,17 @@ def test_auto_is_exact_for_few_missing_rows_and_gaussian_for_many():
         assert dm.curves(result).method == method
 
 
+def test_auto_is_gaussian_where_weights_make_exact_laws_slow():
+    rng = np.random.default_rng(0)
+
+    def weighted(n: int) -> dm.Evaluation:
+        labels = np.where(np.arange(n) % 2, np.nan, rng.random(n) < 0.5)
+        return dm.evaluate(labels, rng.random(n), sample_weight=rng.random(n) + 0.5, label_model="half")
+
+    assert dm.curves(weighted(60)).method == "gaussian"
+    assert dm.curves(weighted(20)).method == "exact"  # ten missing rows: all labelings are gone through
+
+
 def test_auto_is_gaussian_where_a_formula_has_no_exact_law(monkeypatch):
     for limit in ("_TABLE_LIMIT", "_FORMULA_LIMIT"):
         monkeypatch.setattr(exact, limit, 1000)  # as if there were millions of rows

@@ -201,6 +201,12 @@ class EvaluationSet:
         return sums
 
     @property
+    def unequal_weights(self) -> bool:
+        """Whether missing rows count differently: laws are then sums over lattices and no longer over counts."""
+        weight = self.missing_weight
+        return weight is not None and bool(weight.size) and bool(np.ptp(weight) > 0.0)
+
+    @property
     def missing_weight(self) -> FloatArray | None:
         """Weight of a row in each of the `missing_cells`; None when every row counts once."""
         return None if self.cells.weight is None else self.cells.weight[self.missing_cells]

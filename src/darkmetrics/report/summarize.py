@@ -11,6 +11,7 @@ import scipy
 from darkmetrics.calls import as_code
 from darkmetrics.curves import Curves
 from darkmetrics.curves import curves as curves_of
+from darkmetrics.curves.compute import quick
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.methods import Gaussian
@@ -25,9 +26,9 @@ SCHEMA = "darkmetrics.report/1"
 MOST_CURVES = 30
 # Positions of the threshold slider, besides the threshold of the evaluation.
 THRESHOLDS = 100
-# Thresholds x metrics x missing rows x root of nodes up to which exact curves take seconds: a page is made once, and
-# its curves should meet its table. Beyond, the Gaussian ones are not told apart from them.
-_MOST_WORK = 2**22
+# A page is made once, and its curves should meet its table: it may take this many times as long as curves that someone
+# waits for. Beyond, the Gaussian ones are not told apart from them.
+_PATIENCE = 8.0
 
 
 def summarize(
@@ -184,8 +185,8 @@ def _curves(evaluation: Evaluation, charted: Mapping[str, Metric], ready: Curves
 def _make_curves(evaluation: Evaluation, metrics: list[Metric]) -> Curves:
     """Curves for the page: as exact as the evaluation itself, as long as that takes seconds."""
     about: dict[str, Any] = {"metrics": metrics, "confidence_levels": (evaluation.confidence_level,)}
-    work = THRESHOLDS * len(metrics) * evaluation.data.n_missing * np.sqrt(len(evaluation.nodes))
-    if work <= _MOST_WORK and not isinstance(evaluation.method, Gaussian):
+    in_seconds = quick(evaluation, THRESHOLDS, len(metrics), patience=_PATIENCE)
+    if in_seconds and not isinstance(evaluation.method, Gaussian):
         try:
             return curves_of(evaluation, thresholds=THRESHOLDS, method="exact", **about)
         except MethodError:  # a formula of the user's that has no exact law of this size

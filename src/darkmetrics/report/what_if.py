@@ -158,7 +158,11 @@ def _method(evaluation: Evaluation, metric: Metric) -> Method:
     own, missing = evaluation.method, evaluation.data.n_missing
     if isinstance(own, (Auto, MonteCarlo)):
         own = replace(own, n_resamples=min(own.n_resamples, _DRAWS))
-    counts = isinstance(metric, ConfusionMetric) and evaluation[metric.name].method != "near exact"
+    counts = (
+        isinstance(metric, ConfusionMetric)
+        and evaluation[metric.name].method != "near exact"
+        and not evaluation.data.unequal_weights
+    )
     quick = missing <= (MANY_MISSING if counts else _FEW_MISSING)
     return own if quick else Gaussian()
 
