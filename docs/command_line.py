@@ -21,13 +21,19 @@ BEFORE = """# Command line
 **Input.** CSV (comma, semicolon, tab or bar; also compressed), JSON lines, Parquet and Arrow/Feather, by suffix or by
 content; `-` is standard input. Only the columns that are needed are read. Parquet and Arrow take Polars, PyArrow or
 pandas, whichever is installed; text needs none of them. A column of text is numbers if every value in it is one.
+Blank lines of a CSV file are skipped, unless it has one column only, where they are missing values.
+
+**Missing labels.** Null and NaN in any format. In a CSV file, where all is text, a label is missing if it is empty or
+one of `NaN`, `nan`, `null`, `NULL`, `None`, `NA`, `N/A` and `<NA>`, written like this, unless it is the `--pos-label`;
+`--missing-label` adds one more value. This holds for labels only: a score must be a number.
 
 **Columns.** `--label` and `--score` name them. Left out, they are guessed if exactly one column has a likely name
 (label, target, y_true, ...; score, probability, y_score, ...), and the guess is printed.
 
 **Output.** Results go to standard output or to `--output`, which is written under another name and renamed when it is
-complete; everything else goes to standard error. `--format json` is `to_dict()` of the library's result, at full
-precision.
+complete, and must not be one of the files that are read; everything else goes to standard error. `--format json` is
+`to_dict()` of the library's result, at full precision; the columns of `--format csv` are listed with each command, and
+what is undefined is empty there. Without `--format` the suffix of `--output` says it: `.json`, `.csv` or `.md`.
 
 **Exit codes.** {exit_codes}
 
@@ -40,6 +46,74 @@ darkmetrics evaluate june.parquet --label fraud --score p --missingness by_label
 With `--confidence 0.1` it stops only when it is 90% sure that the target is missed. The probabilities are printed, and
 in JSON they are in `targets`.
 """
+
+_METRIC = {"metric": "name of the metric", "meaning": "what it is", "better": "higher, lower or neither"}
+_OF_METRIC = {"metric": _METRIC["metric"], "better": _METRIC["better"]}
+_DROPPED = "value when rows without a label are dropped"
+_UNDEFINED = "probability of 0/0"
+# The columns of --format csv, by command.
+CSV: dict[str, dict[str, str]] = {
+    "evaluate": {
+        **_METRIC,
+        "labelled_only": _DROPPED,
+        "method": "how its law was found",
+        "mean": "the estimate",
+        "std": "standard deviation of the law",
+        "median": "median of the law",
+        "interval_low": "lower end of the interval",
+        "interval_high": "upper end of the interval",
+        "lowest_possible": "worst case over all missing labels",
+        "highest_possible": "best case over all missing labels",
+        "confidence_level": "that of the interval",
+        "bounds_sharp": "whether some labels attain the two cases",
+        "undefined": _UNDEFINED,
+        "ks_bound": "proven bound on the error of any probability of the law, if there is one",
+        "variance_from_labels": "share of the variance due to the labels themselves",
+        "variance_from_calibration": "share due to the curve from scores to probabilities",
+        "variance_from_prevalence": "share due to how far missing rows differ from labelled ones",
+        "target": "with --target: the value to reach",
+        "target_probability": "with --target: the probability that it is reached",
+        "target_met": "with --target: whether that is at least --confidence",
+    },
+    "bounds": {
+        **_OF_METRIC,
+        "lowest_possible": "smallest value over all missing labels",
+        "highest_possible": "largest value over all missing labels",
+        "oracle_pessimistic": "value with every missing row decided wrongly",
+        "oracle_optimistic": "value with every missing row decided rightly",
+        "labelled_only": _DROPPED,
+        "bounds_sharp": "whether some labels attain the smallest and the largest value",
+    },
+    "curves": {
+        "threshold": "decided positive from this score on",
+        "flagged": "share of rows decided positive",
+        "metric": _METRIC["metric"],
+        "mean": "the estimate",
+        "lower_bound": "smallest value over all missing labels",
+        "upper_bound": "largest value over all missing labels",
+        "labelled_only": _DROPPED,
+        "undefined": _UNDEFINED,
+        "low": "lower end of the interval",
+        "high": "upper end of the interval",
+    },
+    "curves --best": {
+        "threshold": "the best one",
+        "value": "what is best there: the mean, or the quantile that --risk names",
+        "current": "the --threshold",
+        "current_value": "the same there",
+        "probability_better": "probability that the metric is better at the best threshold than at the current one",
+        "metric": _METRIC["metric"],
+        "risk": "mean, or the quantile",
+    },
+    "diagnose": {
+        "missing": "the assumption: why labels are missing",
+        "metric": "name of the metric; positive is the share of positives among the missing rows",
+        "mean": "the estimate under this assumption",
+        "low": "lower end of its interval",
+        "high": "upper end of its interval",
+    },
+    "metrics": {**_OF_METRIC, "meaning": _METRIC["meaning"]},
+}
 
 
 def page() -> str:
@@ -65,6 +139,10 @@ def section(name: str, command: Any) -> list[str]:
         panels.setdefault(panel, []).append(line(parameter))
     for panel, lines in panels.items():
         parts.append("\n".join([f"| {panel} | | default |", "|:--|:--|:--|", *lines]))
+    for call, columns in CSV.items():
+        if call.split()[0] == name:
+            rows = [f"| `{column}` | {meaning} |" for column, meaning in columns.items()]
+            parts.append("\n".join([f"| Columns of `{call} --format csv` | |", "|:--|:--|", *rows]))
     return parts
 
 

@@ -158,6 +158,15 @@ def test_the_default_grid_has_the_ends_of_the_scores_and_the_current_threshold()
     assert dm.curves(result, thresholds=10, method="gaussian").thresholds.size == 11
 
 
+def test_the_default_grid_is_dense_where_few_rows_are_flagged():
+    # Evenly spaced ranks would leave two thresholds in a hundred to those who flag two rows in a hundred.
+    score = np.random.default_rng(0).random(20_000)
+    result = dm.evaluate(np.where(np.arange(20_000) % 10 == 0, np.nan, 1.0), score, label_model=0.5)
+    curves = dm.curves(result, thresholds=100, method="gaussian")
+    assert np.sum(curves.flagged <= 0.02) >= 20
+    assert np.sum(curves.flagged > 0.5) >= 20
+
+
 def test_all_thresholds_are_the_different_scores_and_the_current_one():
     problem = small_problem(0)
     curves = dm.curves(evaluated(problem, threshold=0.3), thresholds="all")
@@ -170,6 +179,30 @@ def test_thresholds_given_are_sorted_and_kept_once():
     assert curves.at(0.6)["recall"]["threshold"] == 0.7
 
 
+@pytest.mark.parametrize(("wanted", "found"), [(math.inf, 0.7), (-math.inf, 0.2), (0.4, 0.2), (0.46, 0.7), (9.0, 0.7)])
+def test_the_nearest_threshold_is_found_for_every_number(wanted, found):
+    curves = dm.curves(evaluated(small_problem(0)), thresholds=[0.2, 0.7])
+    assert curves.at(wanted)["recall"]["threshold"] == found
+
+
+def test_more_thresholds_than_scores_are_all_scores():
+    result = evaluated(small_problem(0))
+    every = dm.curves(result, metrics="recall", thresholds="all").thresholds
+    # An array of that many numbers would not fit into memory.
+    np.testing.assert_array_equal(dm.curves(result, metrics="recall", thresholds=10**15).thresholds, every)
+
+
+def test_confidence_levels_are_printed_with_the_digits_they_have():
+    result = evaluated(small_problem(0), confidence_level=0.995)
+    curves = dm.curves(result, confidence_levels=[0.5, 0.975])
+    assert "In brackets: 97.5% intervals" in str(curves)
+    assert "mean, 50%, 97.5%, bounds" in repr(curves["recall"])
+    assert "99.5% interval" in str(result)
+    assert "with probability 97.5% it is" in str(
+        dm.curves(result, thresholds=[0.3]).best_threshold("recall", risk=0.025)
+    )
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -178,6 +211,7 @@ def test_thresholds_given_are_sorted_and_kept_once():
         ({"thresholds": []}, "thresholds: expected a one-dimensional array"),
         ({"thresholds": 0.5}, "thresholds: expected a one-dimensional array"),
         ({"thresholds": [0.1, math.nan]}, "none of them NaN"),
+        ({"thresholds": [0.1, math.inf]}, "thresholds: one is infinite"),
         ({"thresholds": ["a"]}, "thresholds: expected"),
         ({"metrics": "roc_auc"}, "metrics: 'roc_auc' does not depend on the threshold"),
         ({"metrics": "precison"}, "Did you mean 'precision'"),
@@ -288,7 +322,7 @@ def test_a_table_shows_about_ten_thresholds():
 
 
 def test_auto_is_exact_for_few_missing_rows_and_gaussian_for_many():
-    for n, method in ((60, "exact"), (6000, "gaussian")):
+    for n, method in ((60, "exact"), (20_000, "gaussian")):
         rng = np.random.default_rng(0)
         score = rng.random(n)
         y = np.where(rng.random(n) < 0.3, np.nan, rng.random(n) < score)

@@ -10,6 +10,7 @@ import darkmetrics as dm
 import oracle
 from believed import Believed
 from darkmetrics.curves import best
+from darkmetrics.curves.bands import Swept
 from darkmetrics.curves.best import probability_better
 from darkmetrics.nodes import Nodes
 
@@ -174,3 +175,36 @@ def test_a_metric_that_is_undefined_everywhere_has_no_best_threshold():
     result = dm.evaluate([0, 0], [0.9, 0.1], metrics="recall", zero_division=math.nan)
     with pytest.raises(dm.InputError, match=r"is undefined \(0/0\) at every threshold"):
         dm.curves(result, metrics="recall").best_threshold("recall")
+
+
+def lattice_problem(seed):
+    """Weights whose sums are rounded differently in another order: 0.1 + 0.3 + 0.3 is not 0.3 + 0.3 + 0.1."""
+    rng = np.random.default_rng(seed)
+    return problem(seed)._replace(weight=rng.choice([0.1, 0.3], 18))
+
+
+@pytest.mark.parametrize("name", ["fpr", "specificity", "accuracy", "f1"])
+@pytest.mark.parametrize("seed", [1, 3, 7, 12, 15, 19])  # with rows between 0.4, 0.5 and 0.6 that change no such metric
+def test_sums_that_differ_by_rounding_are_not_better(seed, name):
+    rows = lattice_problem(seed)
+    result = evaluated(rows, metrics=name, zero_division=0)
+    sign = -1.0 if name == "fpr" else 1.0
+    for new, old in ((0.3, 0.7), (0.8, 0.4), (0.4, 0.5), (0.6, 0.5)):
+        found = probability_better(result, metric_of(result, name), new, old, n_resamples=10, rng=0)
+        assert found == pytest.approx(chance_of_better(name, rows, new, old, sign, 0.0), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mean", "chosen"),
+    [
+        ([0.7, 0.7, 0.7, 0.7 + 1e-15], 0.5),  # all are as good, and 0.5 is in use
+        ([0.7, 0.7, 0.6, 0.7 + 1e-15], 0.2),  # all others are as good, and 0.2 is the lowest
+        ([0.7, 0.7, 0.7, 0.7 + 1e-9], 0.8),  # no order of a sum makes such a difference
+    ],
+)
+def test_a_threshold_that_is_better_by_rounding_alone_is_not_chosen(monkeypatch, mean, chosen):
+    curves = dm.curves(evaluated(problem(0), metrics="f1"), metrics="f1", thresholds=[0.2, 0.4, 0.5, 0.8])
+    column = np.array(mean)
+    swept = Swept(column, column[None], column, column, column, column)
+    monkeypatch.setattr(best, "sweep", lambda *_: ("exact", [swept]))
+    assert curves.best_threshold("f1").threshold == chosen

@@ -90,10 +90,18 @@ def test_cells_are_the_counted_rows(r):
     assert [row[0] for row in cells] == sorted(row[0] for row in cells)
 
 
-@given(rows(), st.sampled_from([-math.inf, -2.5, 0.0, 0.6, math.inf]))
+@given(rows(), st.sampled_from([-1e308, -2.5, 0.0, 0.6, 1e308]))
 def test_decisions_follow_the_threshold(r, threshold):
     data = EvaluationSet(r["y"], r["score"], threshold=threshold)
     assert table(data) == counted(r["y"], r["score"], [s >= threshold for s in r["score"]])
+
+
+@pytest.mark.parametrize(("threshold", "advice"), [(math.inf, "above all scores"), (-math.inf, "below all scores")])
+def test_an_infinite_threshold_is_refused_with_what_to_give_instead(threshold, advice):
+    with pytest.raises(dm.InputError, match=rf"threshold: -?inf\..*{advice}"):
+        EvaluationSet([1, 0], [0.9, 0.1], threshold=threshold)
+    with pytest.raises(dm.InputError, match=rf"threshold: -?inf\..*{advice}"):
+        EvaluationSet([1, 0], [0.9, 0.1]).with_threshold(threshold)
 
 
 @given(rows(), st.randoms(use_true_random=False))

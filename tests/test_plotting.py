@@ -323,6 +323,13 @@ def test_with_all_labels_the_roc_curve_is_that_of_scikit_learn():
         )
 
 
+def test_a_dot_that_is_not_at_the_threshold_in_use_says_where_it_is():
+    result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], threshold=1e9, zero_division=0)
+    ax = dm.plotting.plot_precision_recall(dm.curves(result))  # nothing is flagged, so that there is no precision
+    _, labels = ax.get_legend_handles_labels()
+    assert "threshold 0.9" in labels
+
+
 def test_the_dot_of_a_rate_curve_is_at_the_threshold_in_use(curves):
     ax = dm.plotting.plot_roc(curves)
     dot = signed(ax, "threshold 0.5")
@@ -512,3 +519,18 @@ def test_names_are_text_and_not_mathematics_or_hidden():
     assert len(texts[2]) < 100
     curves = dm.curves(result, metrics=list(result.metrics.values()), thresholds=3)
     assert labels_of(dm.plotting.plot_curves(curves))[1].strip().startswith("_\\$cost\\$ of <b>this</b>")
+
+
+def test_plots_of_something_else_say_what_they_want():
+    result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    wrong: Any = result
+    for plot in (dm.plotting.plot_curves, dm.plotting.plot_roc, dm.plotting.plot_precision_recall):
+        with pytest.raises(dm.InputError, match=r"curves: expected what curves\(result\) returns, got Evaluation"):
+            plot(wrong)
+    wrong = 3
+    for draw in (dm.plotting.plot_metrics, dm.plotting.plot_variance, dm.plotting.plot_scores):
+        with pytest.raises(dm.InputError, match="evaluation: expected what evaluate returns, got int"):
+            draw(wrong)
+    target: Any = "x"
+    with pytest.raises(dm.InputError, match="target: 'x'"):
+        dm.plotting.plot_distribution(result, "recall", target=target)

@@ -143,3 +143,9 @@ dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model="half", method="monte_car
 assert before == (np.random.get_state()[1].tolist(), random.getstate())
 """
     run(code, tmp_path)
+
+
+def test_modules_are_reached_as_attributes_on_a_fresh_import(tmp_path):
+    for name in ("diagnosis", "distribution", "evaluation", "evaluation_set", "exceptions", "frames"):
+        code = f"import darkmetrics as dm; print(dm.{name}.__name__, {name!r} in dir(dm))"
+        assert run(code, tmp_path).stdout.split() == [f"darkmetrics.{name}", "True"]

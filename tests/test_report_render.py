@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import math
 import os
 import re
 import sys
@@ -143,6 +144,51 @@ def test_the_page_needs_no_network_and_no_inline_styles_or_handlers():
     assert "style" not in parsed.attributes
     assert "src" not in parsed.attributes
     assert not any(name.startswith("on") for name in parsed.attributes)
+
+
+def test_the_policy_holds_where_a_checkout_has_other_line_ends(monkeypatch):
+    jinja2 = pytest.importorskip("jinja2")
+    summary = dm.report.summarize(plain_evaluation())
+    expected = dm.report.render(summary)
+    read = jinja2.PackageLoader.get_source
+
+    def with_crlf(self, environment, name):
+        text, *rest = read(self, environment, name)
+        return text.replace("\n", "\r\n"), *rest
+
+    monkeypatch.setattr(jinja2.PackageLoader, "get_source", with_crlf)
+    # Browsers take every end of line for a newline, and hash that.
+    assert dm.report.render(summary) == expected
+
+
+def points(path):
+    return [tuple(map(float, point)) for point in re.findall(r"[ML]([-.\d]+) ([-.\d]+)", path)]
+
+
+def test_the_rates_are_drawn_from_corner_to_corner_with_a_dot_for_the_threshold_in_use():
+    page = dm.report.render(dm.report.summarize(plain_evaluation()))
+    (pictures,) = re.findall(r'id="rates-charts">(.*?)</div>', page, flags=re.DOTALL)
+    roc, precision_recall = re.findall(r"<svg.*?</svg>", pictures, flags=re.DOTALL)
+    assert "recall along the false positive rate" in roc
+    assert "precision along the recall" in precision_recall
+    path = points(re.findall(r'class="estimate" d="([^"]+)"', roc)[0])
+    # The box is 302 by 146 from (46, 158), with 4% of the scale from 0 to 1 left free on both sides.
+    left, bottom, across, up = 46 + 302 * 0.04 / 1.08, 158 - 146 * 0.04 / 1.08, 302 / 1.08, 146 / 1.08
+    assert path[0] == pytest.approx((left, bottom), abs=0.06)
+    assert path[-1] == pytest.approx((left + across, bottom - up), abs=0.06)
+    result = dm.evaluate(Y_TRUE, Y_SCORE, label_model=[0.6, 0.3], metrics=["fpr", "recall", "precision"])
+    mean = {name: law.mean() for name, law in result.items()}
+    for picture, x, y in ((roc, "fpr", "recall"), (precision_recall, "recall", "precision")):
+        (dot,) = re.findall(r'class="here" d="([^"]+)h0"', picture)
+        assert points(dot)[0] == pytest.approx((left + across * mean[x], bottom - up * mean[y]), abs=0.06)
+
+
+@pytest.mark.filterwarnings("ignore::darkmetrics.UndefinedMetricWarning")
+def test_rates_that_are_undefined_have_no_picture():
+    result = dm.evaluate([0, 0, 0], [0.9, 0.2, 0.7], metrics=["accuracy", "recall"], zero_division=math.nan)
+    page = dm.report.render(dm.report.summarize(result))
+    assert "rates-charts" not in page
+    assert "NaN" not in page
 
 
 def test_data_for_the_script_cannot_end_its_block(hostile_page):

@@ -236,6 +236,11 @@ def test_what_does_not_exist_is_explained():
     assert "sure of every missing label" in dm.report.summarize(CASES["certain"]())["what_if"]["absent"]
 
 
+def test_the_title_does_not_call_a_few_missing_labels_none():
+    result = dm.evaluate([1, 0] * 200 + [None], np.linspace(0, 1, 401), label_model=0.4, metrics="recall")
+    assert "with <1% of its labels missing" in dm.report.summarize(result)["title"]
+
+
 def test_many_metrics_have_numbers_but_not_all_have_curves():
     formula = dm.metrics.registered("recall")
     result = small(metrics={f"metric {i}": formula for i in range(35)})
@@ -259,6 +264,87 @@ def test_the_code_makes_the_same_report_again(tmp_path):
 def test_the_same_evaluation_gives_the_same_bytes(learnt):
     first, second = (dm.report.render(dm.report.summarize(learnt)) for _ in range(2))
     assert first == second
+
+
+def weighted(n=300):
+    y_true, y_score = larger(n)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, n)
+    return dm.evaluate(y_true, y_score, label_model=y_score, sample_weight=weight, metrics=["precision", "recall"])
+
+
+def test_a_report_of_weighted_rows_finds_no_exact_law_per_threshold_or_share(monkeypatch):
+    # Each takes a third of a second, and there are hundreds: a report would take minutes.
+    result = weighted()
+    asked = []
+    law = dm.methods.Exact.law
+
+    def counted(self, functional, nodes, **how):
+        asked.append(functional)
+        return law(self, functional, nodes, **how)
+
+    monkeypatch.setattr(dm.methods.Exact, "law", counted)
+    made = dm.report.summarize(result)
+    assert made["curves"]["method"] == "gaussian"
+    assert {band["method"] for band in made["what_if"]["metrics"].values()} == {"gaussian"}
+    # The diagnosis asks for each metric under two readings; thresholds and shares are more than a hundred.
+    assert len(asked) <= 2 * len(result)
+
+
+def test_curves_of_the_evaluation_are_shown():
+    result = small(confidence_level=0.95)
+    curves = dm.curves(result, metrics="recall", thresholds=[0.25, 0.35], confidence_levels=[0.5, 0.95])
+    made = dm.report.summarize(result, curves=curves)
+    assert made["curves"]["thresholds"] == [0.25, 0.35]
+    assert made["curves"]["confidence_level"] == 0.95
+    assert made["curves"]["metrics"]["recall"]["low"] == curves["recall"].intervals[0.95][0].tolist()
+    # The threshold of the evaluation is 0.5, which is not among them.
+    assert "the one evaluated" not in dm.report.render(made)
+    assert "Threshold 0.5, the one evaluated" in dm.report.render(dm.report.summarize(result))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda result: dm.curves(result), r"of 50% and 90%, those of the evaluation of 97\.5%.*\[0\.975\]"),
+        (lambda result: dm.curves(small(), confidence_levels=[0.975]), "made from another evaluation"),
+        (lambda result: {"recall": 0.5}, "expected what curves"),
+    ],
+)
+def test_curves_that_do_not_belong_to_the_evaluation_are_refused(make, message):
+    result = small(confidence_level=0.975)
+    with pytest.raises(dm.InputError, match=message):
+        dm.report.summarize(result, curves=make(result))
+
+
+def test_a_metric_with_the_name_of_a_rate_that_is_none_leaves_the_picture_out():
+    result = small(metrics={"recall": "roc_auc", "precision": "precision"})
+    made = dm.report.summarize(result)
+    assert made["curves"]["roc"] is made["curves"]["precision_recall"] is None
+    assert "rates-charts" not in dm.report.render(made)
+
+
+@pytest.mark.parametrize(("level", "text"), [(0.9, "90%"), (0.975, "97.5%"), (0.995, "99.5%"), (0.999, "99.9%")])
+def test_the_confidence_level_is_named_as_it_is(level, text):
+    made = dm.report.summarize(small(confidence_level=level))
+    assert f", {text} between" in made["metrics"]["recall"]["sentence"]
+    assert f">{text} interval<" in dm.report.render(made)
+    assert f"| {text} interval |" in dm.report.render(made, "markdown")
+
+
+def test_the_rates_are_those_of_evaluate_at_each_threshold(learnt, summary):
+    y_true, y_score = larger()
+    method = summary["curves"]["roc"]["method"]
+    for key, x, y in (("roc", "fpr", "recall"), ("precision_recall", "recall", "precision")):
+        rates = summary["curves"][key]
+        for place in (5, 60):
+            data = dm.EvaluationSet(y_true, y_score, threshold=rates["thresholds"][place])
+            at = dm.evaluate(data, label_model=Believed(learnt.nodes), metrics=[x, y], method=method)
+            low, high = at[y].interval(0.9)
+            found = [rates[name][place] for name in ("x", "mean", "low", "high", "labelled_only_x", "labelled_only")]
+            expected = [at[x].mean(), at[y].mean(), low, high, at.labelled_only[x], at.labelled_only[y]]
+            # The bands are promised to 1e-9.
+            assert found == pytest.approx(expected, abs=1e-9)
+    assert summary["curves"]["roc"]["thresholds"][-1] is None
 
 
 @pytest.mark.parametrize(

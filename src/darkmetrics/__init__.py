@@ -27,6 +27,12 @@ if TYPE_CHECKING:
         plotting,
         report,
     )
+    from darkmetrics import diagnosis as diagnosis
+    from darkmetrics import distribution as distribution
+    from darkmetrics import evaluation as evaluation
+    from darkmetrics import evaluation_set as evaluation_set
+    from darkmetrics import exceptions as exceptions
+    from darkmetrics import frames as frames
     from darkmetrics.backtest import Backtest, backtest
     from darkmetrics.curves import Curves, curves
     from darkmetrics.diagnosis import Diagnosis
@@ -106,11 +112,14 @@ _HOME = {
     for name in names
 }
 
+# Modules that `darkmetrics.name` reaches besides those of `__all__`.
+_MODULES = ("diagnosis", "distribution", "evaluation", "evaluation_set", "exceptions", "frames")
+
 
 if not TYPE_CHECKING:  # or type checkers would take any name for one that exists
 
     def __getattr__(name: str) -> Any:
-        if name not in __all__:
+        if name not in __all__ and name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         module = import_module(f"{__name__}.{_HOME.get(name, name)}")
         value = getattr(module, name) if name in _HOME else module
@@ -119,7 +128,7 @@ if not TYPE_CHECKING:  # or type checkers would take any name for one that exist
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})
 
 
 class _Package(ModuleType):

@@ -127,8 +127,8 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-def decisions_at(score: FloatArray, threshold: Any) -> BoolArray:
-    """Which rows are decided positive at a threshold."""
+def threshold_number(threshold: Any) -> float:
+    """A threshold as a finite number: an infinite one has no place on an axis, in JSON or between two others."""
     try:
         if isinstance(threshold, (str, bytes)) or getattr(threshold, "ndim", 0) != 0:
             raise TypeError
@@ -137,7 +137,12 @@ def decisions_at(score: FloatArray, threshold: Any) -> BoolArray:
         raise InputError(f"threshold: expected a number, got {threshold!r}.") from None
     if np.isnan(cut):
         raise InputError("threshold: NaN. Scores are compared with the threshold, so it must be a number.")
-    return score >= cut
+    if np.isinf(cut):
+        raise InputError(
+            f"threshold: {cut:g}. It must be finite: to flag {'no row' if cut > 0 else 'every row'}, give a number "
+            f"{'above' if cut > 0 else 'below'} all scores."
+        )
+    return cut
 
 
 def given_decisions(y_pred: Any, rows: int, pos_label: Any, classes: list[Any]) -> BoolArray:

@@ -17,7 +17,7 @@ from darkmetrics.label_models.base import missing_prevalence
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
-from darkmetrics.tables import decimals_for, html_lines, html_table, number_text, text_table
+from darkmetrics.tables import decimals_for, html_lines, html_table, level_text, number_text, text_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +220,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         header = [
             "",
             "estimate",
-            f"{self.confidence_level:.0%} interval",
+            f"{level_text(self.confidence_level)} interval",
             "labelled only",
             "worst to best",
             "method",

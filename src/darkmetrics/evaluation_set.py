@@ -12,11 +12,11 @@ from darkmetrics.cells import COUNTS, Cells, group_rows
 from darkmetrics.columns import (
     check_finite,
     check_length,
-    decisions_at,
     given_decisions,
     read_labels,
     row_probabilities,
     row_weights,
+    threshold_number,
 )
 from darkmetrics.exceptions import InputError
 
@@ -34,7 +34,7 @@ class EvaluationSet:
     y_score : array-like of float
         Scores of the positive class: finite, higher means more likely positive; they need not be probabilities.
     threshold : float
-        The decision is positive when score >= threshold, both taken as 64-bit floats.
+        The decision is positive when score >= threshold, both taken as 64-bit floats; finite.
     y_pred : array-like, optional
         Decisions, if they do not follow from a threshold: the same two classes as the labels, or 0/1.
     pos_label : object
@@ -73,14 +73,15 @@ class EvaluationSet:
             raise InputError("y_true: no rows. An evaluation set needs at least one.")
         check_finite(score, "y_score", "Scores must be finite; drop or fill those rows.")
         positive, missing, classes = read_labels(labels, missing, pos_label, missing_label, "y_true")
-        decision = decisions_at(score, threshold)
+        cut = threshold_number(threshold)
+        decision = score >= cut
         if y_pred is not None:
             if threshold != 0.5:
                 raise InputError(f"threshold: {threshold!r}, but y_pred already gives the decisions. Give one of them.")
             decision = given_decisions(y_pred, score.size, pos_label, classes)
         weight = row_weights(sample_weight, score.size)
         chance = row_probabilities(probability, missing)
-        self.threshold = None if y_pred is not None else float(threshold)
+        self.threshold = None if y_pred is not None else cut
         self.pos_label = pos_label
         rows = Cells(score, decision, positive, ~positive & ~missing, missing, weight, chance)
         self.cells = group_rows(rows, split=y_pred is not None)
@@ -215,8 +216,9 @@ class EvaluationSet:
         """The same rows decided at another threshold; a set whose decisions were given has none to move."""
         if self.threshold is None:
             raise InputError("threshold: the decisions of this set were given (y_pred), and no threshold moves them.")
-        cells = replace(self.cells, decision=decisions_at(self.cells.score, threshold))
-        return EvaluationSet.from_cells(cells, threshold=float(threshold), pos_label=self.pos_label)
+        cut = threshold_number(threshold)
+        cells = replace(self.cells, decision=self.cells.score >= cut)
+        return EvaluationSet.from_cells(cells, threshold=cut, pos_label=self.pos_label)
 
     def labelled(self) -> "EvaluationSet":
         """The labelled rows alone: what is left when unlabelled rows are dropped."""

@@ -18,6 +18,19 @@ def number_text(value: float, decimals: int) -> str:
     return f"{value:.{decimals}f}" if abs(value) < 100.0 else f"{value:,.4g}"
 
 
+def level_text(level: float) -> str:
+    """A confidence level in percent, with the digits it has: 97.5% is not 98%, and none is 100%.
+
+    Examples
+    --------
+    >>> from darkmetrics.tables import level_text
+    >>> level_text(0.9), level_text(0.975), level_text(0.9999999)
+    ('90%', '97.5%', '99.99999%')
+    """
+    texts = (f"{100.0 * level:.{digits}g}" for digits in range(6, 18))
+    return next((text for text in texts if 0.0 < float(text) < 100.0), f"{100.0 * level:g}") + "%"
+
+
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> list[str]:
     """Lines of a table; the first `words` columns are words and stand on the left, the others on the right."""
     lines = [header, *rows]

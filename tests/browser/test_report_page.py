@@ -238,3 +238,10 @@ def test_without_scripts_every_number_is_there(browser, report):
     assert page.locator("#share-table tbody tr").count() == len(METRICS)
     assert page.locator("noscript p").is_visible()
     context.close()
+
+
+def test_a_long_name_of_a_fact_leaves_room_for_the_fact(open_page, tmp_path):
+    result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    path = result.report(tmp_path / "facts.html", source={"a_rather_long_name_of_a_fact_about_the_data": "june.csv"})
+    page = open_page(path, width=360)
+    assert page.evaluate("document.querySelector('dd').clientWidth") >= 150

@@ -16,7 +16,8 @@ import pytest
 
 import darkmetrics as dm
 from cli.tables import csv_text
-from darkmetrics.cli import output
+from darkmetrics.cli import output, words
+from darkmetrics.files import engines
 
 NOBODY = 65534
 
@@ -72,7 +73,9 @@ def test_a_header_without_rows_says_so(refused, tmp_path):
         ("x.csv.gz", b"label,score\n1,0.5\n", "ends in .gz but is not compressed."),
         ("x.csv", b"\x89PNG\r\n\x1a\n\0\0\0", "is neither text nor Parquet nor Arrow."),
         ("x.csv", b"label,score\n1,0.5\n\xff\xfe,0.3\n", "is not UTF-8 text."),
-        ("x.jsonl", b'[{"label": 1}]\n', "line 1 is not a JSON object"),
+        ("x.jsonl", b'[{"label": 1}]\n', "is a JSON array; expected JSON lines (one object per line)."),
+        ("x.json", b'[\n  {"label": 1}\n]\n', "is a JSON array; expected JSON lines (one object per line)."),
+        ("x", b'[{"label": 1}]\n', "is a JSON array; expected JSON lines (one object per line)."),
         ("x.jsonl", b'{"label": 1, "score": 0.5}\n{"label": 1\n', "line 2 is not a JSON object"),
     ],
 )
@@ -109,10 +112,45 @@ def test_a_truncated_compressed_file_is_refused(refused, tmp_path, data):
     assert f"{path}: cannot be read as" in refused("evaluate", path)
 
 
-def test_rows_of_different_lengths_are_refused(refused, tmp_path):
+@pytest.fixture(params=["polars", "csv module"])
+def csv_reader(request, monkeypatch):
+    if request.param == "csv module":
+        monkeypatch.setattr(engines, "_installed", lambda name: False)
+
+
+@pytest.mark.usefixtures("csv_reader")
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("score,label\n0.9,1\n0.4\n", "line 3 has 1 value, but the header has 2."),
+        ("score,label\n0.9,1\n0.4", "line 3 has 1 value, but the header has 2."),
+        ("score,label\r\n0.9,1\r\n0.4\r\n", "line 3 has 1 value, but the header has 2."),
+        ("score,label\n0.9,1\n0.4\n0.3,,,\n0.1,0\n", "line 3 has 1 value, but the header has 2."),
+        ("score,x,label\n0.9,a,1\n0.4,\n", "line 3 has 2 values, but the header has 3."),
+        ('"score","label"\n0.9,1\n0.4\n', "line 3 has 1 value, but the header has 2."),
+        ('score,label,x\n0.9,1,"a,b"\n0.4,"a,b"\n', "line 3 has 2 values, but the header has 3."),
+        ('"the\nscore",score,label\n0,0.9,1\n0.4,0\n', "line 4 has 2 values, but the header has 3."),
+        ("label,score\n1,0.5\n0,0.3,7,8\n", "line 3 has 4 values, but the header has 2."),
+        # What one line lacks another one has: as many separators as there should be.
+        ("label,score\n1,0.5,0\n0.3\n", "line 2 has 3 values, but the header has 2."),
+        # Blank lines are skipped, and counted.
+        ("label,score\n1,0.5\n\n0\n", "line 4 has 1 value, but the header has 2."),
+        ("\r\nlabel,score\r\n1,0.5\r\n\r\n\r\n0,0.3\r\n0\r\n", "line 7 has 1 value, but the header has 2."),
+        ("label,score\n1,0.5\n   \n0,0.3\n", "line 3 has 1 value, but the header has 2."),
+    ],
+)
+def test_lines_of_different_lengths_are_refused_by_number(refused, tmp_path, content, message, compressed):
+    path = tmp_path / ("x.csv.gz" if compressed else "x.csv")
+    path.write_bytes(gzip.compress(content.encode()) if compressed else content.encode())
+    assert refused("evaluate", path) == f"{path}: {message}"
+
+
+@pytest.mark.usefixtures("csv_reader")
+def test_a_short_line_far_down_is_refused_by_number(refused, tmp_path):
     path = tmp_path / "x.csv"
-    path.write_text("label,score\n1,0.5\n0,0.3,7,8\n")
-    assert f"{path}: " in refused("evaluate", path)
+    path.write_text("score,label\n" + "0.25,1\n" * 400_000 + "0.4\n" + "0.25,\n" * 10)
+    assert refused("evaluate", path) == f"{path}: line 400002 has 1 value, but the header has 2."
 
 
 @pytest.mark.parametrize(("option", "other"), [("--label", "labels"), ("--score", "Scores"), ("--weight", "scor")])
@@ -125,10 +163,13 @@ def test_a_column_like_no_other_lists_what_there_is(refused, csv_file):
     assert refused("evaluate", csv_file, "--label", "zzz").endswith("no column 'zzz'. It has 'id', 'label', 'score'.")
 
 
-def test_a_column_that_is_there_twice_is_refused(refused, tmp_path):
+@pytest.mark.parametrize("options", [[], ["--label", "label"]], ids=["guessed", "named"])
+@pytest.mark.parametrize(("names", "times"), [("label,label", "twice"), ("label,label,label", "3 times")])
+def test_a_column_that_is_there_twice_is_refused(refused, tmp_path, options, names, times):
     path = tmp_path / "x.csv"
-    path.write_text("label,score,label\n1,0.5,0\n")
-    assert refused("evaluate", path, "--label", "label") == f"{path}: has 2 columns called 'label'."
+    path.write_text(f"{names},score\n{'1,' * names.count('label')}0.5\n")
+    said = refused("evaluate", path, *options)
+    assert said == f"{path}: the column name 'label' occurs {times}. Rename all but one."
 
 
 def test_columns_are_not_guessed_when_two_are_likely(refused, tmp_path):
@@ -237,6 +278,70 @@ def test_a_place_where_nobody_can_write_is_refused(run, csv_file):
     assert done.err.splitlines()[-1].startswith("darkmetrics: --output: /proc/darkmetrics.txt cannot be written: ")
 
 
+def same(path, folder):
+    return path
+
+
+def symbolic_link(path, folder):
+    (folder / "link").symlink_to(path)
+    return folder / "link"
+
+
+def hard_link(path, folder):
+    (folder / "hard").hardlink_to(path)
+    return folder / "hard"
+
+
+def in_other_words(path, folder):
+    return folder / "folder" / ".." / path.name
+
+
+@pytest.mark.parametrize("named", [same, symbolic_link, hard_link, in_other_words])
+@pytest.mark.parametrize("command", ["evaluate", "bounds", "curves", "diagnose", "report"])
+@pytest.mark.parametrize("read_as", ["file", "reference"])
+def test_an_output_that_is_an_input_is_refused_and_left_alone(refused, csv_file, tmp_path, command, named, read_as):
+    if (command, read_as) == ("bounds", "reference"):
+        pytest.skip("it takes none")
+    (tmp_path / "folder").mkdir()
+    reference = tmp_path / "reference.csv"
+    shutil.copy(csv_file, reference)
+    told = [csv_file, *([] if command == "bounds" else ["--reference", reference])]
+    read = csv_file if read_as == "file" else reference
+    before = read.read_bytes()
+    output = named(read, tmp_path)
+    assert refused(command, *told, "-o", output) == (
+        f"--output: {output} is also read, and would be overwritten. Name another file."
+    )
+    assert read.read_bytes() == before
+
+
+def test_an_output_that_is_standard_input_is_refused_and_left_alone(start, csv_file):
+    before = csv_file.read_bytes()
+    with csv_file.open("rb") as stream:
+        process = start("evaluate", "-", "-o", csv_file, stdin=stream)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "is also read, and would be overwritten" in err
+    assert csv_file.read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [["evaluate", "june.csv", "--label-model", "half"], ["metrics"], ["--help"]])
+def test_a_full_disk_is_a_line_about_the_output(csv_file, arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "darkmetrics", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=csv_file.parent,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "darkmetrics: standard output: cannot be written: No space left on device."
+    assert "Traceback" not in done.stderr
+
+
 def test_an_output_folder_that_is_not_there_is_refused_before_the_file_is_read(refused, tmp_path):
     said = refused("evaluate", tmp_path / "no.csv", "-o", tmp_path / "no" / "out.txt")
     assert said == f"--output: there is no directory {tmp_path / 'no'}."
@@ -249,12 +354,15 @@ def test_an_output_that_is_a_folder_is_refused(refused, csv_file, tmp_path):
 @pytest.mark.parametrize(
     "problem", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full", "ctrl-c"]
 )
-@pytest.mark.parametrize("step", ["write_text", "replace"])
+@pytest.mark.parametrize("step", ["open", "replace"])
 def test_what_fails_while_writing_leaves_the_old_file_and_no_other(run, csv_file, monkeypatch, problem, step):
     path = csv_file.with_name("out.txt")
     path.write_text("old")
+    step_of_path = getattr(Path, step)
 
     def fail(self, *arguments, **settings):
+        if not self.name.endswith(".tmp"):
+            return step_of_path(self, *arguments, **settings)
         self.touch()
         raise problem
 
@@ -348,6 +456,13 @@ def test_a_command_that_cannot_be_read_is_one_line(refused, arguments):
         (["--pred", "id"], "column 'id' (--pred): a third value 2 at row 2 besides 0 and 1."),
         (["--threshold", "nan"], "--threshold: NaN."),
         (["--reference", "-"], "--reference: standard input cannot be the reference rows."),
+        (["--label-model", "1.3"], "--label-model: 1.3. A probability must lie in [0, 1]."),
+        (["--label-model", "nan"], "--label-model: nan. A probability must lie in [0, 1]."),
+        (
+            ["--label-model", "given"],
+            "--label-model: unknown label model 'given'. Choose from 'auto', 'calibrated', 'half',",
+        ),
+        (["--target", "recal=0.5"], "--target: unknown metric 'recal'. Did you mean 'recall'?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -360,6 +475,72 @@ def test_reference_rows_without_the_columns_are_refused(refused, csv_file, tmp_p
     path.write_text("lab,score\n1,0.5\n")
     said = refused("evaluate", csv_file, "--reference", path)
     assert said == f"{path}: no column 'label'. Did you mean 'lab'?"
+
+
+def test_names_that_are_arguments_of_the_library_stay_as_they_are(refused, csv_file, tmp_path):
+    assert refused("evaluate", csv_file, "--label", "y_true") == (
+        f"{csv_file}: no column 'y_true'. It has 'id', 'label', 'score'."
+    )
+    near = tmp_path / "y_score.csv"
+    near.write_text("label,score\n")
+    assert refused("evaluate", tmp_path / "y_scores.csv").endswith(f"no such file. Did you mean {str(near)!r}?")
+    reference = tmp_path / "sample_weight.csv"
+    reference.write_text("y_pred,score\n1,0.5\n")
+    assert refused("evaluate", csv_file, "--reference", reference) == (
+        f"{reference}: no column 'label'. It has 'y_pred', 'score'."
+    )
+    odd = tmp_path / "metrics: x.csv"
+    odd.write_text("y_true,score\n1,0.5\n0,0.4\ny_score,0.3\n")
+    assert refused("evaluate", odd, "--pos-label", "y_score").startswith("column 'y_true' (--label): a third value")
+    assert "'y_score'" in refused("evaluate", odd, "--pos-label", "y_score")
+
+
+@pytest.mark.parametrize("name", [r"a\1b", r"\g<0>", r"\d", "y_score", "it's y_true"])
+def test_a_column_of_any_name_is_named_as_it_is(refused, tmp_path, name):
+    path = tmp_path / "x.csv"
+    path.write_text(f"label,score,{name}\n1,0.5,0.5\n,0.4,2\n")
+    said = refused("evaluate", path, "--label", "label", "--score", "score", "--prob", name)
+    assert said == f"column {name!r} (--prob): 2 at row 1. Probabilities must lie in [0, 1]."
+    path.write_text(f"label,{name}\n1,high\n0,low\n")
+    said = refused("evaluate", path, "--label", "label", "--score", name)
+    assert said == f"column {name!r} (--score): expected numbers, found 'high' of type str at row 0."
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("y_true: 'y_score=1', pos_label='x'", "--label: 'y_score=1', --pos-label x"),
+        ('y_score: found "it\'s y_true" besides y_true', '--score: found "it\'s y_true" besides --label'),
+        ("It takes scikit-learn's value of y_true: set zero_division.", None),
+        ("missing_label: 0 is also pos_label.", "--missing-label: 0 is also --pos-label."),
+        ("Say missingness='by_score' or 'by_label', or", "Say --missingness by_score or by_label, or"),
+        ("Say missingness='by_score' or missingness='by_label'.", "Say --missingness by_score or by_label."),
+        ("metrics: unknown metric 'metrics: x'.", "--metric: unknown metric 'metrics: x'."),
+    ],
+)
+def test_arguments_become_options_outside_quotes_only(said, shown):
+    expected = shown or "It takes scikit-learn's value of --label: set --zero-division."
+    assert words.for_the_command_line(said) == expected
+
+
+@pytest.mark.parametrize("command", ["evaluate", "report", "demo", "metrics"])
+def test_an_empty_output_name_is_refused(refused, csv_file, command):
+    file = [csv_file] if command in ("evaluate", "report") else []
+    assert refused(command, *file, "-o", "") == "--output: is empty. Name a file."
+
+
+def test_an_output_name_that_is_too_long_is_refused(refused, csv_file, tmp_path):
+    assert "cannot be written: File name too long." in refused("evaluate", csv_file, "-o", tmp_path / ("x" * 300))
+
+
+def test_without_labels_the_ways_out_are_options(refused, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("label,score\n,0.5\n,0.4\n")
+    assert refused("evaluate", path).endswith(
+        "Give --reference with a file of fully labelled rows; or --prob with the score column if the scores are "
+        "probabilities you trust, or --label-model half."
+    )
+    assert refused("evaluate", path, "--label-model", "prevalence").endswith("State it: --label-model 0.1.")
 
 
 def test_debug_shows_the_traceback_above_the_line(run, tmp_path):

@@ -120,6 +120,14 @@ def test_warnings_name_options_and_not_arguments(run, csv_file):
     assert "calibration=" not in said
 
 
+def test_a_warning_of_0_by_0_names_the_option(run, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("label,score\n1,0.9\n,0.4\n0,0.2\n")
+    said = run("evaluate", path, "--label-model", "half", "--threshold", "0.95", "-m", "precision").err
+    assert "Set --zero-division to 0, 1 or nan to choose" in said
+    assert "zero_division" not in said
+
+
 def test_the_output_file_is_what_standard_output_would_have_been(run, csv_file, tmp_path):
     path = tmp_path / "out.json"
     shown = run("evaluate", csv_file, *QUIET, "-f", "json").out

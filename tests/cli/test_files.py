@@ -3,13 +3,14 @@
 import gzip
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from cli.tables import csv_text
+from cli.tables import csv_text, rows
 from darkmetrics import frames
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import DataFile, engines
@@ -88,6 +89,54 @@ def test_every_format_and_engine_reads_the_same_table(tmp_path, data, name, pipe
     np.testing.assert_array_equal(frames.number_column(columns["score"], "score"), data.score)
 
 
+@pytest.mark.parametrize("name", ["d[1]", "d*", "d?", "~"])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".jsonl", ".parquet", ".feather", ".arrow"])
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside d1"])
+def test_signs_in_a_name_are_part_of_the_name(tmp_path, data, engine, name, suffix, beside):
+    if (engine == "none" and suffix in (".parquet", ".feather", ".arrow")) or (engine, suffix) == ("pandas", ".arrow"):
+        pytest.skip("no engine for it")
+    content, other = CONTENT["x" + suffix], rows(n=30, seed=5)
+    path = tmp_path / (name + suffix)
+    path.write_bytes(content(data))
+    if beside:
+        for like in ("d1", "d2"):
+            (tmp_path / (like + suffix)).write_bytes(content(other))
+    file = DataFile.of_path(path)
+    assert len(file.column_names) == 3
+    np.testing.assert_array_equal(frames.number_column(file.read(["score"])["score"], "score"), data.score)
+
+
+@pytest.mark.parametrize("name", ["~/x.csv", "http:/x.csv", "s3:/x.parquet"])
+def test_a_path_that_looks_like_something_else_is_a_path(tmp_path, monkeypatch, data, name):
+    monkeypatch.chdir(tmp_path)
+    path = Path(name)
+    path.parent.mkdir()
+    path.write_bytes(CONTENT[path.name](data))
+    np.testing.assert_array_equal(
+        frames.number_column(DataFile.of_path(path).read(["score"])["score"], "s"), data.score
+    )
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"], ids=["unix", "windows", "old mac"])
+@pytest.mark.parametrize("last", ["", "end", "ends"])
+def test_line_ends_make_no_rows(engine, ends, last):
+    content = ends.join(["y,p", "1,0.5", ",0.25"]) + {"": "", "end": ends, "ends": 3 * ends}[last]
+    columns = DataFile("x", content.encode()).read(["y", "p"])
+    assert [list(columns[name]) for name in "yp"] == [[1.0, None], [0.5, 0.25]]
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"], ids=["unix", "windows", "old mac"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["", "byte order mark"])
+def test_blank_lines_are_skipped_and_lines_of_separators_are_not(engine, ends, mark):
+    lines = ["", "y;p", "", "1;0.5", ";", "", "", ";0.25", ""]
+    columns = DataFile("x", (mark + ends.join(lines)).encode()).read(["y", "p"])
+    assert [list(columns[name]) for name in "yp"] == [[1.0, None, None], [0.5, None, 0.25]]
+
+
+def test_a_blank_line_is_a_missing_value_of_the_only_column(engine):
+    assert list(DataFile("x", b"y\n1\n\n0\n").read(["y"])["y"]) == [1.0, None, 0.0]
+
+
 @pytest.mark.parametrize("quick", [True, False], ids=["polars", "csv module"])
 @pytest.mark.parametrize(
     ("written", "read"),
@@ -112,6 +161,43 @@ def test_a_number_far_down_a_column_of_text_changes_nothing(tmp_path):
     values = ["0", "1"] * 20_000 + ["unknown"]
     content = "\n".join(["y,p", *(f"{value},0.5" for value in values)]).encode()
     assert list(DataFile("x", content).read(["y"])["y"]) == values
+
+
+MISSING = ["", "NaN", "nan", "null", "NULL", "None", "NA", "N/A", "<NA>"]
+
+
+@pytest.mark.parametrize("word", MISSING)
+@pytest.mark.parametrize(("yes", "no"), [("1", "0"), ("True", "False"), ("yes", "no")])
+@pytest.mark.usefixtures("engine")
+def test_words_for_missing_labels_in_csv_are_missing_labels(run, tmp_path, data, word, yes, no):
+    told = ("--pos-label", yes, "--label-model", "half", "-m", "recall", "-f", "json")
+    for name, missing in (("words", word), ("empty", "")):
+        labels = [missing if y is None else yes if y else no for y in data.label]
+        (tmp_path / f"{name}.csv").write_text(csv_text({"label": labels, "score": data.score}))
+    done = run("evaluate", tmp_path / "words.csv", *told)
+    assert json.loads(done.out)["census"]["missing"] == data.label.count(None)
+    assert done.out == run("evaluate", tmp_path / "empty.csv", *told).out
+
+
+@pytest.mark.usefixtures("engine")
+def test_words_for_missing_labels_are_those_that_pandas_takes_for_missing():
+    pd = pytest.importorskip("pandas")
+    content = "label,score\n" + "".join(f"{word},0.5\n" for word in MISSING)
+    assert pd.read_csv(io.StringIO(content))["label"].isna().all()
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_word_that_is_the_positive_label_is_not_missing(run, tmp_path):
+    (tmp_path / "x.csv").write_text("label,score\nNA,0.9\nEU,0.3\n,0.5\nnull,0.5\n")
+    told = ("--pos-label", "NA", "--label-model", "half", "-m", "recall", "-f", "json")
+    census = json.loads(run("evaluate", tmp_path / "x.csv", *told).out)["census"]
+    assert (census["labelled"], census["missing"]) == (2, 2)
+
+
+@pytest.mark.usefixtures("engine")
+def test_words_for_missing_are_no_scores(refused, tmp_path):
+    (tmp_path / "x.csv").write_text("label,score\n1,NA\n0,0.3\n")
+    assert "(--score): expected numbers, found 'NA'" in refused("evaluate", tmp_path / "x.csv")
 
 
 def test_only_the_columns_that_are_needed_are_read(run, tmp_path, data, monkeypatch):
@@ -141,3 +227,11 @@ def test_a_column_that_only_later_json_lines_have_is_read():
     assert file.read(["y", "p"]) == {"y": [None, 1], "p": [0.5, 0.4]}
     with pytest.raises(InputError, match="no column 'z'"):
         file.read(["z"])
+
+
+def test_columns_of_json_lines_are_guessed_from_more_than_the_first(run, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"score": 0.5}\n' * 50 + '{"score": 0.4, "label": 1}\n{"score": 0.2, "label": 0}\n')
+    done = run("evaluate", path, "--label-model", "half", "-m", "recall", "-f", "json")
+    assert json.loads(done.out)["census"]["missing"] == 50
+    assert "Taking column 'label' as --label." in done.err

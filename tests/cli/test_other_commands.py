@@ -5,6 +5,8 @@ import importlib.util
 import io
 import itertools
 import json
+import runpy
+import shlex
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -52,6 +54,34 @@ def test_every_command_writes_every_format(run, csv_file, command):
     assert len(texts["table"].splitlines()) > 1
 
 
+@pytest.mark.parametrize("command", ["evaluate", "bounds", "curves", "diagnose", "metrics"])
+@pytest.mark.parametrize(
+    ("name", "format_"), [("x.json", "json"), ("x.CSV", "csv"), ("x.md", "markdown"), ("x", "table")]
+)
+def test_the_suffix_of_the_output_is_its_format_unless_told(run, csv_file, command, name, format_):
+    few = ["--thresholds", 3] if command == "curves" else []
+    told = [*arguments_of(command, csv_file), *few, "--seed", 1]
+    expected = run(*told, "--format", format_).out
+    assert run(*told, "-o", name).code == 0
+    assert Path(name).read_text(encoding="utf-8") == expected
+    assert run(*told, "-o", name, "--format", "csv").code == 0
+    assert Path(name).read_text(encoding="utf-8") == run(*told, "--format", "csv").out
+
+
+def test_the_suffix_of_a_report_leaves_standard_output_a_table(run, csv_file):
+    told = ["report", csv_file, "--missingness", "by_label", "-o", "x.json"]
+    assert run(*told).out == run("evaluate", csv_file, "--missingness", "by_label").out
+
+
+@pytest.mark.parametrize("command", ["evaluate", "bounds", "curves", "curves --best", "diagnose", "metrics"])
+def test_the_columns_of_csv_are_those_that_the_page_explains(run, csv_file, command):
+    explained = runpy.run_path(str(ROOT / "docs/command_line.py"))["CSV"][command]
+    more = {"curves --best": ["--best", "f1"], "evaluate": ["--target", "recall=0.5", "--confidence", "0"]}
+    done = run(*arguments_of(command.split()[0], csv_file), *more.get(command, []), "-f", "csv")
+    assert done.code == 0
+    assert done.out.splitlines()[0].split(",") == list(explained)
+
+
 def test_bounds_hold_every_labeling_and_are_attained(run, tmp_path):
     label, score = [1, 0, None, 1, None, 0, None], [0.9, 0.2, 0.8, 0.4, 0.6, 0.7, 0.1]
     (tmp_path / "x.csv").write_text(csv_text({"y": label, "score": score}))
@@ -78,10 +108,14 @@ def test_curves_are_those_of_the_library(run, csv_file, data):
     assert json.loads(run("curves", csv_file, *told).out) == expected.to_dict()
 
 
-@pytest.mark.parametrize(("option", "count"), [([], 11), (["--thresholds", "5"], 6), (["--thresholds", "0.1,0.9"], 2)])
-def test_a_table_of_curves_shows_every_threshold(run, csv_file, option, count):
-    done = run("curves", csv_file, "--missingness", "by_label", *option)
-    assert len(done.out.splitlines()) == 1 + count
+@pytest.mark.parametrize(
+    ("option", "thresholds"), [([], 10), (["--thresholds", "5"], 5), (["--thresholds", "0.1,0.9"], [0.1, 0.9])]
+)
+def test_a_table_of_curves_shows_every_threshold(run, csv_file, data, option, thresholds):
+    done = run("curves", csv_file, "--label-model", "half", *option)
+    result = dm.evaluate(data.label, data.score, label_model="half", metrics="recall")
+    expected = dm.curves(result, metrics="recall", thresholds=thresholds).thresholds
+    assert [line.split()[0] for line in done.out.splitlines()[1:]] == [f"{threshold:.4g}" for threshold in expected]
 
 
 def test_the_best_threshold_is_that_of_the_library(run, csv_file, data):
@@ -96,14 +130,36 @@ def test_the_best_threshold_is_that_of_the_library(run, csv_file, data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--risk", "mean"], "--risk: is for --best, which is not given. Give both or none."),
+        (
+            ["--method", "monte_carlo"],
+            "--method: curves are not drawn from samples. Choose from auto, exact, gaussian.",
+        ),
         (["--thresholds", "few"], "--thresholds: cannot read 'few'."),
-        (["--best", "f1", "--risk", "low"], "risk: 'low'. It must be 'mean' or a number"),
-        (["--best", "recal"], "Did you mean 'recall'?"),
-        (["-m", "roc_auc"], "roc_auc"),
+        (["--best", "f1", "--risk", "low"], "--risk: 'low'. It must be 'mean' or a number"),
+        (["--best", "f1", "--risk", "nan"], "--risk: nan. It must be 'mean' or a number"),
+        (["--best", "recal"], "--best: unknown metric 'recal'. Did you mean 'recall'?"),
+        (["--best", "roc_auc"], "--best: 'roc_auc' does not depend on the threshold."),
+        (["-m", "roc_auc"], "--metric: 'roc_auc' does not depend on the threshold."),
+        (["-m", "roc_auc"], "such as 'precision', 'recall' or 'expected_cost(1, 10)'."),
+        (["--thresholds", "0"], "--thresholds: 0. At least one is needed."),
+        (["--thresholds", "0.1,nan"], "--thresholds: "),
+        (["--thresholds", "9" * 5000], "--thresholds: "),
     ],
 )
 def test_curves_that_cannot_be_made_are_refused(refused, csv_file, options, message):
     assert message in refused("curves", csv_file, "--missingness", "by_label", *options)
+
+
+@pytest.mark.parametrize("count", ["5000000000", "99999999999999999999"])
+def test_more_thresholds_than_scores_are_all_of_them(run, csv_file, count):
+    told = ("--label-model", "half", "-m", "recall", "-f", "json", "--thresholds")
+    assert run("curves", csv_file, *told, count).out == run("curves", csv_file, *told, "all").out != ""
+
+
+def test_the_best_threshold_of_a_metric_asked_for_in_other_words_is_found(run, csv_file):
+    done = run("curves", csv_file, "--label-model", "half", "-m", "fbeta(2)", "--best", "fbeta(2.0)")
+    assert done.code == 0
 
 
 def test_a_diagnosis_is_that_of_the_library_in_options(run, csv_file, data):
@@ -120,17 +176,18 @@ def test_metrics_lists_every_metric(run):
 
 
 def test_the_report_is_that_of_the_library(run, csv_file, data):
-    told = ("--missingness", "by_label", "--target", "recall=0.3", "--title", "June", "-o")
-    for name in ("page.json", "page.html", "page.md"):
+    told = ("--missingness", "by_label", "--target", "recall=0.3", "--title", "It's June", "-o")
+    for name in ("page.json", "page.html", "page.md", "page.markdown"):
         done = run("report", csv_file, *told, name)
         assert done.code == 0
         assert f"Report: {Path(name).resolve()}" in done.err
     result = dm.evaluate(data.label, data.score, missingness="by_label")
-    source = {"file": str(csv_file), "label column": "label", "score column": "score"}
-    expected = dm.report.summarize(result, targets={"recall": 0.3}, title="June", source=source)
-    assert json.loads(Path("page.json").read_text()) == json.loads(dm.report.render(expected, "json"))
-    assert Path("page.html").read_text(encoding="utf-8") == dm.report.render(expected, "html")
-    assert Path("page.md").read_text(encoding="utf-8") == dm.report.render(expected, "markdown")
+    views = {"page.json": "json", "page.html": "html", "page.md": "markdown", "page.markdown": "markdown"}
+    for name, view in views.items():
+        command = shlex.join(["darkmetrics", "report", str(csv_file), *told, name])
+        source = {"file": str(csv_file), "label column": "label", "score column": "score", "command": command}
+        expected = dm.report.summarize(result, targets={"recall": 0.3}, title="It's June", source=source)
+        assert Path(name).read_text(encoding="utf-8") == dm.report.render(expected, view)
 
 
 def test_a_missed_target_is_exit_code_one_and_the_report_is_there(run, csv_file):
@@ -187,10 +244,10 @@ def test_the_data_of_the_demo_are_what_the_model_of_the_example_says(monkeypatch
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        (["ev"], {"evaluate"}),
-        (["evaluate", "x.csv", "--missingness", "by_s"], {"by_score", "by_score_and_label"}),
-        (["evaluate", "x.csv", "--metric", "roc"], {"roc_auc"}),
-        (["evaluate", "x.csv", "--missing-"], {"--missing-label"}),
+        (["ev"], ["evaluate"]),
+        (["evaluate", "x.csv", "--missingness", "by_s"], ["by_score", "by_score_and_label"]),
+        (["evaluate", "x.csv", "--metric", "roc"], ["roc_auc"]),
+        (["evaluate", "x.csv", "--missing-"], ["--missing-label"]),
     ],
     ids=" ".join,
 )
@@ -199,4 +256,4 @@ def test_the_shell_completes_commands_options_and_values(start, typed, offered):
     settings = {"_DARKMETRICS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(typed))}
     with start(env=settings) as process:
         out, _ = process.communicate()
-    assert set(out.split()) == offered
+    assert sorted(out.split()) == offered

@@ -9,7 +9,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics.backtest.scores import Scores
 from darkmetrics.exceptions import UnknownNameError, unknown_name
-from darkmetrics.tables import html_lines, html_table, text_table
+from darkmetrics.tables import html_lines, html_table, level_text, text_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,7 +111,7 @@ class Backtest:
         return [f"{self.n_rows:,} labelled rows, labels hidden {times}: {self.mechanism}", *self.notes]
 
     def _notes(self) -> list[str]:
-        level = f"{self.confidence_level:.0%}"
+        level = level_text(self.confidence_level)
         return [
             f"Intervals are right if about {level} of them hold the truth, laws if W1 is near its floor.",
             "Repeats share rows: right laws that learn from visible labels show about twice the floor, others more.",

@@ -1,5 +1,7 @@
 """The commands together, and what an exit code means."""
 
+import shlex
+import sys
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -8,7 +10,7 @@ import typer
 import darkmetrics as dm
 from darkmetrics.cli.commands import bounds, curves, demo, diagnose, evaluate, metrics, report
 from darkmetrics.cli.options import command
-from darkmetrics.cli.output import BAD_INPUT, INTERRUPTED, fail
+from darkmetrics.cli.output import BAD_INPUT, INTERRUPTED, fail, no_standard_output
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 a --target is not met with the probability asked for; 2 bad input, said in one line; "
@@ -47,10 +49,13 @@ def _without_command(
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = app(arguments, prog_name="darkmetrics", standalone_mode=False)
+        code = app(given, prog_name="darkmetrics", standalone_mode=False, obj=shlex.join(["darkmetrics", *given]))
     except typer.Abort:
         return fail("interrupted", INTERRUPTED)
+    except OSError as error:  # commands catch their own: this is help that could not be printed
+        return fail(str(no_standard_output(error)), BAD_INPUT)
     except Exception as error:
         # What is wrong with the words of a command; its class is click's or typer's own, depending on the version.
         if not hasattr(error, "format_message"):

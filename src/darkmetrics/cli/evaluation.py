@@ -2,61 +2,66 @@
 
 from __future__ import annotations  # names of the library in annotations must not import it
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import darkmetrics as dm
 from darkmetrics.cli.inputs import Rows, load, load_reference
-from darkmetrics.cli.options import DataOptions, DecisionOptions, ModelOptions, ReferenceOption, ZeroDivisionOption
-from darkmetrics.cli.output import Result, Table, say
-from darkmetrics.exceptions import InputError
+from darkmetrics.cli.options import LABEL_MODELS, EstimateOptions, EvaluationOptions
+from darkmetrics.cli.output import Result, Table, in_words, say
+from darkmetrics.cli.targets import metrics_wanted, targets_from
+from darkmetrics.cli.words import WordedError
+from darkmetrics.exceptions import unknown_name
 
 
-def load_rows(data: DataOptions, decision: DecisionOptions, model: ModelOptions) -> Rows:
-    """The rows with every column that an evaluation may need."""
-    return load(data, pred=decision.pred, prob=model.prob)
+def evaluated_file(
+    options: EvaluationOptions, seed: int | None, begin: Callable[[], None]
+) -> tuple[Rows, dm.Evaluation, dict[str, float]]:
+    """The rows of a file, their evaluation, and the targets; `begin` is called before each of the two steps."""
+    targets = targets_from(options.target)
+    begin()
+    rows = load(options, pred=options.pred, prob=options.prob)
+    begin()
+    with in_words(rows.names):
+        return rows, evaluated(rows, metrics_wanted(options.metric, targets), options, seed), targets
 
 
-def evaluated(
-    rows: Rows,
-    metrics: Sequence[str],
-    decision: DecisionOptions,
-    model: ModelOptions,
-    reference: ReferenceOption,
-    zero_division: ZeroDivisionOption,
-    seed: int | None,
-) -> dm.Evaluation:
+def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed: int | None) -> dm.Evaluation:
     """The evaluation that the options ask for."""
     return dm.evaluate(
         **rows.data,
         metrics=metrics,
-        threshold=decision.threshold,
-        label_model=_label_model(rows, model),
-        missingness=model.missingness,
-        calibration=load_reference(reference.reference, rows),
-        method=model.method,
-        zero_division=zero_division_value(zero_division),
+        threshold=options.threshold,
+        label_model=_label_model(rows, options),
+        missingness=options.missingness,
+        calibration=load_reference(options.reference, rows),
+        method=options.method,
+        zero_division=_zero_division(options),
         rng=seed,
-        confidence_level=model.confidence_level,
+        confidence_level=options.confidence_level,
     )
 
 
-def _label_model(rows: Rows, model: ModelOptions) -> object:
+def _label_model(rows: Rows, options: EstimateOptions) -> object:
     if "prob" in rows.columns:
-        if model.label_model != "auto":
-            raise InputError("--prob: --label-model already says where probabilities come from. Give one of them.")
+        if options.label_model != "auto":
+            raise WordedError("--prob: --label-model already says where probabilities come from. Give one of them.")
         return rows.columns["prob"]
     try:
-        return float(model.label_model)
+        probability = float(options.label_model)
     except ValueError:
-        return model.label_model
+        if options.label_model not in LABEL_MODELS:
+            raise unknown_name("label_model", "label model", options.label_model, LABEL_MODELS) from None
+        return options.label_model
+    if not 0 <= probability <= 1:
+        raise WordedError(f"--label-model: {options.label_model}. A probability must lie in [0, 1].")
+    return probability
 
 
-def zero_division_value(option: ZeroDivisionOption) -> object:
-    """What the library takes for the option."""
+def _zero_division(options: EstimateOptions) -> object:
     try:
-        return float(option.zero_division)
+        return float(options.zero_division)
     except ValueError:
-        return option.zero_division
+        return options.zero_division
 
 
 def say_words(result: dm.Evaluation) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from darkmetrics.cli.options import DataOptions
 from darkmetrics.cli.output import say
-from darkmetrics.exceptions import InputError
+from darkmetrics.cli.words import WordedError, worded
 from darkmetrics.files import DataFile
 
 # Names that can hardly mean anything else, compared without case, spaces, dashes and underscores.
@@ -16,6 +16,8 @@ _LIKELY = {
     "label": ("label", "labels", "target", "y", "ytrue", "truelabel", "truth", "groundtruth", "actual", "outcome"),
     "score": ("score", "scores", "yscore", "prob", "proba", "probability", "yprob", "yproba", "predproba", "phat"),
 }
+# Labels in a CSV file that mean missing, besides an empty one: what pandas, R and databases write for it.
+_MISSING = frozenset({"NaN", "nan", "null", "NULL", "None", "NA", "N/A", "<NA>"})
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,16 @@ class Rows:
 
 def load(options: DataOptions, **more: str | None) -> Rows:
     """The columns that the options name, or that can be guessed; `more` are further columns by role."""
-    file = _file(options.file, options.input_format)
     named = {"label": options.label, "score": options.score, "weight": options.weight, **more}
     names = {role: name for role, name in named.items() if name is not None}
-    for role in ("label", "score"):
-        if role not in names:
-            names[role] = _guess(file, role, names)
-    columns = file.read(list(names.values()))
-    by_role = {role: columns[name] for role, name in names.items()}
-    read_as_text = _is_text(by_role["label"])
+    with worded():
+        file = _file(options.file, options.input_format)
+        for role in ("label", "score"):
+            if role not in names:
+                names[role] = _guess(file, role, names)
+        columns = file.read(list(names.values()), {names["label"]: _MISSING - {options.pos_label}})
+        by_role = {role: columns[name] for role, name in names.items()}
+        read_as_text = _is_text(by_role["label"], f"column {names['label']!r} (--label)")
     return Rows(
         file.name,
         by_role,
@@ -61,9 +64,11 @@ def load_reference(path: str | None, rows: Rows) -> tuple[Any, Any] | None:
     if path is None:
         return None
     if path == "-":
-        raise InputError("--reference: standard input cannot be the reference rows. Name a file.")
-    columns = _file(path, None).read([rows.names["label"], rows.names["score"]])
-    return columns[rows.names["label"]], columns[rows.names["score"]]
+        raise WordedError("--reference: standard input cannot be the reference rows. Name a file.")
+    with worded():
+        label, score = rows.names["label"], rows.names["score"]
+        columns = _file(path, None).read([label, score], {label: _MISSING - {str(rows.pos_label)}})
+    return columns[label], columns[score]
 
 
 def _file(path: str, stated_format: str | None) -> DataFile:
@@ -81,17 +86,19 @@ def _guess(file: DataFile, role: str, taken: Mapping[str, str]) -> str:
     if len(likely) == 1:
         say(f"Taking column {likely[0]!r} as --{role}.")
         return likely[0]
+    if len(set(likely)) == 1:
+        raise file.repeated_column(likely[0])
     if likely:
-        raise InputError(f"{file.name}: --{role} could be {' or '.join(map(repr, likely))}. Say which.")
+        raise WordedError(f"{file.name}: --{role} could be {' or '.join(map(repr, likely))}. Say which.")
     there = file.columns_in_words()
-    raise InputError(f"{file.name}: cannot tell which column is the {role}. Say --{role}; there are {there}.")
+    raise WordedError(f"{file.name}: cannot tell which column is the {role}. Say --{role}; there are {there}.")
 
 
-def _is_text(column: Any) -> bool:
+def _is_text(column: Any, name: str) -> bool:
     """Whether a column of labels holds text, so that a label given on the command line is text as well."""
     from darkmetrics import frames
 
-    labels, missing = frames.label_column(column, "y_true")
+    labels, missing = frames.label_column(column, name)
     present = labels[~missing]
     return bool(present.size) and isinstance(present[0], (str, bytes))
 

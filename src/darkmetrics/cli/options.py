@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -23,8 +24,16 @@ class OutputFormat(StrEnum):
     markdown = "markdown"
 
 
+_FORMAT_OF_SUFFIX = {
+    ".json": OutputFormat.json,
+    ".csv": OutputFormat.csv,
+    ".md": OutputFormat.markdown,
+    ".markdown": OutputFormat.markdown,
+}
 InputFormat = StrEnum("InputFormat", list(FORMATS))  # type: ignore[misc]  # the members are those of one list
 
+# Those that need nothing but what the command line can give.
+LABEL_MODELS = ("auto", "calibrated", "label_shift", "selection", "half", "prevalence")
 COLUMNS, ASSUMED, OUTPUT = "Columns and labels", "What is assumed, and how it is computed", "Output"
 
 
@@ -44,7 +53,7 @@ class DataOptions:
         str | None,
         typer.Option(
             metavar="COL",
-            help="Column of the labels; empty, null or NaN where missing. Guessed if there is just one likely name.",
+            help="Column of the labels; empty, null, NaN or NA where missing. Guessed if just one name is likely.",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -158,7 +167,7 @@ class ModelOptions:
         typer.Option(
             metavar="MODEL",
             help="auto, calibrated, label_shift, selection, half, prevalence, or one probability for all missing rows.",
-            autocompletion=completion.words("auto", "calibrated", "label_shift", "selection", "half", "prevalence"),
+            autocompletion=completion.words(*LABEL_MODELS),
             rich_help_panel=ASSUMED,
         ),
     ] = "auto"
@@ -207,20 +216,31 @@ class TargetOptions:
     ] = 0.9
 
 
+# Fields come in the order of the bases from the last to the first.
+@dataclass(frozen=True)
+class EstimateOptions(ZeroDivisionOption, ReferenceOption, ModelOptions, ThresholdOption, MetricOptions, DataOptions):
+    """What an estimate of metrics takes."""
+
+
+@dataclass(frozen=True)
+class EvaluationOptions(TargetOptions, DecisionOptions, EstimateOptions):
+    """What a whole evaluation takes: decisions of any kind, and targets."""
+
+
 @dataclass(frozen=True)
 class CommonOptions:
     """What every command takes."""
 
     format: Annotated[
-        OutputFormat,
+        OutputFormat | None,
         typer.Option(
             "--format",
             "-f",
             metavar="|".join(OutputFormat),
-            help="How the result is written.",
+            help="How the result is written. By default the suffix of --output (.json, .csv, .md) says, else a table.",
             rich_help_panel=OUTPUT,
         ),
-    ] = OutputFormat.table
+    ] = None
     output: Annotated[
         str | None,
         typer.Option(
@@ -240,6 +260,38 @@ class CommonOptions:
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT)] = (
         False
     )
+
+    @property
+    def result_format(self) -> OutputFormat:
+        """The format that is asked for, or that the name of the output says."""
+        suffix = "" if self.output is None else Path(self.output).suffix.lower()
+        return self.format or _FORMAT_OF_SUFFIX.get(suffix, OutputFormat.table)
+
+
+@dataclass(frozen=True)
+class PageOptions(CommonOptions):
+    """What a command takes that writes a page to --output, and its result to standard output."""
+
+    format: Annotated[
+        OutputFormat | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="|".join(OutputFormat),
+            help="How the result on standard output is written.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = OutputFormat.table
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the report there: .html, .md or .json.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
 
 
 def command(function: Callable[..., int | None]) -> Callable[..., int]:

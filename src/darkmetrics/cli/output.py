@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from darkmetrics.cli.words import for_the_command_line, one_line
+from darkmetrics.cli.words import WordedError, for_the_command_line, one_line
 from darkmetrics.exceptions import InputError
+from darkmetrics.files import write_whole
 
 DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -77,43 +78,69 @@ def _as_markdown(table: Table) -> list[str]:
 def emit(text: str, output: str | None) -> None:
     """The result where it was asked for."""
     if output is not None:
-        write_atomically(Path(output), text)
+        write_output(output, text)
         return
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as head, has seen enough; Python would complain again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        _give_up_standard_output()
+    except OSError as error:
+        raise no_standard_output(error) from error
 
 
-def check_writable(output: str | None) -> None:
-    """Refuse an output path before the work and not after it."""
+def no_standard_output(error: OSError) -> WordedError:
+    """The error for a full disk and the like; nothing more is written there."""
+    _give_up_standard_output()
+    return WordedError(f"standard output: cannot be written: {error.strerror or error}.")
+
+
+def _give_up_standard_output() -> None:
+    """Lets what is left of it go nowhere: Python would try again at exit, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def check_writable(output: str | None, *inputs: str | None) -> None:
+    """Refuse an output path before the work and not after it; it must not be one of the input files."""
     if output is None:
         return
-    path = Path(output)
-    if path.is_dir():
-        raise InputError(f"--output: {output} is a directory. Name a file.")
-    if not path.parent.is_dir():
-        raise InputError(f"--output: there is no directory {path.parent}.")
-    if not os.access(path.parent if not path.exists() else path, os.W_OK):
-        raise InputError(f"--output: {output} cannot be written: no permission.")
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """A reader sees the old file or the new one, never half of one; a pipe or device is written to as it is."""
-    path = path.resolve()  # through a link, not over it
-    unfinished = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
+    if not output:
+        raise WordedError("--output: is empty. Name a file.")
     try:
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")
-            return
-        try:
-            unfinished.write_text(text, encoding="utf-8")
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        path = Path(output)
+        if path.is_dir():
+            raise WordedError(f"--output: {output} is a directory. Name a file.")
+        folder = (path.resolve() if path.is_symlink() else path).parent
+        if not path.exists() and not folder.is_dir():
+            raise WordedError(f"--output: there is no directory {folder}.")
+        # A file is replaced by a new one beside it; a pipe or device is not.
+        needed = ([path] if path.exists() else []) + ([folder] if path.is_file() or not path.exists() else [])
+        if not all(os.access(place, os.W_OK) for place in needed):
+            raise WordedError(f"--output: {output} cannot be written: no permission.")
+        if path.is_file() and any(_is_read(path.stat(), given) for given in inputs if given is not None):
+            raise WordedError(f"--output: {output} is also read, and would be overwritten. Name another file.")
     except OSError as error:
-        raise InputError(f"--output: {path} cannot be written: {error.strerror or error}.") from error
+        raise _cannot_write(output, error) from error
+
+
+def _is_read(there: os.stat_result, given: str) -> bool:
+    """Whether an input, of which - is standard input, is this very file, under whatever name."""
+    try:
+        return os.path.samestat(there, os.fstat(sys.stdin.fileno()) if given == "-" else Path(given).stat())
+    except (OSError, ValueError):  # not there, or not a file
+        return False
+
+
+def write_output(output: str, text: str) -> None:
+    """The text into the file that --output names."""
+    try:
+        write_whole(Path(output), text)
+    except OSError as error:
+        raise _cannot_write(output, error) from error
+
+
+def _cannot_write(output: str, error: OSError) -> WordedError:
+    return WordedError(f"--output: {output} cannot be written: {error.strerror or error}.")
 
 
 def say(text: str) -> None:
@@ -156,25 +183,24 @@ def progress(*steps: str) -> Iterator[Callable[[], None]]:
         yield begin
 
 
-class WordedError(InputError):
-    """An error that is already in the words of the command line."""
-
-
 @contextlib.contextmanager
-def in_words(names: Mapping[str, str]) -> Iterator[None]:
+def in_words(names: Mapping[str, str], metrics: str = "--metric") -> Iterator[None]:
     """Errors and warnings of the library with options and columns (`names`, by role) for its arguments.
 
-    Warnings are said once each on standard error, when the work is done.
+    `metrics` is the option that the metrics came from. Warnings are said once each on standard error, when the work is
+    done.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         try:
             yield
+        except WordedError:
+            raise
         except InputError as error:
-            raise WordedError(for_the_command_line(str(error), names)) from error
+            raise WordedError(for_the_command_line(str(error), names, metrics)) from error
     for text in dict.fromkeys(str(warning.message) for warning in caught):
-        say(f"Warning: {for_the_command_line(text, names)}")
+        say(f"Warning: {for_the_command_line(text, names, metrics)}")
 
 
 def guarded(work: Callable[[], int | None], *, debug: bool) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations  # names of the library in annotations must not import it
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import darkmetrics as dm
-from darkmetrics.cli.output import DONE, TARGET_MISSED, say
-from darkmetrics.exceptions import InputError
+from darkmetrics.cli.output import DONE, TARGET_MISSED, in_words, say
+from darkmetrics.cli.words import WordedError
 
 
 def targets_from(given: Sequence[str] | None) -> dict[str, float]:
@@ -21,15 +21,16 @@ def targets_from(given: Sequence[str] | None) -> dict[str, float]:
         except ValueError:
             target = math.nan
         if not sign or not name.strip() or not math.isfinite(target):
-            raise InputError(f"--target: cannot read {text!r}. Write it like recall=0.8.")
-        name = dm.metrics.metrics_from(name.strip())[0].name
+            raise WordedError(f"--target: cannot read {text!r}. Write it like recall=0.8.")
+        with in_words({}, metrics="--target"):
+            name = dm.metrics.metrics_from(name.strip())[0].name
         if name in targets:
-            raise InputError(f"--target: {name!r} has two targets. Give one.")
+            raise WordedError(f"--target: {name!r} has two targets. Give one.")
         targets[name] = target
     return targets
 
 
-def metrics_wanted(asked: Sequence[str] | None, targets: Mapping[str, float]) -> Sequence[str]:
+def metrics_wanted(asked: Sequence[str] | None, targets: Iterable[str]) -> Sequence[str]:
     """The metrics asked for, or the default ones, and those that have a target."""
     names = asked or dm.metrics.DEFAULT_METRICS
     known = [metric.name for metric in dm.metrics.metrics_from(names)]

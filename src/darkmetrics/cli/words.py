@@ -1,7 +1,10 @@
 """Messages of the library in the words of the command line: columns and options instead of arguments."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from darkmetrics.exceptions import InputError
 
 # Options that are called like the argument; a value given to it follows the option.
 _OPTIONS = (
@@ -11,56 +14,97 @@ _OPTIONS = (
     "missing_label",
     "missingness",
     "pos_label",
+    "risk",
     "threshold",
+    "thresholds",
     "zero_division",
 )
-_PHRASES = (
-    (r"calibration=\(labels, scores\)( of fully labelled rows|: fully labelled rows)?", r"--reference with a file\1"),
-    (r"Give one per row, or one per missing row\.", "Give one per row."),
-    (r"[;,] or state the share of positives, such as label_models\.Tilted\([^)]*\)", ""),
-    (r"label_model=y_score if", "--prob with the score column if"),
-    (r"\blist_metrics\(\) shows", "`darkmetrics metrics` shows"),
-    (r"See \.diagnosis\.", "`darkmetrics diagnose` says more."),
-    (r"\bmetrics: ", "--metric: "),
-    (r"\brng: ", "--seed: "),
-    (r"\by_pred already", "--pred already"),
-    (r"\blabel_model already gives", "--prob already gives"),
-    # In code a text has quotes, on the command line it need not.
-    (rf"\b({'|'.join(_OPTIONS)})='([^']*)'", lambda found: f"{_option(found[1])} {found[2]}"),
-    (rf"\b({'|'.join(_OPTIONS)})=(-?\w[\w.]*)", lambda found: f"{_option(found[1])} {found[2]}"),
-    (rf"\b({'|'.join(_OPTIONS)})=", lambda found: _option(found[1])),
-    (rf"^({'|'.join(_OPTIONS)}): ", lambda found: f"{_option(found[1])}: "),
-)
-_ROLES = {
-    "y_true": "label",
-    "y_score": "score",
-    "y_pred": "pred",
-    "sample_weight": "weight",
-    "labels": "label",
-    "scores": "score",
-}
+_ANY = "|".join(_OPTIONS)
 
 
 def _option(argument: str) -> str:
     return "--" + argument.replace("_", "-")
 
 
-def for_the_command_line(text: str, names: Mapping[str, str] | None = None) -> str:
-    """The message with options for arguments and, where `names` has them (by role), columns."""
-    for pattern, words in _PHRASES:
-        text = re.sub(pattern, words, text)
+_PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    # What is for Python alone.
+    (r"Give it to the label model itself, such as label_models\.\w+\(.*\), or leave label_model out", "Leave one out"),
+    (r"; if it is the same, and not that of probabilities, say so: label_models\.Selection\(.*\)", ""),
+    (r"[;,] or state the share of positives, such as label_models\.Tilted\([^)]*\)", ""),
+    (r"\blabel_models\.Prevalence\(([\d.]+)\)", r"--label-model \1"),
+    (r"\bmetrics\.expected_cost\(1, 10\)", "'expected_cost(1, 10)'"),
+    (r"calibration=\(labels, scores\)( of fully labelled rows|: fully labelled rows)?", r"--reference with a file\1"),
+    (r"\(calibration=\)", "(--reference)"),
+    (r"Give one per row, or one per missing row\.", "Give one per row."),
+    (
+        r"\blabel_model=y_score if the scores are probabilities you trust, or 'half'",
+        "--prob with the score column if the scores are probabilities you trust, or --label-model half",
+    ),
+    (r"\blist_metrics\(\) shows", "`darkmetrics metrics` shows"),
+    (r"\bSee \.diagnosis\.", "`darkmetrics diagnose` says more."),
+    (r"\by_pred already", "--pred already"),
+    (r"\blabel_model already gives", "--prob already gives"),
+    (r"^metric: ", "--best: "),
+    (r"^rng: ", "--seed: "),
+    (r"\bmissingness='(\w+)' or (?:missingness=)?'(\w+)'", r"--missingness \1 or \2"),
+    # In code a text has quotes, on the command line it need not.
+    (rf"\b({_ANY})='([^']*)'", lambda found: f"{_option(found[1])} {found[2]}"),
+    (rf"\b({_ANY})=(-?\w[\w.]*)", lambda found: f"{_option(found[1])} {found[2]}"),
+    (rf"\b({_ANY})=", lambda found: _option(found[1])),
+    (rf"^({_ANY}): ", lambda found: f"{_option(found[1])}: "),
+    # A word with a line in it is no word of a sentence.
+    (rf"(?<![-\w])({'|'.join(name for name in _OPTIONS if '_' in name)})\b", lambda found: _option(found[1])),
+    (r"^calibration: ", "--reference: "),
+)
+_ROLES = {"y_true": "label", "y_score": "score", "y_pred": "pred", "sample_weight": "weight"}
+# Names and values that are the user's own: messages write them as Python does.
+_QUOTED = re.compile(r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+
+
+class WordedError(InputError):
+    """An error that is already in the words of the command line."""
+
+
+@contextmanager
+def worded() -> Iterator[None]:
+    """Errors about files and columns, which are said in the user's own words and stay as they are."""
+    try:
+        yield
+    except WordedError:
+        raise
+    except InputError as error:
+        raise WordedError(str(error)) from error
+
+
+def for_the_command_line(text: str, names: Mapping[str, str] | None = None, metrics: str = "--metric") -> str:
+    """The message with options for arguments and, where `names` has them (by role), columns.
+
+    `metrics` is the option that the metrics came from. What stands in quotes is left as it is.
+    """
     names = names or {}
-    text = re.sub(r"^calibration: (\w+): ", lambda found: f"--reference: {found[1]}: ", text)
-    text = re.sub(r"^calibration: ", "--reference: ", text)
+    text = _replaced(r"^metrics: ", lambda found: f"{metrics}: ", text)
+    for pattern, words in _PHRASES:
+        text = _replaced(pattern, words, text)
     if "prob" in names:
-        text = re.sub(r"^--label-model: ", f"column {names['prob']!r} (--prob): ", text)
+        text = _replaced(r"^--label-model: ", lambda found: f"column {names['prob']!r} (--prob): ", text)
 
     def column(found: re.Match[str]) -> str:
-        role = _ROLES[found[1]]
-        known = f"column {names[role]!r} " if role in names else ""
-        return f"{known}(--{role})" if known else f"--{role}"
+        role = _ROLES[found[0]]
+        return f"column {names[role]!r} (--{role})" if role in names else f"--{role}"
 
-    return re.sub(r"\b(y_true|y_score|y_pred|sample_weight)\b", column, text)
+    return _replaced(rf"\b({'|'.join(_ROLES)})\b", column, text)
+
+
+def _replaced(pattern: str, words: str | Callable[[re.Match[str]], str], text: str) -> str:
+    """The text with the words for the pattern wherever it begins outside quotes."""
+    quoted = [found.span() for found in _QUOTED.finditer(text)]
+
+    def replaced(found: re.Match[str]) -> str:
+        if any(start <= found.start() < end for start, end in quoted):
+            return found[0]
+        return found.expand(words) if isinstance(words, str) else words(found)
+
+    return re.sub(pattern, replaced, text)
 
 
 def one_line(text: str) -> str:

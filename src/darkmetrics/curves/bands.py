@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.tables import level_text
 
 
 class Swept(NamedTuple):
@@ -24,6 +25,15 @@ def levels_of(confidence_levels: tuple[float, ...]) -> FloatArray:
     """The two quantile levels of each equal-tailed interval, one pair after the other."""
     tails = [0.5 * (1.0 - level) for level in confidence_levels]
     return np.array([end for tail in tails for end in (tail, 1.0 - tail)])
+
+
+def nearest(thresholds: FloatArray, wanted: float) -> int:
+    """The place of the threshold nearest to the one wanted, in rising order; both may be infinite."""
+    right = min(int(np.searchsorted(thresholds, wanted)), thresholds.size - 1)
+    left = max(right - 1, 0)
+    if thresholds[right] == wanted:  # the difference of two infinities is no number
+        return right
+    return left if wanted - thresholds[left] <= thresholds[right] - wanted else right
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,7 +80,7 @@ class Band:
         return cls(swept.mean, intervals, swept.low, swept.high, swept.labelled_only, swept.undefined)
 
     def __repr__(self) -> str:
-        levels = ", ".join(f"{level:.0%}" for level in self.intervals)
+        levels = ", ".join(map(level_text, self.intervals))
         return f"<Band over {self.mean.size:,} thresholds: mean, {levels}, bounds>"
 
     def at(self, place: int) -> dict[str, Any]:

@@ -15,9 +15,13 @@ from darkmetrics.functional import CountFunctional, Extremes, Split
 from darkmetrics.methods import Exact, Memo, Method, MonteCarlo
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.nodes import Nodes
+from darkmetrics.tables import level_text
 
 # Up to so many combinations of counts the probability is summed instead of drawn.
 _EXACT_UP_TO = 2**15
+# Values of a metric that differ by less, as part of the larger one or of 1, are equal: the same weights were added up
+# in another order.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class BestThreshold:
         if isinstance(self.risk, str):
             what = f"its mean is {self.value:.3f}"
         else:
-            what = f"with probability {1.0 - self.risk:.0%} it is {self.value:.3f} or better"
+            what = f"with probability {level_text(1.0 - self.risk)} it is {self.value:.3f} or better"
         return (
             f"{self.metric}: best at {self.threshold:g}, where {what} (at the current {self.current:g}: "
             f"{self.current_value:.3f}); better than now with probability {_chance(self.probability_better)}."
@@ -94,9 +98,9 @@ def best_threshold(
     candidates = np.searchsorted(grid, thresholds)
     if not np.isfinite(known[candidates]).any():
         raise InputError(f"metric: {metric.name!r} is undefined (0/0) at every threshold.")
-    place = int(candidates[np.argmax(known[candidates])])
-    if known[here] >= known[place]:
-        place = here
+    highest = float(known[candidates].max())
+    good = known >= highest - _ROUNDING * max(1.0, abs(highest))
+    place = here if good[here] else int(candidates[np.argmax(good[candidates])])
     chance = 0.0
     if grid[place] != current:
         chance = probability_better(evaluation, metric, float(grid[place]), current, n_resamples=n_resamples, rng=rng)
@@ -158,7 +162,9 @@ def _difference(data: EvaluationSet, metric: ConfusionMetric, fill: float, new: 
             np.where(np.isnan(value), fill, value)
             for value in (high.at([both, neither + one]), low.at([one + both, neither]))
         ]
-        return sign * (values[0] - values[1])
+        gain = sign * (values[0] - values[1])
+        size = np.maximum(1.0, np.maximum(np.abs(values[0]), np.abs(values[1])))
+        return np.where(np.abs(gain) <= _ROUNDING * size, 0.0, gain)
 
     return CountFunctional(
         missing=low.missing,

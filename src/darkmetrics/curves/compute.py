@@ -17,8 +17,8 @@ from darkmetrics.methods import Exact, Gaussian
 from darkmetrics.metrics import ConfusionMetric, Metric, metrics_from
 from darkmetrics.nodes import Nodes
 
-# Thresholds x metrics x missing rows x root of nodes up to which exact laws take a second or two.
-_QUICK = 2**19
+# Thresholds x metrics x missing rows x root of nodes up to which exact laws take some three seconds.
+_QUICK = 2**21
 # With unequal weights each law takes a third of a second as soon as labelings are too many to go through.
 _QUICK_WEIGHTED = 12
 METHODS = ("auto", "exact", "gaussian")
@@ -81,7 +81,7 @@ def _put(swept: Swept, where: BoolArray, rest: Swept) -> Swept:
 
 
 def quick(evaluation: Evaluation, thresholds: int, metrics: int, *, patience: float = 1.0) -> bool:
-    """Whether exact laws at so many thresholds take a second or two, or `patience` times as long.
+    """Whether exact laws at so many thresholds take seconds, or `patience` times as long.
 
     By size and not by clock, so that the answer is always the same.
     """

@@ -1,6 +1,7 @@
 """Each threshold by itself: the law of every metric there, from the same probabilities of the missing labels."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,7 +39,9 @@ def sweep_by_laws(
     mean, low, high, undefined, labelled_only = (np.empty(shape) for _ in range(5))
     quantiles = np.empty((len(metrics), levels.size, thresholds.size))
     for j, threshold in enumerate(thresholds.tolist()):
-        here, memo = data.with_threshold(threshold), Memo()
+        # Not by `with_threshold`: a ROC curve ends at infinity.
+        cells = replace(data.cells, decision=data.cells.score >= threshold)
+        here, memo = EvaluationSet.from_cells(cells, threshold=threshold, pos_label=data.pos_label), Memo()
         for i, (metric, fill) in enumerate(zip(metrics, fills, strict=True)):
             try:
                 law = method.law(metric.bind(here, fill), nodes, rng=generator, memo=memo)

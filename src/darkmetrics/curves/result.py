@@ -8,13 +8,13 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.curves.bands import COLUMNS, Band, RateCurve, levels_of
+from darkmetrics.curves.bands import COLUMNS, Band, RateCurve, levels_of, nearest
 from darkmetrics.curves.best import BestThreshold, best_threshold
 from darkmetrics.curves.compute import curve_metrics, sweep
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import ConfusionMetric
-from darkmetrics.tables import html_lines, html_table, number_text, text_table
+from darkmetrics.tables import html_lines, html_table, level_text, number_text, text_table
 
 # Thresholds that a printed table shows.
 _SHOWN = 10
@@ -86,7 +86,7 @@ class Curves(Mapping[str, Band]):
         """Every metric at the threshold of the grid that is nearest; each entry names it as `threshold`."""
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.number)) or np.isnan(threshold):
             raise InputError(f"threshold: expected a number, got {threshold!r}.")
-        place = int(np.argmin(np.abs(self.thresholds - threshold)))
+        place = nearest(self.thresholds, float(threshold))
         found = float(self.thresholds[place])
         return {name: {"threshold": found, **band.at(place)} for name, band in self.bands.items()}
 
@@ -184,7 +184,7 @@ class Curves(Mapping[str, Band]):
         return f"{names} at {number}, {self.method}; the current threshold is {self.current:g}"
 
     def _note(self) -> str:
-        return f"In brackets: {max(self.confidence_levels):.0%} intervals, each for its threshold by itself."
+        return f"In brackets: {level_text(max(self.confidence_levels))} intervals, each for its threshold by itself."
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         level = max(self.confidence_levels)

@@ -2,10 +2,11 @@
 
 import difflib
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ _SUFFIXES = {
     ".csv": "csv",
     ".tsv": "csv",
     ".txt": "csv",
+    ".json": "jsonl",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
@@ -32,6 +34,8 @@ _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", engines.ARROW_STREAM: "arrow"}
 _HEAD = 1 << 16
 # Columns named in a message about one that is not there.
 _SHOWN = 12
+# Rows of JSON lines whose names are taken for those of all rows.
+_NAMING_ROWS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +88,10 @@ class DataFile:
                 raise InputError(f"{self.name}: ends in .gz but is not compressed. Rename it.")
         found = self._format_of_content
         expected = self.stated_format or _SUFFIXES.get(suffixes[-1] if suffixes else "")
+        if found == "json array":
+            if expected in (None, "jsonl"):
+                raise InputError(f"{self.name}: is a JSON array; expected JSON lines (one object per line).")
+            found = None
         if expected is None:
             return found or "csv"
         if found != expected and (found in _BINARY or expected in _BINARY):
@@ -94,26 +102,30 @@ class DataFile:
 
     @cached_property
     def column_names(self) -> list[str]:
-        """The columns of the table; of JSON lines those of the first row."""
+        """The columns of the table; of JSON lines those of the first hundred rows."""
         with self._reading():
             if self.format == "csv":
                 return text.csv_header(self.source)
             if self.format == "jsonl":
-                return next((list(row) for row in text.json_rows(self.source)), [])
+                rows = islice(text.json_rows(self.source), _NAMING_ROWS)
+                return list(dict.fromkeys(name for row in rows for name in row))
             return engines.column_names(self.source, self._kind)
 
-    def read(self, names: Sequence[str]) -> dict[str, Any]:
-        """The named columns, each as something that the library takes for a column."""
+    def read(self, names: Sequence[str], missing: Mapping[str, Collection[str]] | None = None) -> dict[str, Any]:
+        """The named columns, each as something that the library takes for a column.
+
+        `missing` has, by column, words that mean a missing value if they stand in a CSV file, where all is text.
+        """
         wanted = list(dict.fromkeys(names))
         for name in wanted:
             if self.column_names.count(name) > 1:
-                raise InputError(f"{self.name}: has {self.column_names.count(name)} columns called {name!r}.")
+                raise self.repeated_column(name)
             if name not in self.column_names and self.format != "jsonl":
                 raise self.missing_column(name)
         with self._reading():
             columns: dict[str, Any]
             if self.format == "csv":
-                columns = text.csv_columns(self.source, wanted)
+                columns = text.csv_columns(self.source, wanted, missing or {})
             elif self.format == "jsonl":
                 columns = text.json_columns(self.source, wanted)
             else:
@@ -124,6 +136,12 @@ class DataFile:
             if not len(columns[name]):
                 raise InputError(f"{self.name}: has no rows.")
         return columns
+
+    def repeated_column(self, name: str) -> InputError:
+        """The error for a column that is there more than once."""
+        count = self.column_names.count(name)
+        times = "twice" if count == 2 else f"{count} times"
+        return InputError(f"{self.name}: the column name {name!r} occurs {times}. Rename all but one.")
 
     def missing_column(self, name: str) -> InputError:
         """The error for a column that is not there, with the nearest one suggested."""
@@ -145,7 +163,7 @@ class DataFile:
 
     @cached_property
     def _format_of_content(self) -> str | None:
-        """The format that the first bytes show: None for text that is not JSON."""
+        """The format that the first bytes show, or "json array"; None for text that is not JSON."""
         for magic, kind in _MAGIC.items():
             if self._head.startswith(magic):
                 return kind
@@ -155,7 +173,11 @@ class DataFile:
             raise InputError(f"{self.name}: is empty.")
         if b"\x00" in start:
             raise InputError(f"{self.name}: is neither text nor Parquet nor Arrow.")
-        return "jsonl" if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else None
+        shown = start.lstrip(b"\xef\xbb\xbf \t\r\n")
+        if shown.startswith(b"{"):
+            return "jsonl"
+        # A name in a header may be in brackets, but not in two kinds of them.
+        return "json array" if shown[:1] == b"[" and shown[1:].lstrip()[:1] in (b"{", b"[", b"]", b"") else None
 
     @property
     def _kind(self) -> str:

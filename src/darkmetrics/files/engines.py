@@ -4,7 +4,7 @@ import io
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from darkmetrics.exceptions import InputError
 
@@ -24,14 +24,21 @@ def columns(source: Path | bytes, kind: str, names: Sequence[str]) -> dict[str, 
     return {name: table[name] for name in names}
 
 
-def csv_columns(source: Path | bytes, separator: str, places: Sequence[int]) -> list[Any] | None:
-    """Columns of a CSV file: numbers where all values are, else lists of text; None without Polars."""
+def csv_columns(source: Path | bytes, separator: str, places: Sequence[int], rows: int) -> list[Any] | None:
+    """Columns of a CSV file: numbers where all values are, else lists of text.
+
+    None without Polars, and where Polars finds fewer than the `rows` that there are.
+    """
     if not _installed("polars"):
         return None
     import polars as pl
 
     order = sorted(places)
-    frame = pl.read_csv(source, separator=separator, columns=order, infer_schema=False, raise_if_empty=False)
+    with _opened(source) as stream:
+        frame = pl.read_csv(stream, separator=separator, columns=order, infer_schema_length=0, raise_if_empty=False)
+    if frame.height < rows:
+        return None  # lines that end as they did on the first Macintosh
+    frame = frame.head(rows)  # blank lines at the end are no rows
     found = []
     for place in places:
         column = frame.to_series(order.index(place))
@@ -55,24 +62,27 @@ def _readers(kind: str) -> Any:
     raise InputError(f"reading {kind} takes one of {', '.join(ENGINES)}, and none is installed.")
 
 
-def _handle(source: Path | bytes) -> Any:
-    return io.BytesIO(source) if isinstance(source, bytes) else str(source)
+def _opened(source: Path | bytes) -> IO[bytes]:
+    """The content; never a name, in which an engine may see a pattern ([ ] * ?), a home folder (~) or an address."""
+    return io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
 
 
 def _polars_names(source: Path | bytes, kind: str) -> list[str]:
     import polars as pl
 
-    if kind == "arrow stream":
-        return pl.read_ipc_stream(_handle(source), n_rows=0).columns
-    return list((pl.read_parquet_schema if kind == "parquet" else pl.read_ipc_schema)(_handle(source)))
+    with _opened(source) as stream:
+        if kind == "arrow stream":
+            return pl.read_ipc_stream(stream, n_rows=0).columns
+        return list((pl.read_parquet_schema if kind == "parquet" else pl.read_ipc_schema)(stream))
 
 
 def _polars_table(source: Path | bytes, kind: str, names: list[str]) -> Any:
     import polars as pl
 
-    if kind == "arrow stream":
-        return pl.read_ipc_stream(_handle(source), columns=names)
-    return (pl.read_parquet if kind == "parquet" else pl.read_ipc)(_handle(source), columns=names)
+    with _opened(source) as stream:
+        if kind == "arrow stream":
+            return pl.read_ipc_stream(stream, columns=names)
+        return (pl.read_parquet if kind == "parquet" else pl.read_ipc)(stream, columns=names)
 
 
 def _pyarrow_names(source: Path | bytes, kind: str) -> list[str]:
@@ -103,7 +113,8 @@ def _pandas_names(source: Path | bytes, kind: str) -> list[str]:
 def _pandas_table(source: Path | bytes, kind: str, names: list[str] | None) -> Any:
     import pandas as pd
 
-    return (pd.read_parquet if kind == "parquet" else pd.read_feather)(_handle(source), columns=names)
+    with _opened(source) as stream:
+        return (pd.read_parquet if kind == "parquet" else pd.read_feather)(stream, columns=names)
 
 
 _READERS = {

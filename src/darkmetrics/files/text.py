@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -14,6 +14,7 @@ from darkmetrics.files import engines
 
 Source = Path | bytes
 GZIP = b"\x1f\x8b"
+_CHUNK = 1 << 20
 _SEPARATORS = (",", ";", "\t", "|")
 _WORDS = {None: None, "false": 0.0, "true": 1.0}
 
@@ -43,44 +44,107 @@ def _lines(source: Source) -> Iterator[IO[str]]:
 
 
 def csv_header(source: Source) -> list[str]:
-    """The names in the first line."""
+    """The names in the first line that is not blank."""
     with _lines(source) as lines:
-        return next(iter(csv.reader(lines, delimiter=_separator(source), strict=True)), [])
+        return next(filter(None, csv.reader(lines, delimiter=_separator(source), strict=True)), [])
 
 
-def csv_columns(source: Source, names: Sequence[str]) -> dict[str, Any]:
-    """The named columns: numbers if all of a column is numbers, 0 and 1 for false and true, else text."""
-    header = csv_header(source)
+def csv_columns(source: Source, names: Sequence[str], missing: Mapping[str, Collection[str]]) -> dict[str, Any]:
+    """The named columns: numbers if all of a column is numbers, 0 and 1 for false and true, else text.
+
+    `missing` has, by column, words that mean a missing value there, as an empty one does everywhere.
+    """
+    header, separator = csv_header(source), _separator(source)
     places = [header.index(name) for name in names]
-    quickly = engines.csv_columns(source, _separator(source), places)
-    found = _csv_values(source, places, len(header)) if quickly is None else quickly
-    return {name: _typed(values) for name, values in zip(names, found, strict=True)}
+    rows = _count(source, separator, len(header))
+    quickly = None if rows is None else engines.csv_columns(source, separator, places, rows)
+    found = _csv_values(source, separator, places, len(header)) if quickly is None else quickly
+    return {name: _typed(values, missing.get(name, ())) for name, values in zip(names, found, strict=True)}
 
 
 def _separator(source: Source) -> str:
     """What the header has most of, outside quotes."""
     with _lines(source) as lines:
-        header = "".join(lines.readline().split('"')[::2])
+        first = next((line for line in lines if line.strip("\r\n")), "")
+        header = "".join(first.split('"')[::2])
     return max(_SEPARATORS, key=header.count)
 
 
-def _csv_values(source: Source, places: Sequence[int], width: int) -> list[list[str | None]]:
-    columns: list[list[str | None]] = [[] for _ in places]
+def _count(source: Source, separator: str, width: int) -> int | None:
+    """How many rows there are, of which each has all of its values; None if blank lines lie above one of them.
+
+    An engine does not ask: it takes what a short line lacks for missing values, and a blank line for a row of them.
+    """
+    count = _even_rows(source, separator, width)
+    if count is not None:
+        return count
+    count, blank = 0, False
+    for row in _csv_rows(source, separator, width):
+        if row and blank:
+            # The rest is counted by nobody, but looked at when it is read.
+            return None
+        count, blank = count + bool(row), blank or not row
+    return count
+
+
+def _even_rows(source: Source, separator: str, width: int) -> int | None:
+    """The number of rows if it is plain to see that each has `width` values, else None.
+
+    It is where there are no quotes, and separators and line ends follow each other in a fixed rhythm.
+    """
+    with decompressed(source) as stream:
+        header = stream.readline()
+        if header.count(b'"') % 2 or b"\r" in header.removesuffix(b"\r\n") or not header.strip(b"\xef\xbb\xbf\r\n"):
+            return None  # its end, or all of it, is somewhere else
+        end = b"\r\n" if header.endswith(b"\r\n") else b"\n"
+        rhythm = separator.encode() * (width - 1) + end
+        silent = bytes(set(range(256)) - {*rhythm, *b'"\r\n'})
+        rows, rest = 0, b""
+        while chunk := stream.read(_CHUNK):
+            head, found, tail = chunk.rpartition(b"\n")
+            lines, rest = (rest + head + found, tail) if found else (b"", rest + tail)
+            beats = lines.translate(None, silent)
+            count = len(beats) // len(rhythm)
+            if beats != rhythm * count:
+                return None
+            rows += count
+    if not rest:
+        return rows
+    return rows + 1 if (rest + end).translate(None, silent) == rhythm else None
+
+
+def _csv_rows(source: Source, separator: str, width: int) -> Iterator[list[str]]:
+    """The rows from the header on, without it, of which each must have as many values; blank lines are empty rows.
+
+    In a table of one column a blank line is a row like others, and its value is missing.
+    """
     with _lines(source) as lines:
-        rows = csv.reader(lines, delimiter=_separator(source), strict=True)
-        next(rows, None)
+        rows = csv.reader(lines, delimiter=separator, strict=True)
         for row in rows:
-            if len(row) != width and row:
-                raise InputError(f"line {rows.line_num} has {len(row)} values, but the header has {width}.")
-            for column, place in zip(columns, places, strict=True):
-                column.append(row[place] if row else None)
+            if row:
+                break  # the header
+            yield row
+        for row in rows:
+            values = row or [""] * (width == 1)
+            if values and len(values) != width:
+                found = "1 value" if len(values) == 1 else f"{len(values)} values"
+                raise InputError(f"line {rows.line_num} has {found}, but the header has {width}.")
+            yield values
+
+
+def _csv_values(source: Source, separator: str, places: Sequence[int], width: int) -> list[list[str | None]]:
+    columns: list[list[str | None]] = [[] for _ in places]
+    for row in filter(None, _csv_rows(source, separator, width)):
+        for column, place in zip(columns, places, strict=True):
+            column.append(row[place])
     return columns
 
 
-def _typed(values: Any) -> Any:
+def _typed(values: Any, missing: Collection[str]) -> Any:
     if not isinstance(values, list):
         return values  # numbers already
-    items = [None if item is None or not item.strip() else item.strip() for item in values]
+    stripped = [item and item.strip() for item in values]
+    items = [None if not item or item in missing else item for item in stripped]
     try:
         return [None if item is None else float(item) for item in items]
     except ValueError:

@@ -7,6 +7,7 @@ import numpy as np
 from darkmetrics.backtest import Backtest
 from darkmetrics.exceptions import InputError
 from darkmetrics.plotting import style
+from darkmetrics.tables import level_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +74,7 @@ def plot_coverage(result: Backtest, *, ax: "Axes | None" = None) -> "Axes":
         signs = {**style.style_of(number), "linestyle": "none"}
         ax.errorbar(place, figures[:, 0], yerr=reach, **signs, capsize=2, label=style.plain(way))
     ax.axhline(result.confidence_level, color="0.4", linewidth=0.8, zorder=0)
-    ax.set(ylim=(-0.03, 1.03), ylabel=f"share of {result.confidence_level:.0%} intervals that hold the truth")
+    ax.set(ylim=(-0.03, 1.03), ylabel=f"share of {level_text(result.confidence_level)} intervals that hold the truth")
     turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if len(names) > 3 else {}
     ax.set_xticks(range(len(names)), [style.wrapped(name) for name in names], **turned)
     ax.set_xlabel("metric")

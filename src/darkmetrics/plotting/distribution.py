@@ -1,5 +1,7 @@
 """plot_distribution: the law of one metric, with what people compare it with."""
 
+import math
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.plotting import style
 from darkmetrics.plotting.shape import density_curve, few_atoms
+from darkmetrics.tables import level_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,9 +61,11 @@ def plot_distribution(
     >>> ax.get_ylabel()
     'probability'
     """
+    style.checked(evaluation, Evaluation, "what evaluate returns")
     law = evaluation[metric]
-    if target is not None and not np.isfinite(target):
-        raise InputError(f"target: {target!r}. It must be a finite number.")
+    given: Any = target
+    if given is not None and not (isinstance(given, Real) and math.isfinite(given)):
+        raise InputError(f"target: {given!r}. It must be a finite number.")
     ax = style.axes(ax)
     notes = []
     places = [x for x in (evaluation.labelled_only[metric], target) if x is not None and np.isfinite(x)]
@@ -114,7 +119,7 @@ def _draw_law(ax: "Axes", law: MetricDistribution, level: float, places: list[fl
 
 def _interval_label(level: float, low: float, high: float) -> str:
     width = high - low
-    return f"{100.0 * level:g}%: {style.number(low, width)} to {style.number(high, width)}"
+    return f"{level_text(level)}: {style.number(low, width)} to {style.number(high, width)}"
 
 
 def _set_view(ax: "Axes", law: MetricDistribution, shown: FloatArray) -> None:

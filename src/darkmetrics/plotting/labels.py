@@ -8,6 +8,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.mixture_fit import equal_bins
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.plotting import style
+from darkmetrics.tables import level_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,6 +55,7 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
     >>> ax.get_ylabel()
     'share of positive labels'
     """
+    style.checked(evaluation, Evaluation, "what evaluate returns")
     ax = style.axes(ax)
     ax.set(
         xlim=(-0.03, 1.03),
@@ -69,7 +71,7 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
         style.message(ax, "no scores that both labelled and missing rows have")
         return ax
     ax.plot([0.0, 1.0], [0.0, 1.0], color=style.GREY, linewidth=0.8, linestyle=style.LINES[1], zorder=1)
-    level = f"{100.0 * evaluation.confidence_level:g}%"
+    level = level_text(evaluation.confidence_level)
     ax.errorbar(
         bins.believed,
         bins.share,
@@ -174,6 +176,7 @@ def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_xlabel()
     'score'
     """
+    style.checked(evaluation, Evaluation, "what evaluate returns")
     ax = style.axes(ax)
     data, cells = evaluation.data, evaluation.data.cells
     edges = _edges(cells.score, min(n for n in (data.n_labelled, data.n_missing) if n))

@@ -7,6 +7,7 @@ import numpy as np
 
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.plotting import style
+from darkmetrics.tables import level_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,6 +53,7 @@ def plot_metrics(
     'value of the metric'
     >>> ax = result.plot()  # the same
     """
+    style.checked(evaluation, Evaluation, "what evaluate returns")
     names = list(evaluation) if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
         evaluation[name]  # an unknown name gets its error here
@@ -66,7 +68,7 @@ def plot_metrics(
     level = evaluation.confidence_level
     for low_high, label, width, colour in (
         ([one.support() for one in law], "worst to best", 0.8, style.GREY),
-        ([one.interval(level) for one in law], f"{100.0 * level:g}% interval", 1.8, style.ESTIMATE),
+        ([one.interval(level) for one in law], f"{level_text(level)} interval", 1.8, style.ESTIMATE),
         ([one.interval(0.5) for one in law], "50% interval", 4.5, style.ESTIMATE),
     ):
         ends = np.array(low_high, dtype=np.float64).reshape(-1, 2)[defined]
@@ -124,6 +126,7 @@ def plot_variance(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes"
     >>> ax.get_xlabel()
     'share of the variance'
     """
+    style.checked(evaluation, Evaluation, "what evaluate returns")
     names = list(evaluation)
     ax = _rows_of(ax, names)
     sd = np.array([evaluation[name].std() for name in names])

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from darkmetrics.exceptions import MethodError
+from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.tables import decimals_for, number_text
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ def axes(ax: "Axes | None", height: float = HEIGHT) -> "Axes":
         raise MethodError("plot: needs matplotlib; pip install 'darkmetrics[plot]'.") from None
     new: Axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")[1]
     return new
+
+
+def checked(result: Any, kind: type, how: str) -> None:
+    """What is drawn must be a result of the kind that a plot is for; `how` says where to get one."""
+    if not isinstance(result, kind):
+        raise InputError(f"{kind.__name__.lower()}: expected {how}, got {type(result).__name__}.")
 
 
 def style_of(number: int) -> dict[str, Any]:

@@ -5,20 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from darkmetrics.curves import Band, Curves, RateCurve
+from darkmetrics.curves.bands import nearest
 from darkmetrics.exceptions import unknown_name
 from darkmetrics.plotting import style
+from darkmetrics.tables import level_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from darkmetrics._kernels.arrays import FloatArray
-    from darkmetrics.curves import Band, Curves, RateCurve
 
 # Markers along a line: enough to tell lines apart in grey.
 _MARKS = 8
 
 
-def plot_curves(curves: "Curves", metrics: str | Sequence[str] | None = None, *, ax: "Axes | None" = None) -> "Axes":
+def plot_curves(curves: Curves, metrics: str | Sequence[str] | None = None, *, ax: "Axes | None" = None) -> "Axes":
     """How good would the classifier be at other thresholds, and how sure is that?
 
     Lines are the means of the metrics at each threshold, bands the widest of the confidence levels, each threshold
@@ -48,6 +50,7 @@ def plot_curves(curves: "Curves", metrics: str | Sequence[str] | None = None, *,
     >>> ax.get_xlabel()
     'threshold'
     """
+    style.checked(curves, Curves, "what curves(result) returns")
     names = list(curves) if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
         if name not in curves:
@@ -70,7 +73,7 @@ def plot_curves(curves: "Curves", metrics: str | Sequence[str] | None = None, *,
     return ax
 
 
-def plot_roc(curves: "Curves", *, ax: "Axes | None" = None) -> "Axes":
+def plot_roc(curves: Curves, *, ax: "Axes | None" = None) -> "Axes":
     """Which shares of positives found and of false alarms can be had together?
 
     The ROC curve: at each threshold the mean of the true positive rate above that of the false positive rate, with the
@@ -97,13 +100,14 @@ def plot_roc(curves: "Curves", *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_ylabel()
     'recall'
     """
+    style.checked(curves, Curves, "what curves(result) returns")
     ax = style.axes(ax)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=style.GREY, linewidth=0.8, linestyle=style.LINES[1], label="guessing")
     _draw_rates(ax, curves.roc(), curves.current, "false positive rate", "recall")
     return ax
 
 
-def plot_precision_recall(curves: "Curves", *, ax: "Axes | None" = None) -> "Axes":
+def plot_precision_recall(curves: Curves, *, ax: "Axes | None" = None) -> "Axes":
     """How pure are the flagged rows when more of the positives are to be found?
 
     The precision-recall curve: at each threshold the mean of the precision above that of the recall, with the intervals
@@ -130,12 +134,13 @@ def plot_precision_recall(curves: "Curves", *, ax: "Axes | None" = None) -> "Axe
     >>> ax.get_ylabel()
     'precision'
     """
+    style.checked(curves, Curves, "what curves(result) returns")
     ax = style.axes(ax)
     _draw_rates(ax, curves.precision_recall(), curves.current, "recall", "precision")
     return ax
 
 
-def _draw_rates(ax: "Axes", rates: "RateCurve", current: float, x_name: str, y_name: str) -> None:
+def _draw_rates(ax: "Axes", rates: RateCurve, current: float, x_name: str, y_name: str) -> None:
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel=x_name, ylabel=y_name)
     if not np.isfinite(rates.x.mean + rates.y.mean).any():
         style.message(ax, "undefined (0/0) at every threshold")
@@ -154,7 +159,7 @@ def _draw_rates(ax: "Axes", rates: "RateCurve", current: float, x_name: str, y_n
             linewidth=1.2,
             label="labelled only",
         )
-    here = int(np.argmin(np.abs(rates.thresholds - current)))
+    here = nearest(rates.thresholds, current)
     ax.plot(
         rates.x.mean[[here]],
         rates.y.mean[[here]],
@@ -162,21 +167,21 @@ def _draw_rates(ax: "Axes", rates: "RateCurve", current: float, x_name: str, y_n
         color=style.TARGET,
         markersize=6,
         zorder=4,
-        label=f"threshold {current:.4g}",
+        label=f"threshold {rates.thresholds[here]:.4g}",
     )
     style.legend_above(ax)
 
 
-def _draw_band(ax: "Axes", x: "FloatArray", band: "Band", colour: str, *, all_levels: bool, named: bool) -> None:
+def _draw_band(ax: "Axes", x: "FloatArray", band: Band, colour: str, *, all_levels: bool, named: bool) -> None:
     """Intervals as areas, the wider the paler."""
     levels = sorted(band.intervals, reverse=True)
     for number, level in enumerate(levels if all_levels else levels[:1]):
         low, high = band.intervals[level]
-        label = f"{100.0 * level:g}% interval" if named else "_"
+        label = f"{level_text(level)} interval" if named else "_"
         ax.fill_between(x, low, high, color=colour, alpha=0.2 if number == 0 else 0.4, linewidth=0.0, label=label)
 
 
-def _draw_comparisons(ax: "Axes", x: "FloatArray", band: "Band") -> None:
+def _draw_comparisons(ax: "Axes", x: "FloatArray", band: Band) -> None:
     if np.isfinite(band.labelled_only).any():
         ax.plot(x, band.labelled_only, color=style.LABELLED, linestyle=style.LINES[1], label="labelled only")
     for ends, label in ((band.lower_bound, "worst to best"), (band.upper_bound, "_")):

@@ -135,6 +135,28 @@ def band_chart(x: Numbers, band: dict[str, Any], target: float | None) -> dict[s
     return chart
 
 
+def rate_chart(rates: dict[str, Any], current: float) -> dict[str, Any] | None:
+    """Two rates against each other: mean, interval of the one above the mean of the other, and the point in use."""
+    # From left to right: both rates of a threshold fall as it rises.
+    series = {name: _array(values)[::-1] for name, values in rates.items() if isinstance(values, list)}
+    x, mean = series["x"], series["mean"]
+    if not np.isfinite(x + mean).any():
+        return None
+    across, up = Scale([0.0, 1.0], LEFT, RIGHT), Scale([0.0, 1.0], BOTTOM, TOP)
+    here = np.flatnonzero((series["thresholds"] == current) & np.isfinite(x + mean))
+    seen = np.isfinite(series["labelled_only_x"])
+    return {
+        "x_ticks": across.ticks(),
+        "y_ticks": up.ticks(4),
+        "interval": area(across(x), *(up(np.clip(series[end], 0.0, 1.0)) for end in ("low", "high"))),
+        "mean": line(across(x), up(mean)),
+        "labelled_only": line(across(series["labelled_only_x"][seen]), up(series["labelled_only"][seen])),
+        "bounds": "",
+        "target": None,
+        "dot": {"x": across.at(float(x[here[0]])), "y": up.at(float(mean[here[0]]))} if here.size else None,
+    }
+
+
 def cursor_places(x: Numbers) -> list[float]:
     """Where the cursor stands for each position of a slider."""
     return [round(place, 1) for place in Scale(_array(x).tolist(), LEFT, RIGHT)(_array(x)).tolist()]

@@ -6,6 +6,7 @@ from typing import Any
 
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.text import visible
+from darkmetrics.tables import level_text
 
 # Everything that Markdown, or HTML inside it, reads as a sign.
 _SIGNS = re.compile(r"([\\`*_\[\]<>#|~$&])")
@@ -15,7 +16,7 @@ _THRESHOLDS_SHOWN = 9
 
 def markdown(summary: Mapping[str, Any]) -> str:
     """The summary as Markdown; text that came with the data is escaped."""
-    level = percent(summary["confidence_level"], 0)
+    level = level_text(summary["confidence_level"])
     lines = [f"# {plain(summary['title'])}", "", plain(summary["census_sentence"]), ""]
     lines += [f"- {plain(key)}: {plain(value)}" for key, value in summary["source"].items()]
     lines += ["", "## In words", ""]

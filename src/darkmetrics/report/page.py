@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.report.charts import band_chart, cursor_places, distribution_chart
+from darkmetrics.curves.bands import nearest
+from darkmetrics.report.charts import band_chart, cursor_places, distribution_chart, rate_chart
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.summarize import MOST_CURVES
 from darkmetrics.report.text import visible
+from darkmetrics.tables import level_text
 
 _DIGITS = range(3, 18)
 
@@ -22,7 +24,7 @@ def page(summary: Mapping[str, Any]) -> dict[str, Any]:
     found = summary["what_if"].get("estimate", {})
     return {
         "summary": summary,
-        "level": percent(summary["confidence_level"], 0),
+        "level": level_text(summary["confidence_level"]),
         "has_target": any(entry["target"] for entry in metrics.values()),
         "headline": [_headline_row(name, entry) for name, entry in metrics.items()],
         "distributions": [
@@ -70,16 +72,25 @@ def _threshold_slider(summary: Mapping[str, Any]) -> dict[str, Any] | None:
     if curves["absent"] is not None:
         return None
     thresholds = curves["thresholds"]
-    start = int(np.argmin(np.abs(np.array(thresholds) - curves["current"])))
+    start = nearest(np.array(thresholds), curves["current"])
     texts = [f"threshold {text}" for text in distinct(thresholds)]
-    texts[start] += ", the one evaluated"
+    texts[start] += ", the one evaluated" if thresholds[start] == curves["current"] else ""
     notes = [f"{percent(share)} of the rows are decided positive." for share in curves["flagged"]]
     rows = []
     for name, band in curves["metrics"].items():
         columns = [*_estimate_columns(band), [shown(value) for value in band["labelled_only"]]]
         rows.append({"name": name, "chart": band_chart(thresholds, band, _target(summary, name)), "columns": columns})
     fixed = [name for name in summary["metrics"] if name not in curves["metrics"]]
-    return _slider(thresholds, texts, notes, start, rows) | {"fixed": fixed, "method": curves["method"]}
+    rates = [
+        {"name": name, "across": across, "of": curves[key], "chart": rate_chart(curves[key], curves["current"])}
+        for key, name, across in (
+            ("roc", "recall", "false positive rate"),
+            ("precision_recall", "precision", "recall"),
+        )
+        if curves.get(key)
+    ]
+    about = {"fixed": fixed, "method": curves["method"], "rates": [rate for rate in rates if rate["chart"]]}
+    return _slider(thresholds, texts, notes, start, rows) | about
 
 
 def _share_slider(summary: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -3,20 +3,20 @@
 import base64
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
+from darkmetrics.files import write_whole
 from darkmetrics.report.markdown import markdown
 from darkmetrics.report.page import page
 from darkmetrics.report.summarize import SCHEMA, summarize
 from darkmetrics.report.text import visible
 
-_SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
+# What a report is, by the suffix of its file.
+SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
 def render(summary: Any, format: str = "html") -> str:  # noqa: A002
@@ -51,37 +51,17 @@ def render(summary: Any, format: str = "html") -> str:  # noqa: A002
 def write_report(evaluation: Evaluation, path: Any, **about: Any) -> Path:
     """Writes the report of an evaluation; the suffix of the path says in which format. See `Evaluation.report`."""
     target = Path(path)
-    if target.suffix.lower() not in _SUFFIXES:
+    if target.suffix.lower() not in SUFFIXES:
         raise InputError(f"path: {target.name!r} has no known suffix. End it in .html, .md or .json.")
-    format_of_file = _SUFFIXES[target.suffix.lower()]
+    format_of_file = SUFFIXES[target.suffix.lower()]
     if format_of_file == "html":
         _jinja2()  # before the work, which may take a while
-    write_whole(target, render(summarize(evaluation, **about), format_of_file))
+    text = render(summarize(evaluation, **about), format_of_file)
+    try:
+        write_whole(target, text)
+    except OSError as error:
+        raise InputError(f"path: cannot write {str(target)!r}: {error.strerror or error}.") from None
     return target
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file so that readers see the old one or the new one, and never half of it."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".report-", suffix=".tmp")
-    except OSError as error:
-        raise _cannot_write(path, error) from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        # A temporary file is for its owner alone; the report gets the rights that any new file would have.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except OSError as error:
-        raise _cannot_write(path, error) from None
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _cannot_write(path: Path, error: OSError) -> InputError:
-    return InputError(f"path: cannot write {str(path)!r}: {error.strerror or error}.")
 
 
 def _json(summary: Mapping[str, Any]) -> str:
@@ -95,7 +75,9 @@ def _html(summary: Mapping[str, Any]) -> str:
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["visible"] = visible
-    style, script = (loader.get_source(environment, name)[0] for name in ("report.css", "report.js"))
+    # Browsers read every end of line as a newline before they hash; a checkout may have written others.
+    texts = (loader.get_source(environment, name)[0] for name in ("report.css", "report.js"))
+    style, script = (text.replace("\r\n", "\n") for text in texts)
     # Of all styles and scripts the page may use these two: whatever else came in would not run.
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:"
     policy += "; base-uri 'none'; form-action 'none'"

@@ -1,7 +1,8 @@
 """summarize(): everything a report says, as a plain dictionary."""
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import scipy
 
 from darkmetrics.calls import as_code
-from darkmetrics.curves import Curves
+from darkmetrics.curves import Curves, RateCurve
 from darkmetrics.curves import curves as curves_of
 from darkmetrics.curves.compute import quick
 from darkmetrics.evaluation import Evaluation
@@ -18,8 +19,9 @@ from darkmetrics.methods import Gaussian
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.report import words
 from darkmetrics.report.density import shape
-from darkmetrics.report.numbers import finite
+from darkmetrics.report.numbers import finite, percent
 from darkmetrics.report.what_if import what_if
+from darkmetrics.tables import level_text
 
 SCHEMA = "darkmetrics.report/1"
 # Metrics beyond these have their numbers, but no curves: a page of more pictures is not looked at.
@@ -28,7 +30,7 @@ MOST_CURVES = 30
 THRESHOLDS = 100
 # A page is made once, and its curves should meet its table: it may take this many times as long as curves that someone
 # waits for. Beyond, the Gaussian ones are not told apart from them.
-_PATIENCE = 8.0
+_PATIENCE = 2.0
 
 
 def summarize(
@@ -55,7 +57,8 @@ def summarize(
     source : str or mapping, optional
         Where the rows came from: a file name, or facts by name such as {"file": "june.csv", "label column": "fraud"}.
     curves : Curves, optional
-        Curves to show, if they were made already; otherwise they are made here.
+        Curves to show, if they were made already; otherwise they are made here. They must be of this evaluation and
+        have intervals of its confidence level.
 
     Returns
     -------
@@ -74,6 +77,8 @@ def summarize(
     """
     if not isinstance(evaluation, Evaluation):
         raise InputError(f"evaluation: expected what evaluate returns, got {type(evaluation).__name__}.")
+    if curves is not None:
+        _check_curves(evaluation, curves)
     goals = _targets(evaluation, targets)
     numbers = evaluation.to_dict()
     census = numbers["census"]
@@ -119,6 +124,21 @@ def _targets(evaluation: Evaluation, targets: Mapping[str, Any] | None) -> dict[
     return goals
 
 
+def _check_curves(evaluation: Evaluation, curves: Any) -> None:
+    """What the page says about curves is true only of those of this evaluation, at its confidence level."""
+    if not isinstance(curves, Curves):
+        raise InputError(f"curves: expected what curves(...) returns, got {type(curves).__name__}.")
+    if curves.evaluation is not evaluation:
+        raise InputError("curves: they were made from another evaluation. Make them from this one.")
+    level = evaluation.confidence_level
+    if level not in curves.confidence_levels:
+        others = " and ".join(map(level_text, curves.confidence_levels))
+        raise InputError(
+            f"curves: their intervals are of {others}, those of the evaluation of {level_text(level)}. "
+            f"Make them with confidence_levels=[{level:.10g}]."
+        )
+
+
 def _target(evaluation: Evaluation, name: str, value: float) -> dict[str, Any]:
     side = "at most" if evaluation.metrics[name].better == "lower" else "at least"
     target = {"value": value, "side": side, "probability": finite(evaluation.target_probability(name, value))}
@@ -134,7 +154,7 @@ def _references(evaluation: Evaluation, name: str, goals: Mapping[str, float]) -
 def _title(census: Mapping[str, int]) -> str:
     if not census["missing"]:
         return "How good is this classifier?"
-    return f"How good is this classifier, with {census['missing'] / census['rows']:.0%} of its labels missing?"
+    return f"How good is this classifier, with {percent(census['missing'] / census['rows'], 0)} of its labels missing?"
 
 
 def _source(source: str | Mapping[str, Any] | None) -> dict[str, str]:
@@ -155,31 +175,55 @@ def _curves(evaluation: Evaluation, charted: Mapping[str, Metric], ready: Curves
             ready = _make_curves(evaluation, [charted[name] for name in names])
         except MethodError as error:
             return {"absent": str(error)}
-    levels = ready.confidence_levels
-    level = evaluation.confidence_level if evaluation.confidence_level in levels else max(levels)
-
-    def column(values: Any) -> list[float | None]:
-        return [finite(value) for value in np.asarray(values, dtype=np.float64)]
-
+    level = evaluation.confidence_level
+    # Pictures without numbers to look up: as exact as the curves while that takes a second or two.
+    drawn = (
+        ready if quick(evaluation, ready.thresholds.size + 2, 2, patience=0.25) else replace(ready, method="gaussian")
+    )
     return {
         "absent": None,
-        "thresholds": column(ready.thresholds),
-        "flagged": column(ready.flagged),
+        "thresholds": _column(ready.thresholds),
+        "flagged": _column(ready.flagged),
         "current": float(ready.current),
         "method": ready.method,
         "confidence_level": level,
         "metrics": {
             name: {
-                "mean": column(band.mean),
-                "low": column(band.intervals[level][0]),
-                "high": column(band.intervals[level][1]),
-                "labelled_only": column(band.labelled_only),
-                "lowest_possible": column(band.lower_bound),
-                "highest_possible": column(band.upper_bound),
+                "mean": _column(band.mean),
+                "low": _column(band.intervals[level][0]),
+                "high": _column(band.intervals[level][1]),
+                "labelled_only": _column(band.labelled_only),
+                "lowest_possible": _column(band.lower_bound),
+                "highest_possible": _column(band.upper_bound),
             }
             for name, band in ready.bands.items()
         },
+        "roc": _rates(drawn.roc, drawn.method, level),
+        "precision_recall": _rates(drawn.precision_recall, drawn.method, level),
     }
+
+
+def _rates(make: Callable[[], RateCurve], method: str, level: float) -> dict[str, Any] | None:
+    """Two rates against each other as the threshold rises."""
+    try:
+        rates = make()
+    except InputError:  # a metric that does not depend on the threshold was given the name of a rate
+        return None
+    low, high = rates.y.intervals[level]
+    return {
+        "method": method,
+        "thresholds": _column(rates.thresholds),
+        "x": _column(rates.x.mean),
+        "mean": _column(rates.y.mean),
+        "low": _column(low),
+        "high": _column(high),
+        "labelled_only_x": _column(rates.x.labelled_only),
+        "labelled_only": _column(rates.y.labelled_only),
+    }
+
+
+def _column(values: Any) -> list[float | None]:
+    return [finite(value) for value in np.asarray(values, dtype=np.float64)]
 
 
 def _make_curves(evaluation: Evaluation, metrics: list[Metric]) -> Curves:

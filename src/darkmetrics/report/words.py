@@ -6,6 +6,7 @@ from typing import Any
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.text import called
+from darkmetrics.tables import level_text
 
 _METHODS = {
     "exact": "every value that the missing labels allow, with its probability; nothing is drawn and nothing rounded",
@@ -31,7 +32,7 @@ def headline(name: str, entry: Mapping[str, Any], census: Mapping[str, int]) -> 
         return f"{name} is 0/0 whatever the missing labels are"
     if not census["missing"]:
         return f"{name} is {shown(mean)}; no label is missing"
-    level = percent(entry["confidence_level"], 0)
+    level = level_text(entry["confidence_level"])
     text = f"{name} is {shown(mean, low, high)}, {level} between {interval_shown(low, high, ' and ')}"
     if low == high:
         text = f"{name} is {shown(mean)}, almost certainly"

@@ -26,7 +26,7 @@ def main(data: DataOptions, asked: MetricOptions, decision: DecisionOptions, com
 
     The oracle's values are the metric with every missing row decided wrongly, and with every one decided rightly.
     """
-    check_writable(common.output)
+    check_writable(common.output, data.file)
     with progress("reading", "bounding") as begin:
         begin()
         rows = load(data, pred=decision.pred)
@@ -36,7 +36,7 @@ def main(data: DataOptions, asked: MetricOptions, decision: DecisionOptions, com
             metrics = dm.metrics.metrics_from(asked.metric or dm.metrics.DEFAULT_METRICS)
             entries = {metric.name: _entry(metric, test_set) for metric in metrics}
     say(f"{test_set}\n")
-    emit(rendered(_as_result(test_set, entries), common.format), common.output)
+    emit(rendered(_as_result(test_set, entries), common.result_format), common.output)
     if not all(entry["bounds_sharp"] for entry in entries.values()):
         say("\nBounds in brackets hold, but perhaps no labeling attains them.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations  # names of the library in annotations must not import it
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,42 +12,29 @@ import typer
 import darkmetrics as dm
 from darkmetrics.cli.evaluation import evaluated, say_words
 from darkmetrics.cli.inputs import load
-from darkmetrics.cli.options import (
-    CommonOptions,
-    DataOptions,
-    DecisionOptions,
-    MetricOptions,
-    ModelOptions,
-    OutputFormat,
-    ReferenceOption,
-    ThresholdOption,
-    ZeroDivisionOption,
-)
+from darkmetrics.cli.options import CommonOptions, EstimateOptions, OutputFormat
 from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered, say
-from darkmetrics.exceptions import InputError
+from darkmetrics.cli.targets import metrics_wanted
+from darkmetrics.cli.words import WordedError
 
 if TYPE_CHECKING:
     from darkmetrics.curves import BestThreshold
 
 EXAMPLE = "Example: darkmetrics curves june.parquet --label fraud --score p --best f1 --risk 0.1"
 
+_METRICS = ["precision", "recall", "f1", "accuracy"]
 # In a table that a person reads; a program gets the library's 200.
 _FEW = 10
 
 
 def main(
-    data: DataOptions,
-    asked: MetricOptions,
-    decision: ThresholdOption,
-    model: ModelOptions,
-    reference: ReferenceOption,
-    zero_division: ZeroDivisionOption,
+    options: EstimateOptions,
     common: CommonOptions,
     thresholds: Annotated[
         str | None,
         typer.Option(
             metavar="N|all|LIST",
-            help="How many thresholds, or all, or which: 0.1,0.2,0.5. By default 10 in a table and 200 elsewhere.",
+            help="At most how many thresholds, all, or which: 0.1,0.2,0.5. By default 10 in a table, else 200.",
         ),
     ] = None,
     best: Annotated[
@@ -54,39 +42,47 @@ def main(
         typer.Option(metavar="METRIC", help="Print only the best of these thresholds for a metric."),
     ] = None,
     risk: Annotated[
-        str,
-        typer.Option(metavar="mean|Q", help="Best by mean, or by a quantile such as 0.1 for the careful."),
-    ] = "mean",
+        str | None,
+        typer.Option(
+            metavar="mean|Q",
+            help="With --best: best by mean (unless told otherwise), or by a quantile such as 0.1 for the careful.",
+        ),
+    ] = None,
 ) -> None:
     """How would metrics of the decisions change with the threshold, and which threshold is best?"""
-    check_writable(common.output)
-    read_by_a_person = common.format in (OutputFormat.table, OutputFormat.markdown) and best is None
+    check_writable(common.output, options.file, options.reference)
+    if risk is not None and best is None:
+        raise WordedError("--risk: is for --best, which is not given. Give both or none.")
+    if options.method == "monte_carlo":
+        raise WordedError("--method: curves are not drawn from samples. Choose from auto, exact, gaussian.")
+    read_by_a_person = common.result_format in (OutputFormat.table, OutputFormat.markdown) and best is None
     grid = _FEW if thresholds is None and read_by_a_person else _thresholds(thresholds)
-    metrics = list(asked.metric or (["precision", "recall", "f1", "accuracy"] if best is None else []))
-    if best is not None and best not in metrics:
-        metrics.append(best)
+    metrics: Sequence[str] = options.metric or _METRICS
+    if best is not None:
+        with in_words({}, metrics="--best"):
+            best = dm.metrics.metrics_from(best)[0].name
+        with in_words({}):
+            metrics = metrics_wanted(options.metric or [best], [best])
+    named_by = "--metric" if best is None or options.metric else "--best"
     with progress("reading", "evaluating", "moving the threshold") as begin:
         begin()
-        rows = load(data, prob=model.prob)
+        rows = load(options, prob=options.prob)
         begin()
-        with in_words(rows.names):
-            chosen = DecisionOptions(decision.threshold)
-            result = evaluated(rows, metrics, chosen, model, reference, zero_division, common.seed)
+        with in_words(rows.names, metrics=named_by):
+            result = evaluated(rows, metrics, options, common.seed)
             begin()
-            method = "auto" if model.method == "monte_carlo" else model.method
             curves = dm.curves(
                 result,
                 metrics=metrics,
                 thresholds=grid,
-                method=method,
-                confidence_levels=(model.confidence_level,),
+                method=options.method,
+                confidence_levels=(options.confidence_level,),
             )
             found = None
             if best is not None:
-                name = dm.metrics.metrics_from(best)[0].name
-                found = curves.best_threshold(name, risk=_risk(risk), rng=common.seed)
+                found = curves.best_threshold(best, risk=_risk(risk or "mean"), rng=common.seed)
     say_words(result)
-    emit(rendered(_as_result(curves) if found is None else _best_as_result(found), common.format), common.output)
+    emit(rendered(_as_result(curves) if found is None else _best_as_result(found), common.result_format), common.output)
     say(f"\n{found}" if found is not None else f"\n{_note(curves)}")
 
 
@@ -101,7 +97,7 @@ def _thresholds(text: str | None) -> Any:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise InputError(f"--thresholds: cannot read {text!r}. Write a number, all, or a list like 0.1,0.2.") from None
+        raise WordedError(f"--thresholds: cannot read {text!r}. Write a number, all, or a list like 0.1,0.2.") from None
 
 
 def _risk(text: str) -> str | float:
@@ -112,7 +108,9 @@ def _risk(text: str) -> str | float:
 
 
 def _note(curves: dm.Curves) -> str:
-    level = f"{max(curves.confidence_levels):.0%} intervals, each for its threshold by itself"
+    from darkmetrics.tables import level_text
+
+    level = f"{level_text(max(curves.confidence_levels))} intervals, each for its threshold by itself"
     return f"In brackets: {level}. Method: {curves.method}. The current threshold is {curves.current:g}."
 
 

@@ -6,10 +6,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 import darkmetrics as dm
-from darkmetrics.cli.commands.report import page_view
+from darkmetrics.cli.commands.report import page_output
 from darkmetrics.cli.evaluation import as_result, say_words
-from darkmetrics.cli.options import CommonOptions
-from darkmetrics.cli.output import check_writable, emit, progress, rendered, say, write_atomically
+from darkmetrics.cli.options import PageOptions
+from darkmetrics.cli.output import emit, progress, rendered, say, write_output
 from darkmetrics.files import DataFile
 
 EXAMPLE = "Example: darkmetrics demo"
@@ -21,14 +21,12 @@ _STORY = (
 )
 
 
-def main(common: CommonOptions) -> None:
+def main(common: PageOptions) -> None:
     """Real data with 41% of its labels hidden: what is said of the metrics, the truth beside it, and a report.
 
     The report is written to --output (darkmetrics-demo.html unless named otherwise).
     """
-    output = common.output or _REPORT
-    view = page_view(output)
-    check_writable(output)
+    output, view = page_output(_REPORT if common.output is None else common.output)
     with progress("reading", "evaluating", "drawing the report") as begin:
         begin()
         with as_file(files("darkmetrics") / "_demo" / "breast_cancer.csv") as path:
@@ -39,10 +37,10 @@ def main(common: CommonOptions) -> None:
         begin()
         summary = dm.report.summarize(result, title="darkmetrics demo", source="scikit-learn's breast-cancer data")
         page = dm.report.render(summary, view)
-    write_atomically(Path(output), page)
+    write_output(output, page)
     say("\n".join([*_STORY, ""]))
     say_words(result)
-    emit(rendered(as_result(result, []), common.format), None)
+    emit(rendered(as_result(result, []), common.result_format), None)
     say("\n".join(["", "The hidden labels, uncovered; nothing above has seen them:", *_compared(result, truth), ""]))
     say(f"Report: {Path(output).resolve()}")
 

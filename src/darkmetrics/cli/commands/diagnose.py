@@ -19,7 +19,7 @@ def main(
     common: CommonOptions,
 ) -> None:
     """What do the data say about why labels are missing, and does it matter for the metrics?"""
-    check_writable(common.output)
+    check_writable(common.output, data.file, reference.reference)
     with progress("reading", "diagnosing") as begin:
         begin()
         rows = load(data, pred=decision.pred)
@@ -31,7 +31,7 @@ def main(
                 calibration=load_reference(reference.reference, rows),
                 metrics=asked.metric or dm.metrics.DEFAULT_METRICS,
             )
-    emit(rendered(_as_result(found), common.format), common.output)
+    emit(rendered(_as_result(found), common.result_format), common.output)
 
 
 def _as_result(found: dm.Diagnosis) -> Result:

@@ -17,4 +17,4 @@ def main(common: CommonOptions) -> None:
         entries.append({"metric": metric.name, "better": metric.better, "meaning": metric.meaning})
     table = Table(["metric", "better", "meaning"], [list(entry.values()) for entry in entries], words=3)
     document = {"schema": "darkmetrics.metrics/1", "metrics": entries}
-    emit(rendered(Result(document, entries, [table]), common.format), common.output)
+    emit(rendered(Result(document, entries, [table]), common.result_format), common.output)
