@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from darkmetrics.backtest import Backtest
-from darkmetrics.exceptions import InputError
 from darkmetrics.plotting import style
 from darkmetrics.tables import level_text
 
@@ -33,7 +32,8 @@ def plot_pit(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> "Axe
     """
     from scipy.stats import beta
 
-    of_ways = {way: np.sort(_checked(result)[way, metric].pit) for way in _checked(result).scores}
+    style.checked("result", result, Backtest, "what backtest returns")
+    of_ways = {way: np.sort(result[way, metric].pit) for way in result.scores}
     ax = style.axes(ax)
     for number, (way, pit) in enumerate(of_ways.items()):
         level = (np.arange(pit.size) + 0.5) / max(pit.size, 1)
@@ -64,7 +64,8 @@ def plot_coverage(result: Backtest, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_xlabel()
     'metric'
     """
-    names = list(next(iter(_checked(result).scores.values())))
+    style.checked("result", result, Backtest, "what backtest returns")
+    names = list(next(iter(result.scores.values())))
     ax = style.axes(ax)
     ways = len(result.scores)
     for number, (way, of_way) in enumerate(result.scores.items()):
@@ -80,9 +81,3 @@ def plot_coverage(result: Backtest, *, ax: "Axes | None" = None) -> "Axes":
     ax.set_xlabel("metric")
     style.legend_above(ax)
     return ax
-
-
-def _checked(result: Any) -> Backtest:
-    if not isinstance(result, Backtest):
-        raise InputError(f"result: expected what backtest returns, got {type(result).__name__}.")
-    return result

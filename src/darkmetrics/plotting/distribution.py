@@ -61,7 +61,7 @@ def plot_distribution(
     >>> ax.get_ylabel()
     'probability'
     """
-    style.checked(evaluation, Evaluation, "what evaluate returns")
+    style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
     law = evaluation[metric]
     given: Any = target
     if given is not None and not (isinstance(given, Real) and math.isfinite(given)):

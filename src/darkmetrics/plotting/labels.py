@@ -55,7 +55,7 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
     >>> ax.get_ylabel()
     'share of positive labels'
     """
-    style.checked(evaluation, Evaluation, "what evaluate returns")
+    style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
     ax = style.axes(ax)
     ax.set(
         xlim=(-0.03, 1.03),
@@ -176,7 +176,7 @@ def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_xlabel()
     'score'
     """
-    style.checked(evaluation, Evaluation, "what evaluate returns")
+    style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
     ax = style.axes(ax)
     data, cells = evaluation.data, evaluation.data.cells
     edges = _edges(cells.score, min(n for n in (data.n_labelled, data.n_missing) if n))

@@ -53,7 +53,7 @@ def plot_metrics(
     'value of the metric'
     >>> ax = result.plot()  # the same
     """
-    style.checked(evaluation, Evaluation, "what evaluate returns")
+    style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
     names = list(evaluation) if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
         evaluation[name]  # an unknown name gets its error here
@@ -126,7 +126,7 @@ def plot_variance(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes"
     >>> ax.get_xlabel()
     'share of the variance'
     """
-    style.checked(evaluation, Evaluation, "what evaluate returns")
+    style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
     names = list(evaluation)
     ax = _rows_of(ax, names)
     sd = np.array([evaluation[name].std() for name in names])

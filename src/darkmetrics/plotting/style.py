@@ -41,10 +41,10 @@ def axes(ax: "Axes | None", height: float = HEIGHT) -> "Axes":
     return new
 
 
-def checked(result: Any, kind: type, how: str) -> None:
+def checked(argument: str, result: Any, kind: type, how: str) -> None:
     """What is drawn must be a result of the kind that a plot is for; `how` says where to get one."""
     if not isinstance(result, kind):
-        raise InputError(f"{kind.__name__.lower()}: expected {how}, got {type(result).__name__}.")
+        raise InputError(f"{argument}: expected {how}, got {type(result).__name__}.")
 
 
 def style_of(number: int) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def plot_curves(curves: Curves, metrics: str | Sequence[str] | None = None, *, a
     >>> ax.get_xlabel()
     'threshold'
     """
-    style.checked(curves, Curves, "what curves(result) returns")
+    style.checked("curves", curves, Curves, "what curves(result) returns")
     names = list(curves) if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
         if name not in curves:
@@ -100,7 +100,7 @@ def plot_roc(curves: Curves, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_ylabel()
     'recall'
     """
-    style.checked(curves, Curves, "what curves(result) returns")
+    style.checked("curves", curves, Curves, "what curves(result) returns")
     ax = style.axes(ax)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=style.GREY, linewidth=0.8, linestyle=style.LINES[1], label="guessing")
     _draw_rates(ax, curves.roc(), curves.current, "false positive rate", "recall")
@@ -134,7 +134,7 @@ def plot_precision_recall(curves: Curves, *, ax: "Axes | None" = None) -> "Axes"
     >>> ax.get_ylabel()
     'precision'
     """
-    style.checked(curves, Curves, "what curves(result) returns")
+    style.checked("curves", curves, Curves, "what curves(result) returns")
     ax = style.axes(ax)
     _draw_rates(ax, curves.precision_recall(), curves.current, "recall", "precision")
     return ax
