@@ -1,11 +1,11 @@
 """The law of ROC-AUC when much is random: an Edgeworth expansion at every t (mathematics, section 3)."""
 
-from itertools import product
+from collections.abc import Callable
+from itertools import product as combinations
 from math import comb
 from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial.polynomial import polyval
 from scipy.special import ndtr
 
 from darkmetrics._kernels.arrays import FloatArray, dot
@@ -32,7 +32,12 @@ def edgeworth_cdf(
     take the linear part and its interplay with the pairs e_i e_j (for full ties: of the half-tie form).
     """
     parts, moments = known or _parts_and_moments(data, p)
-    mean, variance, k3, k4 = (polyval(t, poly) for poly in _cumulants_in_t(data, p, parts, moments))
+    return expansion(_cumulants_in_t(data, p, parts, moments), t)
+
+
+def expansion(cumulants: list[FloatArray], t: FloatArray) -> FloatArray:
+    """The cdf at t from cumulants that are polynomials in t, lowest power first; powers x nodes x 1 for many nodes."""
+    mean, variance, k3, k4 = (_horner(poly, t) for poly in cumulants)
     sd = np.sqrt(variance)
     x = -mean / sd
     skewness, kurtosis = k3 / (sd * variance), k4 / variance**2
@@ -44,34 +49,67 @@ def edgeworth_cdf(
     return result
 
 
+def _horner(poly: FloatArray, t: FloatArray) -> FloatArray:
+    result: FloatArray = poly[-1] * t + poly[-2]
+    for coefficient in poly[-3::-1]:
+        result *= t
+        result += coefficient
+    return result
+
+
 def _parts_and_moments(data: RankData, p: FloatArray) -> tuple[LinearParts, AucMoments]:
     parts = linear_parts(data, p)
     return parts, auc_moments(data, p, parts)
 
 
 def _cumulants_in_t(data: RankData, p: FloatArray, parts: LinearParts, moments: AucMoments) -> list[FloatArray]:
-    """The first four cumulants of A - tD as polynomials in t, lowest power first."""
     sums = _joint_sums(data, p, parts)
 
     def in_t(kernel: str, degree: int) -> FloatArray:
-        """Sum of kernel * (a - t d)^degree."""
         return np.array([comb(degree, j) * sums[kernel, degree - j, j] * (-1.0) ** j for j in range(degree + 1)])
 
+    total_v = sums["v", 0, 0]
+    triangles = total_v**3 - 3.0 * total_v * sums["v^2", 0, 0] + 2.0 * sums["v^3", 0, 0]
+    means = np.array([moments.mean_a, moments.mean_d])
+    mean, _, k3, k4 = cumulants_in_t(in_t, np.array([total_v]), np.array([triangles]), means, np.zeros(1))
+    # Variances and covariance have terms of their own where ties count in full.
+    return [mean, np.array([moments.var_a, -2.0 * moments.cov, moments.var_d]), k3, k4]
+
+
+def cumulants_in_t(
+    in_t: Callable[[str, int], FloatArray],
+    total_v: FloatArray,
+    triangles: FloatArray,
+    means: FloatArray,
+    pairs: FloatArray,
+) -> list[FloatArray]:
+    """The first four cumulants of A - tD as polynomials in t, lowest power first, along the last axis.
+
+    `in_t` gives the sum of a kernel times (a - t d)^degree as such a polynomial, `means` those of A and D; all may have
+    a row for each node.
+    """
     gamma = np.array([1.0, -2.0])
     gamma2 = np.convolve(gamma, gamma)
-    total_v = sums["v", 0, 0]
     ls = in_t("v", 1)
-    ls2 = np.convolve(ls, ls)
+    ls2 = product(ls, ls)
     k3 = (
         in_t("third", 3)
-        - 3.0 * np.convolve(gamma, ls2 - in_t("v^2", 2))
-        + 3.0 * np.convolve(gamma2, in_t("third", 1) * total_v - in_t("third v", 1))
-        - np.convolve(gamma, gamma2) * (total_v**3 - 3.0 * total_v * sums["v^2", 0, 0] + 2.0 * sums["v^3", 0, 0])
+        - 3.0 * product(gamma, ls2 - in_t("v^2", 2))
+        + 3.0 * product(gamma2, in_t("third", 1) * total_v - in_t("third v", 1))
+        - np.convolve(gamma, gamma2) * triangles
     )
-    k4 = in_t("fourth", 4) - 12.0 * np.convolve(np.convolve(gamma, in_t("third", 2)), ls)
-    k4 = k4 + 12.0 * np.convolve(gamma2, ls2) * total_v + 3.0 * np.convolve(gamma2, gamma2) * total_v**4
-    mean = np.array([moments.mean_a, -moments.mean_d])
-    return [mean, np.array([moments.var_a, -2.0 * moments.cov, moments.var_d]), k3, k4]
+    k4 = in_t("fourth", 4) - 12.0 * product(product(gamma, in_t("third", 2)), ls)
+    k4 = k4 + 12.0 * product(gamma2, ls2) * total_v + 3.0 * np.convolve(gamma2, gamma2) * total_v**4
+    return [means * np.array([1.0, -1.0]), in_t("v", 2) + pairs * gamma2, k3, k4]
+
+
+def product(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Products of polynomials along the last axis."""
+    shape = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    result: FloatArray = np.zeros((*shape, a.shape[-1] + b.shape[-1] - 1))
+    for i in range(a.shape[-1]):
+        result[..., i : i + b.shape[-1]] += a[..., i : i + 1] * b
+    return result
 
 
 class Part(NamedTuple):
@@ -107,7 +145,7 @@ def split_at_leading_rows(data: RankData, p: FloatArray) -> list[Part] | None:
     if not leading:
         return [Part(1.0, data, p, (parts, moments))]
     cases: list[Part] = []
-    for signs in product((-1, 1), repeat=len(leading)):
+    for signs in combinations((-1, 1), repeat=len(leading)):
         labels = np.zeros(p.size, dtype=np.int64)
         labels[leading] = signs
         weight = float(np.prod(np.where(np.array(signs) > 0, p[leading], 1.0 - p[leading])))

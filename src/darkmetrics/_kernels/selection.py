@@ -5,16 +5,18 @@ without `p a_1 + (1 - p) a_0`, and a row of the reference set `p_y`. Both curves
 `logit a_1 = Z c + D d/2` and `logit a_0 = Z c - D d/2`, so that d = 0 says that the label plays no part.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.log_odds import chance, log_chance
 
 # Draws are evaluated in portions of at most this many numbers, which stay in the processor's cache.
-_PORTION = 1 << 17
+_PORTION = 1 << 16
 
 
 class Expansion(NamedTuple):
@@ -79,19 +81,32 @@ class LabelLikelihood:
     def _log_likelihood(self, parameters: FloatArray) -> FloatArray:
         theta, c, d = self._parts(parameters)
         log_odds = theta @ self.X.T
-        yes = log_expit(log_odds)
-        no = yes - log_odds  # log(1 - expit(x)) = log_expit(x) - x
-        result: FloatArray = yes @ self.positives + no @ self.negatives
+        yes = log_chance(log_odds)
+        rows = self.positives + self.negatives
+        if self.Z is not None:
+            rows = rows + self.missing
+        # log(1 - p) = log p - logit p, and the sum of the log odds of negative rows is linear in theta.
+        result: FloatArray = yes @ rows - theta @ (self.X.T @ self.negatives)
         if self.Z is not None:
             up, down = self._log_odds_of_missing(c, d)
-            gone, gone0 = log_expit(up), log_expit(down)
+            gone, gone0 = log_chance(up), log_chance(down)
             result += _weighted(gone - up, self.positives) + _weighted(gone0 - down, self.negatives)
-            result += np.logaddexp(yes + gone, no + gone0) @ self.missing
+            # log(p a_1 + (1 - p) a_0) = log p + log a_1 - log w, with w the chance that a missing row is positive.
+            some = self._with_missing
+            moved = gone - gone0
+            log_odds = log_odds[:, some] + (moved if moved.shape[1] == 1 else moved[:, some])
+            result += _weighted(gone, self.missing) - log_chance(log_odds) @ self.missing[some]
         if self.positives_reference.size:
-            log_odds = theta @ self.X_reference.T
-            yes = log_expit(log_odds)
-            result += yes @ self.positives_reference + (yes - log_odds) @ self.negatives_reference
+            yes = log_chance(theta @ self.X_reference.T)
+            result += yes @ (self.positives_reference + self.negatives_reference)
+            result -= theta @ (self.X_reference.T @ self.negatives_reference)
         return result
+
+    @cached_property
+    def _with_missing(self) -> IntArray | slice:
+        """The rows of the table that hold missing ones."""
+        rows = np.flatnonzero(self.missing)
+        return rows if rows.size < self.missing.size else slice(None)
 
     def _parts(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Parameters as theta, c and d (both empty where missingness is not modelled)."""
@@ -106,6 +121,12 @@ class LabelLikelihood:
         assert columns is not None
         return columns
 
+    @cached_property
+    def _halves(self) -> tuple[FloatArray, FloatArray]:
+        """Derivatives of `logit a_1` and `logit a_0` in c and d."""
+        assert self.Z is not None
+        return np.hstack([self.Z, 0.5 * self.difference]), np.hstack([self.Z, -0.5 * self.difference])
+
     def _log_odds_of_missing(self, c: FloatArray, d: FloatArray) -> tuple[FloatArray, FloatArray]:
         """`logit a_1` and `logit a_0` on each row of the table."""
         assert self.Z is not None
@@ -118,16 +139,16 @@ class LabelLikelihood:
     def expand(self, parameters: FloatArray) -> Expansion:
         """The log posterior at one point, with gradient and curvature in closed form."""
         theta, c, d = self._parts(parameters)
-        p = expit(self.X @ theta)
+        p = chance(self.X @ theta)
         labelled = self.positives + self.negatives
         slope = self.positives - labelled * p
         curve = -labelled * p * (1.0 - p)
         size, width = parameters.size, theta.size
         gradient, hessian = np.zeros(size), np.zeros((size, size))
         if self.Z is not None:
-            up, down = (np.broadcast_to(x, p.shape) for x in self._log_odds_of_missing(c, d))
-            gone, stay = expit(up), expit(-up)
-            gone0, stay0 = expit(down), expit(-down)
+            up, down = self._log_odds_of_missing(c, d)
+            gone, stay = chance(up), chance(-up)
+            gone0, stay0 = chance(down), chance(-down)
             w = self.share(parameters)
             slope = slope + self.missing * (w - p)
             # With w the chance that a missing row is positive: its derivatives carry all that the two curves share.
@@ -138,7 +159,7 @@ class LabelLikelihood:
             up_up = spread * stay**2 - (self.missing * w + self.positives) * gone * stay
             down_down = spread * stay0**2 - (self.missing * (1.0 - w) + self.negatives) * gone0 * stay0
             up_down = -spread * stay * stay0
-            halves = np.hstack([self.Z, 0.5 * self.difference]), np.hstack([self.Z, -0.5 * self.difference])
+            halves = self._halves
             gradient[width:] = halves[0].T @ of_up + halves[1].T @ of_down
             mixed = (halves[0].T * up_down) @ halves[1]
             hessian[width:, width:] = (
@@ -149,7 +170,7 @@ class LabelLikelihood:
         gradient[:width] = self.X.T @ slope
         hessian[:width, :width] = (self.X.T * curve) @ self.X
         if self.positives_reference.size:
-            p = expit(self.X_reference @ theta)
+            p = chance(self.X_reference @ theta)
             total = self.positives_reference + self.negatives_reference
             gradient[:width] += self.X_reference.T @ (self.positives_reference - total * p)
             hessian[:width, :width] -= (self.X_reference.T * (total * p * (1.0 - p))) @ self.X_reference
@@ -217,8 +238,22 @@ class LabelLikelihood:
         log_odds = theta @ self.X.T
         if self.Z is not None:
             up, down = self._log_odds_of_missing(c, d)
-            log_odds = log_odds + log_expit(up) - log_expit(down)
-        return np.asarray(expit(log_odds), dtype=np.float64)
+            log_odds += log_chance(up) - log_chance(down)
+        return chance(log_odds)
+
+    def expected_positives(self, parameters: FloatArray, counts: FloatArray) -> FloatArray:
+        """Sums of `share` over missing rows, counted by each column of `counts`, for many sets of parameters."""
+        rows = self._with_missing
+        # Only these take part, and they may be few.
+        open_ = replace(
+            self,
+            X=self.X[rows],
+            Z=None if self.Z is None else self.Z[rows],
+            D=None if self.D is None else self.D[rows],
+        )
+        size = max(1, _PORTION // max(1, open_.X.shape[0]))
+        each = [open_.share(parameters[i : i + size]) @ counts[rows] for i in range(0, len(parameters), size)]
+        return np.concatenate(each)
 
 
 def _stay_ratio(c: FloatArray, d: FloatArray) -> FloatArray:

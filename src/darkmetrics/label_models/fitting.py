@@ -127,9 +127,11 @@ def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int
     # Four draws to choose each node from, so that no two are the same.
     n_draws = 1 << max(8, (4 * n_nodes - 1).bit_length())
     draws = posterior_draws(likelihood, likelihood.prior_mean, heavy=likelihood.heavy is not None, n_draws=n_draws)
-    p = likelihood.share(draws.parameters)
-    chosen = representatives(p @ table.decided, p @ (table.missing - table.decided), draws.weight, n_nodes)
-    nodes = Nodes(np.full(n_nodes, 1.0 / n_nodes), p[chosen], bucket=table.bucket)
+    sides = np.column_stack([table.decided, table.missing - table.decided])
+    above, below = likelihood.expected_positives(draws.parameters, sides).T
+    chosen = representatives(above, below, draws.weight, n_nodes)
+    p = likelihood.share(draws.parameters[chosen])
+    nodes = Nodes(np.full(n_nodes, 1.0 / n_nodes), p, bucket=table.bucket)
     if likelihood.Z is not None:
         mean_row = table.missing @ likelihood.difference / max(1.0, float(table.missing.sum()))
         nodes = replace(nodes, shift=draws.parameters[chosen, -mean_row.size :] @ mean_row)

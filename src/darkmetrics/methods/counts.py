@@ -123,13 +123,16 @@ def table_law(functional: CountFunctional, laws: GroupLaws, used: list[int], wei
     law = Discrete.from_atoms(values[keep], masses[keep], functional.fill, **about(functional, laws.method))
     if weight.size == 1 or isinstance(law, Undefined):
         return law
-    return replace(law, by_node=_table_moments(values, rest, last, weight, functional.fill, law.mean()))
+    return replace(law, by_node=product_node_moments(values, rest, last, weight, functional.fill, law.mean()))
 
 
-def _table_moments(
+def product_node_moments(
     values: FloatArray, rest: FloatArray, last: FloatArray, weight: FloatArray, fill: float, centre: float
 ) -> NodeMoments:
-    """Mean and variance at each node, taken about the mean of the mixture so that little cancels."""
+    """Mean and variance at each node of `values` of two variables that are independent given the node.
+
+    They are taken about the mean of the mixture, so that little cancels.
+    """
     off = np.where(np.isnan(values), fill, values) - centre
     defined = ~np.isnan(off)
     off = np.where(defined, off, 0.0)

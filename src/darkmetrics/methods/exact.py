@@ -7,14 +7,11 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
-from darkmetrics._kernels.auc import settle
-from darkmetrics._kernels.auc_edgeworth import mixed_edgeworth_cdf, split_at_leading_rows
-from darkmetrics._kernels.auc_lattice import auc_law_by_groups, auc_law_on_lattice
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.linear_sum import linear_sum_law
 from darkmetrics._kernels.quadrature import product_moments_by_node
-from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, ProductLaw, Tabulated, Undefined
+from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, ProductLaw, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import (
     CountFunctional,
@@ -26,7 +23,8 @@ from darkmetrics.functional import (
 )
 from darkmetrics.methods.base import Memo, Method, about, mixed, point, point_mass
 from darkmetrics.methods.certificates import certifier
-from darkmetrics.methods.counts import GroupLaws, formula_of, group_laws, rising, table_law
+from darkmetrics.methods.counts import GroupLaws, formula_of, group_laws, product_node_moments, rising, table_law
+from darkmetrics.methods.ranks import many_rank_laws, rank_law, tabulated
 from darkmetrics.nodes import Nodes
 
 F = TypeVar("F", bound=Functional)
@@ -37,11 +35,6 @@ _TABLE_LIMIT = 2**17
 _FORMULA_LIMIT = 2**23
 # Terms that a law summed on demand may have, over all nodes.
 _TERMS_LIMIT = 2**24
-# From this total label variance on, Edgeworth's four cumulants describe ROC-AUC to 0.005 or better, unless a few rows
-# of high leverage decide; these are set apart.
-_LATTICE_VARIANCE = 16.0
-# Where at least eight laws are mixed their errors average out, and the expansion does from here on.
-_MANY_NODES, _MIXED_VARIANCE = 1.0 / 8.0, 6.0
 
 
 @dataclass(frozen=True)
@@ -109,20 +102,21 @@ def few_labelings(functional: Functional) -> bool:
 
 def enumerated_law(functional: Functional, nodes: Nodes) -> MetricDistribution:
     """The law from all labelings of the missing rows."""
-    positives, probability = all_labelings(functional.missing, nodes.on_all_cells.probability)
-    values = functional.values(positives)
-    masses = probability[0] if len(nodes) == 1 else nodes.weight @ probability
-    law = Discrete.from_atoms(values, masses, functional.fill, **about(functional, "exact"))
-    if len(nodes) == 1 or isinstance(law, Undefined):
+    facts = about(functional, "exact")
+    missing, p = functional.missing, nodes.on_all_cells.probability
+    if len(nodes) == 1:
+        positives, probability = all_labelings(missing, p[0])
+        return Discrete.from_atoms(functional.values(positives), probability, functional.fill, **facts)
+    # Given the node two halves of the cells are independent: what is mixed over nodes is a product of two matrices.
+    half = int(np.searchsorted(np.cumsum(np.log1p(missing)), 0.5 * np.log1p(missing).sum()))
+    (one, first), (two, second) = (all_labelings(missing[cells], p[:, cells]) for cells in np.s_[:half, half:])
+    positives = np.hstack([np.repeat(one, len(two), axis=0), np.tile(two, (len(one), 1))])
+    values = functional.values(positives).reshape(len(one), len(two))
+    masses = (nodes.weight[:, None] * first).T @ second
+    law = Discrete.from_atoms(values.ravel(), masses.ravel(), functional.fill, **facts)
+    if isinstance(law, Undefined):
         return law
-    values = np.where(np.isnan(values), functional.fill, values)
-    defined = ~np.isnan(values)
-    share = probability[:, defined].sum(axis=1)
-    scale = np.where(share > 0.0, share, 1.0)
-    mean = probability[:, defined] @ values[defined] / scale
-    var = (probability[:, defined] * (values[defined] - mean[:, None]) ** 2).sum(axis=1) / scale
-    total = nodes.weight * share
-    return replace(law, by_node=NodeMoments.of(total / total.sum(), mean, var))
+    return replace(law, by_node=product_node_moments(values, first, second, nodes.weight, functional.fill, law.mean()))
 
 
 @singledispatch
@@ -155,51 +149,20 @@ def _linear_law(functional: LinearFunctional, p: FloatArray) -> MetricDistributi
         method = "exact" if law.exact else "near exact"
         return Discrete.from_atoms(values, law.pmf, functional.fill, **about(functional, method))
     edges = np.append(values - 0.5 * law.step, values[-1] + 0.5 * law.step)
-    return _tabulated(functional, edges, np.concatenate(([0.0], np.cumsum(law.pmf))))
+    return tabulated(functional, edges, np.concatenate(([0.0], np.cumsum(law.pmf))))
 
 
 @exact_law.register
 def _(functional: RankFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
     if few_labelings(functional):
         return enumerated_law(functional, nodes)
-    law_at = partial(_rank_law, share=1.0 / len(nodes))
-    return over_nodes(*on_cells(functional, nodes, memo), partial(_proven, law_at))
-
-
-def _rank_law(functional: RankFunctional, p: FloatArray, *, share: float) -> MetricDistribution:
-    # Rows that are sure take no part in the law; what is left is as if they had been labelled.
-    sure = functional.missing * ((p >= 1.0).astype(np.int64) - (p <= 0.0))
-    data, p = settle(functional.data, p, sure) if sure.any() else (functional.data, p)
-    variance = dot(data.counts, p * (1.0 - p))
-    unit = bool(np.all(data.weight == 1.0))
-    if unit and (atoms := auc_law_by_groups(data, p, share)) is not None:
-        values = functional.affine(atoms[0])
-        return Discrete.from_atoms(values, atoms[1], functional.fill, **about(functional, "exact"))
-    # Of many laws that are mixed none matters much, and none may take long.
-    mixed_in = share <= _MANY_NODES
-    parts = split_at_leading_rows(data, p) if variance >= (_MIXED_VARIANCE if mixed_in else _LATTICE_VARIANCE) else None
-    if parts is None and variance < _LATTICE_VARIANCE and unit:
-        auc, masses, exact = auc_law_on_lattice(data, p, share)
-        method = "exact" if exact else "near exact"
-        return Discrete.from_atoms(functional.affine(auc), masses, functional.fill, **about(functional, method))
-    if parts is None or (variance < _LATTICE_VARIANCE and not unit):
-        raise MethodError(
-            "method: no exact law of ROC-AUC where few rows decide (by their weight or their rank); "
-            "use 'auto' or 'monte_carlo'."
-        )
-    points = 1001 if mixed_in else 4001  # 1e-5 and 1e-6 of cdf between the points
-    ends = (np.array([functional.extremes.low, functional.extremes.high]) - functional.shift) / functional.scale
-    t, levels = mixed_edgeworth_cdf(parts, float(ends.min()), float(ends.max()), points)
-    if functional.scale < 0.0:
-        t, levels = t[::-1], 1.0 - levels[::-1]
-    return _tabulated(functional, functional.affine(t), levels)
-
-
-def _tabulated(functional: Functional, grid: FloatArray, levels: FloatArray) -> MetricDistribution:
-    """A continuous law on the part of the grid inside the bounds, from cdf 0 to cdf 1."""
-    low, high, _ = functional.extremes
-    levels = (levels - levels[0]) / (levels[-1] - levels[0])
-    return Tabulated(grid=np.clip(grid, low, high), levels=levels, **about(functional, "near exact"))
+    functional, nodes = on_cells(functional, nodes, memo)
+    law = many_rank_laws(functional, nodes)
+    return (
+        over_nodes(functional, nodes, partial(_proven, partial(rank_law, share=1.0 / len(nodes))))
+        if law is None
+        else law
+    )
 
 
 @exact_law.register
