@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 STAMP  := .venv/installed.stamp
+ENGINES_STAMP := .venv/installed-engines.stamp
 
 # The real data sets are not part of the repository. Tests and benchmarks that want them look here.
 ifndef DARKMETRICS_DATA
@@ -12,11 +13,12 @@ endif
 endif
 
 # pytest already runs one process per core; BLAS threads on top of that would only get in each other's way.
-test guarantees certificates paper paper-quick: export OMP_NUM_THREADS := 1
-test guarantees certificates paper paper-quick: export OPENBLAS_NUM_THREADS := 1
+test engines guarantees certificates paper paper-quick: export OMP_NUM_THREADS := 1
+test engines guarantees certificates paper paper-quick: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help system demo test lint typecheck format bench guarantees certificates paper paper-quick gallery clean
+.PHONY: help system java demo test engines lint typecheck format bench guarantees certificates paper paper-quick \
+	gallery clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +31,11 @@ system: ## install what the browser tests need beyond Python: chromium (where th
 	@if command -v npm >/dev/null; then cd tests/browser && npm ci --silent --no-audit --no-fund; \
 		else echo "npm is missing: accessibility tests will be skipped." >&2; fi
 
+java: ## install the Java that Spark needs (where there is apt-get and no Java)
+	@command -v java >/dev/null || ! command -v apt-get >/dev/null || { \
+		as_root=$$(test "$$(id -u)" = 0 || echo sudo); \
+		$$as_root apt-get update -qq && $$as_root apt-get install -qq --yes --no-install-recommends openjdk-17-jre-headless; }
+
 demo: $(STAMP) ## evaluate a classifier with part of its labels hidden, and print what comes out
 	@$(BIN)/python examples/demo.py
 
@@ -38,6 +45,9 @@ test: $(STAMP) ## everything a change must pass: style, types, layers, tests (fa
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/pytest -q -n auto
+
+engines: $(ENGINES_STAMP) ## the tests of DataFrame engines on all of them: also PySpark (after make java), Dask and Ibis
+	@$(BIN)/pytest -q -m "heavy_engines or not heavy_engines" tests/engines
 
 lint: $(STAMP) ## check style, formatting and layers
 	@$(BIN)/ruff check
@@ -51,7 +61,7 @@ format: $(STAMP) ## repair formatting and what else can be repaired safely
 	@$(BIN)/ruff check --fix-only
 	@$(BIN)/ruff format
 
-bench: $(STAMP) ## measure speed and memory
+bench: $(STAMP) ## measure speed, memory and error, beside others too (over an hour; downloads them)
 	@$(BIN)/python -m benchmarks
 
 guarantees: $(STAMP) ## the slow statistical tests
@@ -82,4 +92,10 @@ $(STAMP): pyproject.toml
 	@echo "Installing into .venv (once; about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+# Half a gigabyte that most changes need not wait for.
+$(ENGINES_STAMP): $(STAMP)
+	@echo "Installing PySpark, Dask and Ibis into .venv (once; about a minute) ..."
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev,engines]'
 	@touch $@

@@ -15,6 +15,9 @@ COUNTS = ("positives", "negatives", "missing")
 class Cells:
     """Rows that share score, decision, weight and probability, counted by label; sorted by rising score.
 
+    Where scores were counted in buckets, `score`, `low` and `high` are the mean, smallest and largest score of the rows
+    in the bucket (on one side of the threshold): the same for all cells of a bucket, which are ties.
+
     Arrays are held as read-only views, so that a table does not change by accident.
     """
 
@@ -25,6 +28,8 @@ class Cells:
     missing: Any
     weight: FloatArray | None = None
     probability: FloatArray | None = None
+    low: FloatArray | None = None
+    high: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for name, array in self.arrays().items():
@@ -49,6 +54,15 @@ class Cells:
         new[1:] = self.score[1:] != self.score[:-1]
         return None if new.all() else np.flatnonzero(new)
 
+    @cached_property
+    def tie_ends(self) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest true score of each group of ties; both are the score where there are no buckets."""
+        starts = self.tie_starts
+        low, high = (self.score, self.score) if self.low is None or self.high is None else (self.low, self.high)
+        if starts is None:
+            return low, high
+        return np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
+
     def arrays(self) -> dict[str, Any]:
         """The columns of the table by name."""
         return {column.name: getattr(self, column.name) for column in fields(self)}
@@ -56,6 +70,11 @@ class Cells:
     def mass(self, counts: IntArray) -> FloatArray:
         """Weight of that many rows of each cell."""
         return counts.astype(np.float64) if self.weight is None else counts * self.weight
+
+
+def count_type(rows: int) -> type[np.signedinteger[Any]]:
+    """Half the memory for counts that cannot overflow: no sum of them exceeds the number of rows."""
+    return np.int64 if rows >= 2**31 else np.int32
 
 
 def group_rows(rows: Cells, *, split: bool) -> Cells:
@@ -72,16 +91,14 @@ def group_rows(rows: Cells, *, split: bool) -> Cells:
             order = np.lexsort([*other, rows.score + 0.0])
             keys = [rows.score[order] + 0.0, *(key[order] for key in other)]
     kept = order
-    # Half the memory for counts that cannot overflow: no sum of them exceeds the number of rows.
-    many = sum(int(getattr(rows, name).sum(dtype=np.int64)) for name in COUNTS) >= 2**31
-    dtype = np.int64 if many else np.int32
+    dtype = count_type(sum(int(getattr(rows, name).sum(dtype=np.int64)) for name in COUNTS))
     counts = {name: getattr(rows, name)[order].astype(dtype) for name in COUNTS}
     if tied:
         new = np.ones(score.size, dtype=np.bool_)
         new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
         starts = np.flatnonzero(new)
         kept, score = order[starts], score[starts]
-        counts = {name: np.add.reduceat(count, starts) for name, count in counts.items()}
+        counts = {name: np.add.reduceat(count, starts, dtype=dtype) for name, count in counts.items()}
     return Cells(
         score=score,
         decision=rows.decision[kept],

@@ -1,5 +1,6 @@
 """The rules that columns of input must keep, and what they mean: labels, decisions, weights, probabilities."""
 
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import numpy as np
@@ -77,16 +78,36 @@ def positive_labels(labels: AnyArray, missing: BoolArray, pos_label: Any, name: 
     classes = _classes(labels, missing)
     if len(classes) > 2:
         _refuse_third(labels, missing, classes, pos_label, name)
+    _check_positive_there(classes, pos_label, name)
+    return equals(labels, missing, pos_label), classes
+
+
+def _check_positive_there(classes: list[Any], pos_label: Any, name: str) -> None:
     if classes and pos_label not in classes:
         # One class alone may well be the negative one, unless nobody has said which one is positive.
         unsaid = pos_label == 1 and not all(c in (-1, 0) for c in classes)
-        if len(classes) == 2 or unsaid:
+        if len(classes) >= 2 or unsaid:
             shown = " and ".join(_shown(c) for c in classes)
             raise InputError(
                 f"{name}: pos_label={pos_label!r} is not among the labels ({shown}). "
                 "Say which one is positive with pos_label=."
             )
-    return equals(labels, missing, pos_label), classes
+
+
+def check_classes(classes: list[Any], pos_label: Any, name: str) -> None:
+    """The labels that an engine found obey the rules of `positive_labels`; which rows hold them is not known.
+
+    `classes` has `pos_label`, if it occurs, and at most two others.
+    """
+    others = [c for c in classes if c != pos_label]
+    if len(others) < len(classes) and len(others) > 1:
+        # The odd one out: what looks like a code for missing, else what is furthest from the usual classes.
+        third = next((c for c in others if _is_gap_word(c)), others[-1])
+        pair = [*(c for c in others if c != third), pos_label]
+        shown = " and ".join(_shown(c) for c in pair)
+        rule = _rule_for_labels([*pair, third], pos_label)
+        raise InputError(f"{name}: a third value {_shown(third)} besides {shown}. {rule}")
+    _check_positive_there(classes, pos_label, name)
 
 
 def read_labels(
@@ -102,18 +123,25 @@ def read_labels(
 def _refuse_third(labels: AnyArray, missing: BoolArray, classes: list[Any], pos_label: Any, name: str) -> NoReturn:
     first, second, third = (_shown(c) for c in classes)
     at = int(np.argmax(equals(labels, missing, classes[2])))
-    rule = "Decisions take two values."
-    if name == "y_true":
-        rule = "Labels take two values; the rest must be missing."
-        # Whole numbers and words are often codes; of a measured value nobody says "this one means missing".
-        codes = [c for c in classes if c not in (0, 1, "0", "1", pos_label) and (isinstance(c, str) or _is_whole(c))]
-        if codes:
-            code = _shown(next((c for c in codes if c == -1 or str(c).lower() in _GAP_WORDS), codes[-1]))
-            rule += f" If {code} means missing, say missing_label={code}."
+    rule = _rule_for_labels(classes, pos_label) if name == "y_true" else "Decisions take two values."
     raise InputError(f"{name}: a third value {third} at row {at} besides {first} and {second}. {rule}")
 
 
+def _rule_for_labels(classes: list[Any], pos_label: Any) -> str:
+    rule = "Labels take two values; the rest must be missing."
+    # Whole numbers and words are often codes; of a measured value nobody says "this one means missing".
+    codes = [c for c in classes if c not in (0, 1, "0", "1", pos_label) and (isinstance(c, str) or _is_whole(c))]
+    if codes:
+        code = _shown(next((c for c in codes if _is_gap_word(c)), codes[-1]))
+        rule += f" If {code} means missing, say missing_label={code}."
+    return rule
+
+
 _GAP_WORDS = ("", "-1", "?", "<na>", "n/a", "na", "nan", "nat", "none", "null", "missing", "unknown")
+
+
+def _is_gap_word(value: Any) -> bool:
+    return bool(value == -1) or str(value).lower() in _GAP_WORDS
 
 
 def _is_whole(value: Any) -> bool:
@@ -124,7 +152,7 @@ def _shown(value: Any) -> str:
     """A value as a user would write it: 1 and not 1.0, because nulls turn whole numbers into floats on the way here."""
     if isinstance(value, (float, np.floating)):
         return "NaN" if np.isnan(value) else f"{value:.17g}" if _is_whole(float(value)) else f"{value:g}"
-    return repr(value)
+    return str(value) if isinstance(value, Decimal) else repr(value)
 
 
 def threshold_number(threshold: Any) -> float:

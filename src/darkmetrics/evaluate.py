@@ -2,6 +2,8 @@
 
 import re
 import warnings
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from darkmetrics.exceptions import InputError, MethodError, MissingnessWarning, 
 from darkmetrics.label_models import Features, Given, Half, LabelModel, LabelShift, Prevalence, Tilted, label_model_from
 from darkmetrics.label_models.auto import REFUTED, mixture_p_value, readings_differ, readings_in_words, weight_by_label
 from darkmetrics.label_models.score_table import score_table
-from darkmetrics.methods import Memo, method_from
+from darkmetrics.methods import Memo, Method, method_from
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.nodes import Nodes
 
@@ -117,10 +119,6 @@ def evaluate(
     >>> round(result["recall"].cdf(0.7), 3)
     0.44
     """
-    chosen = metrics_from(metrics)
-    how = method_from(method)
-    check_level(confidence_level)
-    fill = _fill_value(zero_division)
     settings = {
         "threshold": threshold,
         "y_pred": y_pred,
@@ -129,58 +127,187 @@ def evaluate(
         "sample_weight": sample_weight,
     }
     stated = {"missingness": missingness, "calibration": calibration}
+    asked = _Asked.of(metrics, method, zero_division, rng, confidence_level)
+    given = {"y_true": y_true, "y_score": y_score, "metrics": metrics, "label_model": label_model, **settings, **stated}
     data, model = _data_and_model(y_true, y_score, settings, label_model, stated)
-    generator = generator_from(rng)
-    nodes = model.nodes(data)
-    memo = Memo()
-    laws: dict[str, MetricDistribution] = {}
-    fills = {metric.name: metric.undefined_as if fill is None else fill for metric in chosen}
-    labelled_only: dict[str, float] = {}
-    for metric in chosen:
+    return asked.evaluation(data, model, stated, arguments_given(evaluate, {**given, **asked.given}))
+
+
+def evaluate_frame(
+    frame: Any,
+    *,
+    label: str,
+    score: str,
+    threshold: float = 0.5,
+    decision: str | None = None,
+    probability: str | None = None,
+    weight: str | None = None,
+    resolution: str | int = "auto",
+    metrics: Any = DEFAULT_METRICS,
+    label_model: Any = "auto",
+    missingness: Any = None,
+    calibration: Any = None,
+    method: Any = "auto",
+    pos_label: Any = 1,
+    missing_label: Any = None,
+    zero_division: Any = "warn",
+    rng: Any = None,
+    confidence_level: float = 0.9,
+) -> Evaluation:
+    """How good is this classifier on the rows of this table, wherever the table is, when part of its labels is missing?
+
+    What `evaluate` says of arrays, for a table of any engine and any size: its own engine counts rows by score,
+    decision and label in one pass, and only these counts reach this process.
+
+    Parameters
+    ----------
+    frame : DataFrame, lazy frame, relation, path, glob, or list of paths
+        pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis (and through it SQL databases); or Parquet and CSV files by
+        name, which Polars or DuckDB then reads.
+    label, score : str
+        Names of the columns with labels (missing ones null or NaN) and scores.
+    threshold : float
+        The decision is positive when score >= threshold.
+    decision, probability, weight : str, optional
+        Columns with decisions that do not follow from a threshold, with the chance that a row is positive, which is
+        then believed as it is (`label_models.Given`), and with weights.
+    resolution : {"auto", "exact"} or int
+        How finely scores are told apart, as in `EvaluationSet.from_frame`. Where that is in buckets, the result's
+        `resolution` says how far that can have moved each metric; metrics of the decisions it does not move.
+    calibration : frame, path, (labels, scores) or EvaluationSet, optional
+        Fully labelled reference rows; a frame or file has the same label and score columns.
+    metrics, label_model, missingness, method, pos_label, missing_label, zero_division, rng, confidence_level
+        As in `evaluate`; probabilities of rows are a column, `probability`.
+
+    Returns
+    -------
+    Evaluation
+        A mapping from metric name to `MetricDistribution`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from darkmetrics.evaluate import evaluate_frame
+    >>> table = pl.LazyFrame(
+    ...     {
+    ...         "fraud": [1, 0, None, 1, None, 0],
+    ...         "p": [0.9, 0.2, 0.8, 0.6, 0.3, 0.7],
+    ...         "own": [None, None, 0.7, None, 0.2, None],
+    ...     }
+    ... )
+    >>> result = evaluate_frame(table, label="fraud", score="p", probability="own", metrics=["precision", "recall"])
+    >>> result
+    <Evaluation of 6 rows, 2 missing: precision, recall>
+    >>> round(result["recall"].mean(), 3)
+    0.945
+    """
+    columns_named: dict[str, Any] = {"decision": decision, "probability": probability, "weight": weight}
+    settings: dict[str, Any] = {"threshold": threshold, "pos_label": pos_label, "missing_label": missing_label}
+    asked = _Asked.of(metrics, method, zero_division, rng, confidence_level)
+    given = {"frame": frame, "label": label, "score": score, **columns_named, "resolution": resolution, **settings}
+    given |= {"label_model": label_model, "missingness": missingness, "calibration": calibration, "metrics": metrics}
+    given |= asked.given
+    # Whatever is wrong with the rest is said before a table is read that may take minutes.
+    reference: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "resolution": resolution}
+    stated = stated_for_frame(label_model, missingness, calibration, label=label, score=score, **reference)
+    data = EvaluationSet.from_frame(frame, label=label, score=score, **columns_named, **settings, resolution=resolution)
+    data, model = _data_and_model(data, None, {}, label_model, stated)
+    return asked.evaluation(data, model, stated, arguments_given(evaluate_frame, given))
+
+
+def stated_for_frame(
+    label_model: Any, missingness: Any, calibration: Any, *, label: str, score: str, **settings: Any
+) -> dict[str, Any]:
+    """What is said about the missing labels of a table, checked; reference rows that are a table become a set."""
+    if label_model is not None and not isinstance(label_model, (str, LabelModel)) and not _is_number(label_model):
+        raise InputError(
+            "label_model: a table is counted where it is, so probabilities per row must be one of its columns. "
+            "Name it with probability=."
+        )
+    if _features_of(_model(label_model, {"missingness": missingness, "calibration": calibration})) is not None:
+        raise InputError(
+            "label_model: Features belong to rows, and a table is counted where it is. Give evaluate the labels and "
+            "scores themselves."
+        )
+    if _is_table(calibration):
         try:
-            functional = metric.bind(data, fills[metric.name])
-            law = how.law(functional, nodes, rng=generator, memo=memo)
-        except MethodError as error:
-            raise MethodError(f"{error} (metric: {metric.name!r})") from None
-        except Exception as error:
-            error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
-            raise
-        if zero_division == "warn" and law.undefined > _WARN_FROM:
-            warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=2)
-        laws[metric.name] = law
-        labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
-    reason_stated = missingness is not None or isinstance(model, Tilted)
-    if not reason_stated and readings_differ(nodes):
-        warnings.warn(_readings_message(data, nodes, laws), MissingnessWarning, stacklevel=2)
-    elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
-        warnings.warn(_REFUTED_MESSAGE, MissingnessWarning, stacklevel=2)
-    return Evaluation(
-        data=data,
-        metrics={metric.name: metric for metric in chosen},
-        laws=laws,
-        labelled_only=labelled_only,
-        fills=fills,
-        assumption=model.describe(data, nodes) if data.n_missing else "",
-        nodes=nodes,
-        calibration=calibration if calibration is not None else getattr(model, "calibration", None),
-        confidence_level=confidence_level,
-        method=how,
-        arguments=arguments_given(
-            evaluate,
-            {
-                "y_true": y_true,
-                "y_score": y_score,
-                "metrics": metrics,
-                "label_model": label_model,
-                **settings,
-                **stated,
-                "method": method,
-                "zero_division": zero_division,
-                "rng": rng,
-                "confidence_level": confidence_level,
-            },
-        ),
-    )
+            calibration = EvaluationSet.from_frame(calibration, label=label, score=score, **settings)
+        except InputError as error:
+            raise InputError(f"calibration: {error}") from None
+    return {"missingness": missingness, "calibration": calibration}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _is_table(calibration: Any) -> bool:
+    """Whether reference rows are a table of some engine or files, and not columns or a ready set."""
+    if calibration is None or isinstance(calibration, (EvaluationSet, tuple)):
+        return False
+    return not isinstance(calibration, list) or all(isinstance(part, (str, Path)) for part in calibration)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What is wanted of the rows, checked before they are read."""
+
+    metrics: list[Metric]
+    method: Method
+    fill: float | None
+    rng: np.random.Generator
+    confidence_level: float
+    given: dict[str, Any]
+
+    @classmethod
+    def of(cls, metrics: Any, method: Any, zero_division: Any, rng: Any, confidence_level: float) -> "_Asked":
+        chosen = metrics_from(metrics)
+        how = method_from(method)
+        check_level(confidence_level)
+        given = {"method": method, "zero_division": zero_division, "rng": rng, "confidence_level": confidence_level}
+        return cls(chosen, how, fill_value(zero_division), generator_from(rng), confidence_level, given)
+
+    def evaluation(
+        self, data: EvaluationSet, model: LabelModel, stated: dict[str, Any], arguments: dict[str, str]
+    ) -> Evaluation:
+        """The law of each metric; warnings point to the caller of whoever calls this."""
+        nodes = model.nodes(data)
+        memo = Memo()
+        laws: dict[str, MetricDistribution] = {}
+        fills = {metric.name: metric.undefined_as if self.fill is None else self.fill for metric in self.metrics}
+        labelled_only: dict[str, float] = {}
+        for metric in self.metrics:
+            try:
+                functional = metric.bind(data, fills[metric.name])
+                law = self.method.law(functional, nodes, rng=self.rng, memo=memo)
+            except MethodError as error:
+                raise MethodError(f"{error} (metric: {metric.name!r})") from None
+            except Exception as error:
+                error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
+                raise
+            if self.fill is None and law.undefined > _WARN_FROM:
+                warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=3)
+            laws[metric.name] = law
+            labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
+        reason_stated = stated["missingness"] is not None or isinstance(model, Tilted)
+        if not reason_stated and readings_differ(nodes):
+            warnings.warn(_readings_message(data, nodes, laws), MissingnessWarning, stacklevel=3)
+        elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
+            warnings.warn(_REFUTED_MESSAGE, MissingnessWarning, stacklevel=3)
+        calibration = stated["calibration"]
+        return Evaluation(
+            data=data,
+            metrics={metric.name: metric for metric in self.metrics},
+            laws=laws,
+            labelled_only=labelled_only,
+            fills=fills,
+            assumption=model.describe(data, nodes) if data.n_missing else "",
+            nodes=nodes,
+            calibration=calibration if calibration is not None else getattr(model, "calibration", None),
+            confidence_level=self.confidence_level,
+            method=self.method,
+            arguments=arguments,
+        )
 
 
 def _data_and_model(
@@ -189,11 +316,9 @@ def _data_and_model(
     """The evaluation set and the label model that the arguments of `evaluate` stand for."""
     if label_model is None:
         label_model = "auto"
-    if isinstance(label_model, (int, float, np.number)) and not isinstance(label_model, bool):
-        label_model = Prevalence(float(label_model))
-    named = isinstance(label_model, (str, LabelModel))
+    named = isinstance(label_model, (str, LabelModel)) or _is_number(label_model)
     # Checked before the data, which may be large.
-    model = label_model_from(label_model, **stated) if named else _given(label_model, stated)
+    model = _model(label_model, stated) if named else _given(label_model, stated)
     features = _features_of(model)
     if isinstance(y_true, EvaluationSet):
         data = evaluation_set_from(y_true, y_score, **settings)
@@ -220,6 +345,13 @@ def _data_and_model(
             raise InputError(re.sub(r"^probability:", "label_model:", str(error))) from None
     # With nothing missing nothing depends on the model, and it may have nothing to learn from.
     return data, model if data.n_missing else Half()
+
+
+def _model(label_model: Any, stated: dict[str, Any]) -> LabelModel:
+    """The model that a word, a record or one probability for all rows stands for."""
+    if _is_number(label_model):
+        label_model = Prevalence(float(label_model))
+    return label_model_from("auto" if label_model is None else label_model, **stated)
 
 
 def _given(label_model: Any, stated: dict[str, Any]) -> LabelModel:
@@ -249,7 +381,7 @@ def _feature_predictions(model: Features, y_true: Any, settings: dict[str, Any])
     return model.predictions(positive, missing) if missing.any() else None
 
 
-def _fill_value(zero_division: Any) -> float | None:
+def fill_value(zero_division: Any) -> float | None:
     """None for "warn" (each metric's own value), else the number that stands for 0/0."""
     if isinstance(zero_division, str) and zero_division == "warn":
         return None

@@ -77,6 +77,15 @@ class Evaluation(Mapping[str, MetricDistribution]):
         """What the data say about why labels are missing, and what that does to these metrics (made on first use)."""
         return diagnosis_of(self.data, self.calibration, tuple(self.metrics.values()), self.fills)
 
+    @cached_property
+    def resolution(self) -> Mapping[str, float]:
+        """How far it can have moved each metric that scores were counted in buckets (made on first use).
+
+        A proven bound, whatever the missing labels are; 0 where scores are exact, and for metrics of the decisions;
+        NaN where it is not known. What a label model makes of a bucket's mean score is not in it.
+        """
+        return {name: metric.bucket_effect(self.data) for name, metric in self.metrics.items()}
+
     def variance_split(self, metric: str) -> dict[str, float]:
         """Where the spread of a metric comes from, as shares of its variance that add up to one.
 
@@ -114,7 +123,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema)."""
-        return {
+        found: dict[str, Any] = {
             "schema": "darkmetrics.evaluation/1",
             "census": self.data.census(),
             "threshold": self.data.threshold,
@@ -130,6 +139,10 @@ class Evaluation(Mapping[str, MetricDistribution]):
                 for name, law in self.laws.items()
             },
         }
+        if self.data.buckets is not None:
+            effects = {name: _finite(effect) for name, effect in self.resolution.items()}
+            found["resolution"] = {"buckets": self.data.buckets, "effects": effects}
+        return found
 
     def to_frame(self, backend: str | None = None) -> Any:
         """One row per metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
@@ -213,6 +226,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
         approximate = {name: law for name, law in self.laws.items() if law.method in ("gaussian", "monte carlo")}
         if approximate:
             notes.append(_proven(approximate))
+        if self.data.buckets is not None:
+            notes.append(_resolution_in_words(self.data.buckets, self.resolution))
         return notes
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -290,6 +305,25 @@ def _proven(laws: dict[str, MetricDistribution]) -> str:
     useless = [name for name in laws if bounds.get(name, 1.0) >= 1.0]
     text = f"Proven: no probability of these laws is off by more than {', '.join(useful)}." if useful else ""
     return text + (f" Nothing is proven of {', '.join(useless)}." if useless else "")
+
+
+def _resolution_in_words(buckets: int, effects: Mapping[str, float]) -> str:
+    """How far buckets can have moved the metrics, in a sentence."""
+    moved = [f"{name} by at most {_rounded_up(effect):.2g}" for name, effect in effects.items() if effect > 0.0]
+    unknown = [name for name, effect in effects.items() if np.isnan(effect)]
+    exact = [name for name, effect in effects.items() if effect == 0.0]
+    text = f"Scores are in {buckets:,} buckets"
+    if moved:
+        text += f": that moves {', '.join(moved)}"
+    if exact:
+        text += f"{';' if moved else ':'} {', '.join(exact)} {'is' if len(exact) == 1 else 'are'} exact"
+    return text + "." + (f" How far it moves {', '.join(unknown)} is not known." if unknown else "")
+
+
+def _rounded_up(bound: float) -> float:
+    """Two digits of a bound, which must not become smaller in print."""
+    unit = 10.0 ** (np.floor(np.log10(bound)) - 1.0)
+    return float(np.ceil(bound / unit) * unit)
 
 
 def _finite(value: float) -> float | None:

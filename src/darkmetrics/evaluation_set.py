@@ -1,16 +1,20 @@
 """EvaluationSet: scores, decisions and partly missing labels, as a table of cells that prints a census of itself."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from darkmetrics import frames
-from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics.cells import COUNTS, Cells, group_rows
+from darkmetrics import frames, merging
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.cells import COUNTS, Cells, count_type, group_rows
+from darkmetrics.census import Census
 from darkmetrics.columns import (
+    check_classes,
     check_finite,
+    check_label_values,
     check_length,
     given_decisions,
     read_labels,
@@ -19,9 +23,10 @@ from darkmetrics.columns import (
     threshold_number,
 )
 from darkmetrics.exceptions import InputError
+from darkmetrics.stored_cells import Stored, read_cells, stored_files, write_cells
 
 
-class EvaluationSet:
+class EvaluationSet(Census):
     """What a metric needs to know about a test set whose labels are partly missing.
 
     Rows are not kept: those that share score and decision (and weight and probability, where given) form a *cell*
@@ -54,6 +59,9 @@ class EvaluationSet:
     4 positive decisions (2 of them missing their label), 1 negative (0)
     """
 
+    threshold: float | None
+    pos_label: Any
+
     def __init__(
         self,
         y_true: Any,
@@ -83,15 +91,108 @@ class EvaluationSet:
         chance = row_probabilities(probability, missing)
         self.threshold = None if y_pred is not None else cut
         self.pos_label = pos_label
+        self.buckets = None
         rows = Cells(score, decision, positive, ~positive & ~missing, missing, weight, chance)
         self.cells = group_rows(rows, split=y_pred is not None)
 
     @classmethod
-    def from_cells(cls, cells: Cells, *, threshold: float | None = None, pos_label: Any = 1) -> Self:
+    def from_cells(
+        cls, cells: Cells, *, threshold: float | None = None, pos_label: Any = 1, buckets: int | None = None
+    ) -> Self:
         """A set from counted cells; the caller vouches for them."""
         new = cls.__new__(cls)
-        new.threshold, new.pos_label, new.cells = threshold, pos_label, cells
+        new.threshold, new.pos_label, new.buckets, new.cells = threshold, pos_label, buckets, cells
         return new
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: str,
+        score: str,
+        threshold: float = 0.5,
+        decision: str | None = None,
+        probability: str | None = None,
+        weight: str | None = None,
+        pos_label: Any = 1,
+        missing_label: Any = None,
+        resolution: str | int = "auto",
+    ) -> Self:
+        """The set of the rows of a table, wherever it is: the table's own engine counts, and only counts come here.
+
+        Parameters
+        ----------
+        frame : DataFrame, lazy frame, relation, path, glob, or list of paths
+            pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis; Parquet and CSV files by name.
+        label, score : str
+            Names of columns. A label is missing where it is null or NaN.
+        threshold : float
+            The decision is positive when score >= threshold.
+        decision, probability, weight : str, optional
+            Columns with decisions, chances of being positive, and weights, as `y_pred`, `probability` and
+            `sample_weight` above.
+        pos_label, missing_label : object
+            As above.
+        resolution : {"auto", "exact"} or int
+            "exact" counts every distinct score by itself. A number counts scores in so many buckets (a power of two;
+            other numbers are rounded down), which are narrow near 0 and 1 and cut at the threshold, so that metrics of
+            decisions are exact. "auto" is exact up to about a million distinct scores, and takes 65,536 buckets beyond.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> import polars as pl
+        >>> table = pl.DataFrame({"fraud": [True, False, None, None], "p": [0.9, 0.2, 0.7, 0.7]})
+        >>> dm.EvaluationSet.from_frame(table, label="fraud", score="p")
+        EvaluationSet(4 rows, 2 missing, 3 cells)
+        """
+        check_label_values(pos_label, missing_label)
+        cut = threshold_number(threshold)
+        if decision is not None and threshold != 0.5:
+            raise InputError(f"threshold: {threshold!r}, but decision already gives the decisions. Give one of them.")
+        counted = frames.count_cells(
+            frame,
+            frames.ColumnNames(label, score, decision, probability, weight),
+            threshold=None if decision is not None else cut,
+            pos_label=pos_label,
+            missing_label=missing_label,
+            resolution=resolution,
+        )
+        (found,) = sets_from_counted(
+            counted, threshold=None if decision is not None else cut, pos_label=pos_label, label=label
+        )
+        return cls.from_cells(found.cells, threshold=found.threshold, pos_label=pos_label, buckets=found.buckets)
+
+    def to_parquet(self, path: str | Path) -> Path:
+        """Writes the cells into a Parquet file that any engine can read, and returns its path.
+
+        Nothing is lost: `from_parquet` gives the same set. The file appears when it is complete, and replaces one that
+        is there. Its columns are in `docs/reference/evaluation-set.md`. Needs Polars, PyArrow, or pandas with it.
+        """
+        where = Path(path)
+        write_cells(where, Stored(self.cells, self.threshold, self.pos_label, self.buckets))
+        return where
+
+    @classmethod
+    def from_parquet(cls, path: Any) -> Self:
+        """The set that `to_parquet` wrote; of a glob or a list of files, all of them merged into one.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import darkmetrics as dm
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for day in ("monday", "tuesday"):
+        ...         _ = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.7]).to_parquet(f"{folder}/{day}.parquet")
+        ...     dm.EvaluationSet.from_parquet(f"{folder}/*.parquet")
+        EvaluationSet(6 rows, 2 missing, 3 cells)
+        """
+        sets = []
+        for file in stored_files(path):
+            cells, threshold, pos_label, buckets = read_cells(file)
+            sets.append(cls.from_cells(cells, threshold=threshold, pos_label=pos_label, buckets=buckets))
+        return sets[0] if len(sets) == 1 else cls.merged(sets)
 
     def __setattr__(self, name: str, value: object) -> None:
         if "cells" in self.__dict__:
@@ -103,8 +204,95 @@ class EvaluationSet:
 
     def __add__(self, other: object) -> Self:
         """Both sets as one, as if their rows had come together."""
+        return self.merged([self, other]) if isinstance(other, EvaluationSet) else NotImplemented
+
+    def __radd__(self, other: object) -> Self:
+        """Lets `sum` start from its 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    @classmethod
+    def merged(cls, sets: Sequence["EvaluationSet"]) -> Self:
+        """Many sets as one, as if their rows had come together; the same as adding them up, in one go.
+
+        Where some sets have their scores in buckets, all of them are put into the coarsest ones.
+        """
+        if not sets:
+            raise InputError("sets: none given. At least one is needed.")
+        first = sets[0]
+        for other in sets[1:]:
+            first._check_alike(other)
+        having = [one for one in sets if one.cells.probability is not None]
+        without = next((one for one in sets if one.cells.probability is None and one.n_missing), None)
+        if having and without is not None:
+            raise InputError(
+                f"probability: one set has it, the other has {without.n_missing:,} missing labels without it. "
+                "Give it for both or for neither."
+            )
+        buckets = _coarsest(sets)
+        cells = merging.merged([one.cells for one in sets], buckets, first.threshold)
+        return cls.from_cells(cells, threshold=first.threshold, pos_label=first.pos_label, buckets=buckets)
+
+    def __sub__(self, other: object) -> Self:
+        """The rows of the one set that are not in the other, whose rows must all be in it."""
         if not isinstance(other, EvaluationSet):
             return NotImplemented
+        self._check_alike(other)
+        whole, part, buckets = self._on_one_grid(other)
+        return self._with(merging.without(whole, part, buckets, self.threshold), buckets)
+
+    def with_labels(self, late: "EvaluationSet") -> Self:
+        """The same rows after labels have arrived: those of `late` that have a label were missing theirs here.
+
+        Rows are matched by score (by bucket where scores are in buckets), decision, weight and probability; rows of
+        `late` without a label are ignored. More labels than are missing at a score are an error.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> monday = dm.EvaluationSet([1, None, None], [0.9, 0.7, 0.7])
+        >>> print(monday.with_labels(dm.EvaluationSet([0], [0.7])))
+        3 rows: 2 labelled (1 positive, 1 negative), 1 missing (33.3%)
+        3 positive decisions (1 of them missing their label), 0 negative (0)
+        """
+        if not isinstance(late, EvaluationSet):
+            raise InputError(
+                f"late: expected an EvaluationSet of the rows whose labels came, got {type(late).__name__}."
+            )
+        self._check_alike(late)
+        known = late.labelled()
+        exact = self.buckets is None and late.buckets is None
+        if exact and self.cells.probability is not None and late.cells.probability is None and known.n_rows:
+            raise InputError(
+                "late: it has no probability, but the set has, and rows are matched by it. Build it with the same one."
+            )
+        whole, part, buckets = self._on_one_grid(known)
+        return self._with(merging.with_late_labels(whole, part, buckets, self.threshold), buckets)
+
+    def coarsened(self, buckets: int) -> "EvaluationSet":
+        """The same rows with scores in so many buckets (a power of two; other numbers are rounded down), or as it is.
+
+        A set that has no more buckets than that, or no two scores in one bucket, stays as it is.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> data = dm.EvaluationSet([1, 0, None, 1], [0.901, 0.902, 0.7, 0.3])
+        >>> data.coarsened(32)
+        EvaluationSet(4 rows, 1 missing, 3 cells in 32 score buckets)
+        """
+        wanted = merging.bucket_number(buckets)
+        if self.buckets is not None and self.buckets <= wanted:
+            return self
+        cells = merging.on_grid(self.cells, wanted, self.threshold)
+        nothing = self.buckets is None and bool(np.all(cells.low == cells.high))
+        return self if nothing and np.all(cells.low == cells.score) else self._with(cells, wanted)
+
+    def _with(self, cells: Cells, buckets: int | None) -> Self:
+        if cells.weight is not None and bool(np.all(cells.weight == 1.0)):
+            cells = replace(cells, weight=None)
+        return self.from_cells(cells, threshold=self.threshold, pos_label=self.pos_label, buckets=buckets)
+
+    def _check_alike(self, other: "EvaluationSet") -> None:
         if self.threshold != other.threshold:
             how = ["y_pred" if s.threshold is None else f"threshold {s.threshold:g}" for s in (self, other)]
             raise InputError(f"threshold: cannot merge a set decided by {how[0]} with one decided by {how[1]}.")
@@ -112,113 +300,41 @@ class EvaluationSet:
             raise InputError(
                 f"pos_label: cannot merge sets with {self.pos_label!r} and {other.pos_label!r} as positive."
             )
-        a, b = self.cells, other.cells
-        weight = probability = None
-        if a.weight is not None or b.weight is not None:
-            weight = np.concatenate([_or_fill(s.weight, s, 1.0) for s in (a, b)])
-        if a.probability is not None or b.probability is not None:
-            for side in (self, other):
-                if side.cells.probability is None and side.n_missing:
-                    raise InputError(
-                        f"probability: one set has it, the other has {side.n_missing:,} missing labels without it. "
-                        "Give it for both or for neither."
-                    )
-            probability = np.concatenate([_or_fill(s.probability, s, np.nan) for s in (a, b)])
-        both = {f: np.concatenate([getattr(a, f), getattr(b, f)]) for f in ("score", "decision", *COUNTS)}
-        merged = group_rows(Cells(**both, weight=weight, probability=probability), split=True)
-        return self.from_cells(merged, threshold=self.threshold, pos_label=self.pos_label)
 
-    def __radd__(self, other: object) -> Self:
-        """Lets `sum` start from its 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def __len__(self) -> int:
-        return self.n_rows
-
-    @cached_property
-    def _counts(self) -> dict[str, int]:
-        c = self.cells
-        return {
-            "positives": int(c.positives.sum()),
-            "negatives": int(c.negatives.sum()),
-            "missing": int(c.missing.sum()),
-            "decided": int(c.total[c.decision].sum()),
-            "decided_missing": int(c.missing[c.decision].sum()),
-        }
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.n_labelled + self.n_missing
-
-    @property
-    def n_labelled(self) -> int:
-        """Number of rows with a label."""
-        return self._counts["positives"] + self._counts["negatives"]
-
-    @property
-    def n_missing(self) -> int:
-        """Number of rows without a label."""
-        return self._counts["missing"]
-
-    @cached_property
-    def missing_cells(self) -> IntArray:
-        """Indices of the cells that hold missing rows; probabilities of labels are aligned with these.
-
-        Rows of weight zero are left out: no metric depends on their labels.
-        """
-        weight = self.cells.weight
-        return np.flatnonzero(self.cells.missing if weight is None else self.cells.missing * weight)
-
-    @cached_property
-    def dust(self) -> float:
-        """A weight so small that it can only be the rounding error of a sum; zero when every row counts once."""
-        weight = self.cells.weight
-        if weight is None:
-            return 0.0
-        return min(1e-12 * float(self.cells.mass(self.cells.total).sum()), 0.5 * float(weight[weight > 0.0].min()))
-
-    @cached_property
-    def missing_counts(self) -> IntArray:
-        """Missing rows in each of the `missing_cells`."""
-        counts: IntArray = self.cells.missing[self.missing_cells].astype(np.int64)
-        return counts
-
-    @cached_property
-    def missing_by_decision(self) -> tuple[IntArray, IntArray]:
-        """Positions within `missing_cells` of the cells decided positive, and of those decided negative."""
-        decided = self.cells.decision[self.missing_cells]
-        return np.flatnonzero(decided), np.flatnonzero(~decided)
-
-    @cached_property
-    def by_decision(self) -> dict[str, tuple[float, float]]:
-        """Weight of the positive, negative and missing rows that are decided positive, and decided negative."""
-        cells, yes = self.cells, self.cells.decision
-        sums = {}
-        for name in COUNTS:
-            mass = cells.mass(getattr(cells, name))
-            inside = float(mass @ yes)
-            sums[name] = (inside, float(mass.sum()) - inside if cells.weight is None else float(mass @ ~yes))
-        return sums
-
-    @property
-    def unequal_weights(self) -> bool:
-        """Whether missing rows count differently: laws are then sums over lattices and no longer over counts."""
-        weight = self.missing_weight
-        return weight is not None and bool(weight.size) and bool(np.ptp(weight) > 0.0)
-
-    @property
-    def missing_weight(self) -> FloatArray | None:
-        """Weight of a row in each of the `missing_cells`; None when every row counts once."""
-        return None if self.cells.weight is None else self.cells.weight[self.missing_cells]
+    def _on_one_grid(self, other: "EvaluationSet") -> tuple[Cells, Cells, int | None]:
+        """The cells of both sets: as they are, or in the coarser buckets of the two."""
+        buckets = _coarsest([self, other])
+        if buckets is None:
+            return self.cells, other.cells, None
+        mine, theirs = (merging.on_grid(one.cells, buckets, self.threshold) for one in (self, other))
+        return mine, theirs, buckets
 
     def with_threshold(self, threshold: float) -> "EvaluationSet":
-        """The same rows decided at another threshold; a set whose decisions were given has none to move."""
+        """The same rows decided at another threshold; a set whose decisions were given has none to move.
+
+        Where scores are in buckets, the threshold must not cut one.
+        """
         if self.threshold is None:
             raise InputError("threshold: the decisions of this set were given (y_pred), and no threshold moves them.")
         cut = threshold_number(threshold)
+        self.check_cuts(np.array([cut]), "threshold")
         cells = replace(self.cells, decision=self.cells.score >= cut)
-        return EvaluationSet.from_cells(cells, threshold=cut, pos_label=self.pos_label)
+        return EvaluationSet.from_cells(cells, threshold=cut, pos_label=self.pos_label, buckets=self.buckets)
+
+    def check_cuts(self, thresholds: FloatArray, name: str) -> None:
+        """No threshold falls inside a bucket, where it is not known which rows lie above it."""
+        if self.buckets is None or not self.cells.score.size:
+            return
+        low, high = self.cells.tie_ends
+        cell = np.maximum(np.searchsorted(low, thresholds, side="left") - 1, 0)  # the last that begins below
+        inside = (low[cell] < thresholds) & (thresholds <= high[cell])
+        if inside.any():
+            at = int(np.argmax(inside))
+            first, last = float(low[cell[at]]), float(high[cell[at]])
+            raise InputError(
+                f"{name}: {float(thresholds[at])!r} lies inside a bucket of scores from {first!r} to {last!r}, whose "
+                f"rows are counted together. Build the set with that threshold, or take {first!r}."
+            )
 
     def labelled(self) -> "EvaluationSet":
         """The labelled rows alone: what is left when unlabelled rows are dropped."""
@@ -226,41 +342,47 @@ class EvaluationSet:
         kept = np.flatnonzero(cells.total > cells.missing)
         columns: dict[str, Any] = {name: None if a is None else a[kept] for name, a in cells.arrays().items()}
         cells = replace(Cells(**columns), missing=np.zeros(kept.size, dtype=np.int64))
-        return EvaluationSet.from_cells(cells, threshold=self.threshold, pos_label=self.pos_label)
+        return EvaluationSet.from_cells(cells, threshold=self.threshold, pos_label=self.pos_label, buckets=self.buckets)
 
     def unlabelled(self) -> "EvaluationSet":
         """The same rows with every label taken away."""
         none = np.zeros_like(self.cells.missing)
         cells = replace(self.cells, positives=none, negatives=none, missing=self.cells.total)
-        return EvaluationSet.from_cells(cells, threshold=self.threshold, pos_label=self.pos_label)
-
-    def census(self) -> dict[str, int]:
-        """Rows, labelled, positive, negative and missing, as plain numbers."""
-        counts = self._counts
-        return {
-            "rows": self.n_rows,
-            "labelled": self.n_labelled,
-            "positive": counts["positives"],
-            "negative": counts["negatives"],
-            "missing": counts["missing"],
-        }
-
-    def __repr__(self) -> str:
-        return f"EvaluationSet({self.n_rows:,} rows, {self.n_missing:,} missing, {self.cells.score.size:,} cells)"
-
-    def __str__(self) -> str:
-        counts = self._counts
-        n, m, yes, yes_missing = self.n_rows, self.n_missing, counts["decided"], counts["decided_missing"]
-        return (
-            f"{n:,} rows: {self.n_labelled:,} labelled ({counts['positives']:,} positive, "
-            f"{counts['negatives']:,} negative), {m:,} missing ({m / max(n, 1):.1%})\n"
-            f"{yes:,} positive decisions ({yes_missing:,} of them missing their label), "
-            f"{n - yes:,} negative ({m - yes_missing:,})"
-        )
+        return EvaluationSet.from_cells(cells, threshold=self.threshold, pos_label=self.pos_label, buckets=self.buckets)
 
 
-def _or_fill(values: FloatArray | None, cells: Cells, fill: float) -> FloatArray:
-    return np.full(cells.score.size, fill) if values is None else values
+def _coarsest(sets: Sequence[EvaluationSet]) -> int | None:
+    return min((one.buckets for one in sets if one.buckets is not None), default=None)
+
+
+def sets_from_counted(
+    counted: frames.Counted, *, threshold: float | None, pos_label: Any = 1, label: str = "label"
+) -> list[EvaluationSet]:
+    """One set per group of what an engine has counted; `label` is the column that errors about labels name."""
+    check_classes(counted.labels, pos_label, label)
+    columns: dict[str, Any] = {
+        name: getattr(counted, name) for name in ("score", "decision", *COUNTS, "weight", "probability", "low", "high")
+    }
+    group = np.repeat(np.arange(counted.starts.size - 1), np.diff(counted.starts))
+    if np.any((counted.score[1:] <= counted.score[:-1]) & (group[1:] == group[:-1])):
+        # Ties in the order that arrays lead to, so that the same rows make the same table.
+        keys = [counted.decision, counted.weight, None if counted.buckets else _nan_first(counted.probability)]
+        order = np.lexsort([*(key for key in keys if key is not None), counted.score, group])
+        columns = {name: None if array is None else array[order] for name, array in columns.items()}
+    if columns["weight"] is not None and bool(np.all(columns["weight"] == 1.0)):
+        columns["weight"] = None
+    rows = np.add.reduceat(columns["positives"] + columns["negatives"] + columns["missing"], counted.starts[:-1])
+    sets = []
+    for first, last, n in zip(counted.starts[:-1].tolist(), counted.starts[1:].tolist(), rows.tolist(), strict=True):
+        own: dict[str, Any] = {name: None if a is None else a[first:last] for name, a in columns.items()}
+        own |= {name: own[name].astype(count_type(n)) for name in COUNTS}
+        cells = Cells(**own)
+        sets.append(EvaluationSet.from_cells(cells, threshold=threshold, pos_label=pos_label, buckets=counted.buckets))
+    return sets
+
+
+def _nan_first(chance: FloatArray | None) -> FloatArray | None:
+    return None if chance is None else np.where(np.isnan(chance), -1.0, chance)
 
 
 _DEFAULTS = {"threshold": 0.5, "pos_label": 1}

@@ -11,7 +11,12 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
 from darkmetrics._kernels.auc import RankData, auc_from_sums
-from darkmetrics._kernels.poisson_binomial import chernoff_reach, poisson_binomial_pmf, tail_reach
+from darkmetrics._kernels.poisson_binomial import (
+    chernoff_reach,
+    poisson_binomial_pmf,
+    poisson_binomial_pmfs,
+    tail_reach,
+)
 
 # Atoms that a list may hold; numbers that a lattice may move in all (its rows x columns x rolls).
 _MOST_ATOMS = 1 << 20
@@ -52,7 +57,7 @@ def auc_law_by_groups(data: RankData, p: FloatArray, share: float = 1.0) -> tupl
         mass = np.multiply.outer(mass, bucket.pmf).ravel()
         kept = mass > 1e-20
         k, s, mass = k[kept], s[kept], mass[kept]
-    return auc_from_sums(data, data.known_p + k, data.known_r + s, _settled(data)), mass
+    return auc_from_sums(data, data.known_p + k, data.known_r + s, settled_ties(data)), mass
 
 
 def auc_law_on_lattice(data: RankData, p: FloatArray, share: float = 1.0) -> tuple[FloatArray, FloatArray, bool]:
@@ -107,7 +112,7 @@ def auc_law_on_lattice(data: RankData, p: FloatArray, share: float = 1.0) -> tup
     k_index, s_index = np.nonzero(mass > 1e-18)
     k = (k_low + k_index).astype(np.float64)
     s = base + step * (s_low + s_index)
-    auc = auc_from_sums(data, data.known_p + k, data.known_r + s + centre * k, _settled(data))
+    auc = auc_from_sums(data, data.known_p + k, data.known_r + s + centre * k, settled_ties(data))
     return auc, mass[k_index, s_index], exact
 
 
@@ -138,6 +143,24 @@ def _add_moved(to: FloatArray, mass: FloatArray, factor: float, row: int, column
             to[down, right] += factor * mass[up, left]
 
 
+def tie_groups_of_nodes(data: RankData, p: FloatArray) -> Iterator[_Bucket]:
+    """The same for each row of `p`: what a group adds does not depend on the node, its pmf has a row for each."""
+    ends = np.append(np.flatnonzero(np.diff(data.group)) + 1, p.shape[1])
+    for start, end in zip(np.append(0, ends[:-1]), ends, strict=True):
+        first, pmf = poisson_binomial_pmfs(p[:, start:end], data.counts[start:end].astype(np.int64))
+        k = np.arange(first, first + pmf.shape[1], dtype=np.float64)
+        yield _Bucket(first, pmf, _added(data, data.rho, k, start))
+
+
+def _added(data: RankData, rho: FloatArray, k: FloatArray, cell: int) -> FloatArray:
+    """What k positives in the group of a cell add to the rank sum."""
+    added: FloatArray = k * rho[cell]
+    if data.full_ties:
+        known, size = data.group_known[data.group[cell]], data.group_total[data.group[cell]]
+        added = added + 0.5 * (known + k) * (size - known - k) - 0.5 * known * (size - known)
+    return added
+
+
 def _tie_groups(data: RankData, rho: FloatArray, p: FloatArray) -> Iterator[_Bucket]:
     """One bucket for each group of tied scores that holds missing rows, made when it is asked for."""
     ends = np.append(np.flatnonzero(np.diff(data.group)) + 1, rho.size)
@@ -145,11 +168,7 @@ def _tie_groups(data: RankData, rho: FloatArray, p: FloatArray) -> Iterator[_Buc
         cells = np.arange(start, end)
         first, pmf = poisson_binomial_pmf(p[cells], data.counts[cells].astype(np.int64))
         k = np.arange(first, first + pmf.size, dtype=np.float64)
-        added = k * rho[cells[0]]
-        if data.full_ties:
-            known, size = data.group_known[data.group[cells[0]]], data.group_total[data.group[cells[0]]]
-            added = added + 0.5 * (known + k) * (size - known - k) - 0.5 * known * (size - known)
-        yield _Bucket(first, pmf, added)
+        yield _Bucket(first, pmf, _added(data, rho, k, start))
 
 
 def _rank_buckets(data: RankData, rho: FloatArray, p: FloatArray, step: float) -> list[_Bucket]:
@@ -176,7 +195,7 @@ def _rank_buckets(data: RankData, rho: FloatArray, p: FloatArray, step: float) -
     return buckets
 
 
-def _settled(data: RankData) -> float:
+def settled_ties(data: RankData) -> float:
     """What tied pairs of known labels add to the numerator, wherever the missing rows fall."""
     if not data.full_ties:
         return 0.0

@@ -101,7 +101,7 @@ class Curves(Mapping[str, Band]):
 
     @property
     def _lowest(self) -> float:
-        return float(self.evaluation.data.cells.score[0])
+        return float(self.evaluation.data.cells.tie_ends[0][0])
 
     def _rates(self, x: str, y: str, thresholds: FloatArray) -> RateCurve:
         metrics, grid = curve_metrics(self.evaluation, [x, y]), np.unique(thresholds)

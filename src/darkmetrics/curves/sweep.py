@@ -42,7 +42,8 @@ def curves(
     thresholds : None, int, "all" or array-like of float
         None: up to 200 of the different scores, half evenly spread over their ranks, half denser towards the highest;
         the best threshold is the best of these. A number: that many. "all": every different score. To these the
-        evaluation's own threshold is added. An array: just those.
+        evaluation's own threshold is added. An array: just those. Where scores are in buckets, the lowest score of
+        each bucket is what can be a threshold, and none may lie inside one.
     method : {"auto", "exact", "gaussian"}
         "exact" finds the exact law at every threshold. "gaussian" takes the paper's Gaussian, for all thresholds at
         once in O(n log n). "auto" is exact while that takes seconds; the result's `method` says which. With
@@ -131,8 +132,7 @@ def _places(n_scores: int, wanted: int) -> IntArray:
 def _grid(data: EvaluationSet, thresholds: Any) -> FloatArray:
     """The thresholds asked for, in rising order and each once."""
     assert data.threshold is not None
-    starts = data.cells.tie_starts
-    score = data.cells.score if starts is None else data.cells.score[starts]
+    score, _ = data.cells.tie_ends  # the lowest score of a bucket: as a threshold, it cuts none
     if thresholds is None:
         thresholds = _THRESHOLDS
     if isinstance(thresholds, str):
@@ -151,4 +151,5 @@ def _grid(data: EvaluationSet, thresholds: Any) -> FloatArray:
         raise InputError("thresholds: expected a one-dimensional array of numbers, at least one and none of them NaN.")
     if np.isinf(given).any():
         raise InputError("thresholds: one is infinite. Give a number above or below all scores instead.")
+    data.check_cuts(given, "thresholds")
     return np.unique(given)

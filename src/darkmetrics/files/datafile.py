@@ -117,11 +117,7 @@ class DataFile:
         `missing` has, by column, words that mean a missing value if they stand in a CSV file, where all is text.
         """
         wanted = list(dict.fromkeys(names))
-        for name in wanted:
-            if self.column_names.count(name) > 1:
-                raise self.repeated_column(name)
-            if name not in self.column_names and self.format != "jsonl":
-                raise self.missing_column(name)
+        self.check_columns(wanted)
         with self._reading():
             columns: dict[str, Any]
             if self.format == "csv":
@@ -136,6 +132,14 @@ class DataFile:
             if not len(columns[name]):
                 raise InputError(f"{self.name}: has no rows.")
         return columns
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Each column is there, and once; in JSON lines one may turn up far down."""
+        for name in names:
+            if self.column_names.count(name) > 1:
+                raise self.repeated_column(name)
+            if name not in self.column_names and self.format != "jsonl":
+                raise self.missing_column(name)
 
     def repeated_column(self, name: str) -> InputError:
         """The error for a column that is there more than once."""

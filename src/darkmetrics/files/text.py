@@ -46,7 +46,7 @@ def _lines(source: Source) -> Iterator[IO[str]]:
 def csv_header(source: Source) -> list[str]:
     """The names in the first line that is not blank."""
     with _lines(source) as lines:
-        return next(filter(None, csv.reader(lines, delimiter=_separator(source), strict=True)), [])
+        return next(filter(None, csv.reader(lines, delimiter=csv_separator(source), strict=True)), [])
 
 
 def csv_columns(source: Source, names: Sequence[str], missing: Mapping[str, Collection[str]]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def csv_columns(source: Source, names: Sequence[str], missing: Mapping[str, Coll
 
     `missing` has, by column, words that mean a missing value there, as an empty one does everywhere.
     """
-    header, separator = csv_header(source), _separator(source)
+    header, separator = csv_header(source), csv_separator(source)
     places = [header.index(name) for name in names]
     rows = _count(source, separator, len(header))
     quickly = None if rows is None else engines.csv_columns(source, separator, places, rows)
@@ -62,7 +62,7 @@ def csv_columns(source: Source, names: Sequence[str], missing: Mapping[str, Coll
     return {name: _typed(values, missing.get(name, ())) for name, values in zip(names, found, strict=True)}
 
 
-def _separator(source: Source) -> str:
+def csv_separator(source: Source) -> str:
     """What the header has most of, outside quotes."""
     with _lines(source) as lines:
         first = next((line for line in lines if line.strip("\r\n")), "")

@@ -1,4 +1,4 @@
-"""A text into a file: all of it or nothing."""
+"""A text or bytes into a file: all of it or nothing."""
 
 import os
 import secrets
@@ -7,27 +7,28 @@ import sys
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file so that readers see the old one or the new one, and never half of it.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Writes a file, text as UTF-8, so that readers see the old one or the new one, and never half of it.
 
     A link is written through, and a file keeps its rights. Pipes, devices and what standard output goes to are written
     to as they are, since nothing could take their place. Raises OSError.
     """
+    data = content.encode() if isinstance(content, str) else content
     try:
         there = path.stat()
     except FileNotFoundError:
         there = None
     if there is not None and (not stat.S_ISREG(there.st_mode) or _is_open_for_us(there)):
         # At the end: also where standard output was told to append to a file.
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as stream:
+            stream.write(data)
         return
     target = path.resolve()
     # A name that nobody can guess, and a file that is nobody's yet: the mode is that of any new file.
     unfinished = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        with unfinished.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with unfinished.open("xb") as file:
+            file.write(data)
         if there is not None:
             unfinished.chmod(stat.S_IMODE(there.st_mode))
         unfinished.replace(target)

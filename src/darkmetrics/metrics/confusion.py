@@ -145,6 +145,9 @@ class ConfusionMetric(Metric):
                     f"{tp:g} true positives among {yes:g} rows decided positive and {fn:g} misses among {no:g} others."
                 )
 
+    def _bucket_effect(self, data: EvaluationSet) -> float:
+        return 0.0  # buckets are cut at the threshold, and keep given decisions apart
+
     def value(self, data: EvaluationSet, fill: float = np.nan) -> float:
         (tp, fn), (fp, tn) = data.by_decision["positives"], data.by_decision["negatives"]
         with np.errstate(divide="ignore", invalid="ignore"):

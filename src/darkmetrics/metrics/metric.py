@@ -56,6 +56,19 @@ class Metric(ABC):
         value = float(self.of_counts(cells, cells.mass(cells.positives)[None], cells.mass(cells.negatives)[None])[0])
         return fill if np.isnan(value) else value
 
+    def bucket_effect(self, data: EvaluationSet) -> float:
+        """How far can it have moved the metric that scores were counted in buckets? NaN: it is not known.
+
+        A bound for whatever the missing labels are and wherever in their buckets the scores lie; 0 for exact scores.
+        """
+        if data.buckets is None:
+            return 0.0
+        return float(np.minimum(self._bucket_effect(data), self.range[1] - self.range[0]))
+
+    def _bucket_effect(self, data: EvaluationSet) -> float:
+        """The same for scores in buckets; a family that knows its answer says it here."""
+        return np.nan
+
 
 @dataclass(frozen=True, kw_only=True)
 class Family:

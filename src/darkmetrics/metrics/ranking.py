@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.auc import RankData
 from darkmetrics._kernels.average_precision import average_precision
+from darkmetrics._kernels.bucket_effects import auc_effect, average_precision_effect, top_effect
 from darkmetrics.cells import Cells
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
@@ -30,6 +31,21 @@ def _spread(per_group: FloatArray, cells: Cells) -> FloatArray:
     if cells.tie_starts is None:
         return per_group
     return np.repeat(per_group, np.diff(cells.tie_starts, append=cells.score.size))
+
+
+def _tie_groups(data: EvaluationSet) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray, float]:
+    """Of each tie group the positive, missing and whole weight, and whether it is a bucket of different scores.
+
+    Last the smallest weight that a row has, if it counts at all.
+    """
+    cells = data.cells
+    columns = (
+        _add_up(cells.mass(counts), cells.tie_starts) for counts in (cells.positives, cells.missing, cells.total)
+    )
+    low, high = cells.tie_ends
+    least = 1.0 if cells.weight is None else float(cells.weight[cells.weight > 0.0].min())
+    known, open_, total = columns
+    return known, open_, total, low < high, least
 
 
 def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
@@ -87,6 +103,10 @@ class RankMetric(Metric):
         np.divide((positive * below).sum(axis=1), pairs, out=result, where=pairs > 0.0)
         return self.shift + self.scale * result
 
+    def _bucket_effect(self, data: EvaluationSet) -> float:
+        # A pair in a bucket counts one half (or in full), and in truth nothing, one half or in full.
+        return abs(self.scale) * (1.0 if self.full_ties else 0.5) * auc_effect(*_tie_groups(data))
+
 
 @dataclass(frozen=True, kw_only=True)
 class AveragePrecision(Metric):
@@ -99,6 +119,10 @@ class AveragePrecision(Metric):
         starts = cells.tie_starts
         positive, negative = _add_up(positives, starts)[:, ::-1], _add_up(negatives, starts)[:, ::-1]
         return average_precision(positive, positive + negative)
+
+    def _bucket_effect(self, data: EvaluationSet) -> float:
+        known, open_, total, wide, least = _tie_groups(data)
+        return average_precision_effect(known[::-1], open_[::-1], total[::-1], wide[::-1], least)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +183,20 @@ class TopMetric(Metric):
             value = self.formula(top, positive.sum(axis=1), k, n)
         # Fewer labelled rows than k have no top k.
         return np.where(np.isfinite(value) & (k <= n), value, np.nan)
+
+    def _bucket_effect(self, data: EvaluationSet) -> float:
+        known, open_, total, wide, _ = _tie_groups(data)
+        n = float(total.sum())
+        k = float(self._size(n, data.cells))
+        share = _share_in_top(total, k)
+        cut = np.flatnonzero((share > 0.0) & (share < 1.0) & wide)
+        if not cut.size:
+            return 0.0
+        at = int(cut[0])
+        bucket = float(known[at]), float(open_[at]), float(total[at]), float(share[at] * total[at])
+        change = top_effect(*bucket, float(known.sum() - known[at]) if self.uses_all else None)
+        # The formula is proportional to the positives in the top; shares have been divided by all of them already.
+        return float(self.formula(change, 1.0, k, n))
 
     def _size(self, n: Any, cells: Cells) -> Any:
         """The rows (with weights: the weight) that make the top; a fraction is rounded to whole rows."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics.cells import Cells
+from darkmetrics.cells import COUNTS, Cells
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import LinearFunctional, ScenarioFunctional
@@ -28,6 +28,8 @@ class LossMetric(Metric):
         Loss of each row.
     needs_probabilities : bool
         Whether the scores must lie in [0, 1].
+    monotone : bool
+        Whether the loss of either label only rises, or only falls, with the score. If so, `bucket_effect` is known.
 
     Examples
     --------
@@ -39,16 +41,14 @@ class LossMetric(Metric):
 
     loss: Callable[[Any, FloatArray], Any]
     needs_probabilities: bool = False
+    monotone: bool = False
 
     def bind(self, data: EvaluationSet, fill: float) -> LinearFunctional:
         cells, rows = data.cells, data.missing_cells
         if self.needs_probabilities and not (cells.score[0] >= 0.0 and cells.score[-1] <= 1.0):
             bad = cells.score[0] if cells.score[0] < 0.0 else cells.score[-1]
             raise InputError(f"metrics: {self.name!r} needs scores that are probabilities, found {bad:g}.")
-        if_one, if_zero = (
-            self._losses(np.ones_like(cells.score), cells),
-            self._losses(np.zeros_like(cells.score), cells),
-        )
+        if_one, if_zero = (self._losses(y, cells.score) for y in (1.0, 0.0))
         total = float(cells.mass(cells.total).sum())
         known = cells.mass(cells.positives) @ if_one + cells.mass(cells.negatives + cells.missing) @ if_zero
         weight = 1.0 if cells.weight is None else cells.weight[rows]
@@ -61,17 +61,31 @@ class LossMetric(Metric):
         )
 
     def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-        one, zero = (
-            self._losses(np.ones_like(cells.score), cells),
-            self._losses(np.zeros_like(cells.score), cells),
-        )
+        one, zero = (self._losses(y, cells.score) for y in (1.0, 0.0))
         total = (positives + negatives).sum(axis=1)
         result = np.full(total.shape, np.nan)
         np.divide(positives @ one + negatives @ zero, total, out=result, where=total > 0.0)
         return result
 
-    def _losses(self, y: FloatArray, cells: Cells) -> FloatArray:
-        loss = np.asarray(self.loss(y, cells.score), dtype=np.float64)
+    def _bucket_effect(self, data: EvaluationSet) -> float:
+        if not self.monotone:
+            return np.nan
+        cells = data.cells
+        starts, (low, high) = cells.tie_starts, cells.tie_ends
+        mean = cells.score if starts is None else cells.score[starts]
+        # A monotone loss is furthest from its value at the mean at an end of the bucket.
+        one, zero = (
+            np.max([np.abs(self._losses(y, end) - self._losses(y, mean)) for end in (low, high)], axis=0)
+            for y in (1.0, 0.0)
+        )
+        sums = [cells.mass(getattr(cells, name)) for name in COUNTS]
+        positive, negative, missing = (mass if starts is None else np.add.reduceat(mass, starts) for mass in sums)
+        worst = positive @ one + negative @ zero + missing @ np.maximum(one, zero)
+        return float(worst / (positive + negative + missing).sum())
+
+    def _losses(self, label: float, score: FloatArray) -> FloatArray:
+        y = np.full_like(score, label)
+        loss = np.asarray(self.loss(y, score), dtype=np.float64)
         if loss.shape != y.shape:
             raise InputError(
                 f"loss: {self.name!r} returned shape {loss.shape} for {y.shape[0]:,} rows; one loss per row."
@@ -79,7 +93,7 @@ class LossMetric(Metric):
         if not np.isfinite(loss).all():
             at = int(np.argmax(~np.isfinite(loss)))
             raise InputError(
-                f"loss: {self.name!r} is {loss[at]} for label {y[at]:g} and score {cells.score[at]:g}. "
+                f"loss: {self.name!r} is {loss[at]} for label {y[at]:g} and score {score[at]:g}. "
                 "A loss must be finite for both labels."
             )
         return loss
@@ -166,6 +180,7 @@ SCORING_METRICS: tuple[Metric, ...] = (
         range=UNIT,
         loss=lambda y, s: (s - y) ** 2,
         needs_probabilities=True,
+        monotone=True,
         meaning="mean squared distance between score and label",
         better="lower",
     ),
@@ -173,6 +188,7 @@ SCORING_METRICS: tuple[Metric, ...] = (
         name="log_loss",
         loss=_log_loss,
         needs_probabilities=True,
+        monotone=True,
         meaning="mean surprise of the label under the score, in nats",
         better="lower",
         range=(0.0, np.inf),

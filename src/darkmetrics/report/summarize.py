@@ -247,19 +247,25 @@ def _diagnosis(evaluation: Evaluation) -> dict[str, Any]:
 
 def _reproduce(evaluation: Evaluation, goals: Mapping[str, float], title: str | None) -> dict[str, Any]:
     arguments = dict(evaluation.arguments)
-    data = [arguments.pop("y_true", "y_true")]
-    # Without scores the rows came as an evaluation set.
-    data = [*data, arguments.pop("y_score")] if "y_score" in arguments else ["data"]
+    function = "evaluate_frame" if "frame" in arguments else "evaluate"
+    if function == "evaluate_frame":
+        data = [arguments.pop("frame")]
+    else:
+        data = [arguments.pop("y_true", "y_true")]
+        # Without scores the rows came as an evaluation set.
+        data = [*data, arguments.pop("y_score")] if "y_score" in arguments else ["data"]
     code = ["import darkmetrics as dm", ""]
     yours = sorted(name for name, value in arguments.items() if value == name)
-    names = [*data, *yours]
-    code.append(f"# {', '.join(names)}: as you gave {'it' if len(names) == 1 else 'them'}")
+    # A table in files is named in the call itself.
+    names = [*(name for name in data if name.isidentifier()), *yours]
+    if names:
+        code.append(f"# {', '.join(names)}: as you gave {'it' if len(names) == 1 else 'them'}")
     if data == ["data"]:
         threshold = evaluation.data.threshold
         decided = "y_pred=..." if threshold is None else f"threshold={threshold!r}"
         code.append(f"# data = dm.EvaluationSet(y_true, y_score, {decided}, ...)")
     said = "".join(f", {name}={value}" for name, value in arguments.items())
-    code.append(f"result = dm.evaluate({', '.join(data)}{said})")
+    code.append(f"result = dm.{function}({', '.join(data)}{said})")
     goals_as_code = repr(dict(goals))
     about = f", targets={goals_as_code if len(goals_as_code) <= 200 else 'targets'}" if goals else ""
     about += f", title={as_code(title) or 'title'}" if title is not None else ""

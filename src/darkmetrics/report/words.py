@@ -76,7 +76,9 @@ def assumptions(evaluation: Evaluation) -> list[str]:
     """What the numbers rest on, sentence by sentence."""
     _, *words = evaluation.words()
     if not evaluation.data.n_missing:
-        return ["No label is missing, so that nothing is assumed: every number is what it is."]
+        # What buckets have moved is the last note, where there is one.
+        moved = evaluation.notes()[-1:] if evaluation.data.buckets is not None else []
+        return ["No label is missing, so that nothing is assumed: every number is what it is.", *moved]
     words.append("Given these probabilities, the missing labels are taken as independent of each other.")
     if len(evaluation.nodes) > 1:
         words.append(

@@ -1,4 +1,4 @@
-"""The only file that knows DataFrame engines: columns in, columns out, and what counts as a missing label."""
+"""Columns of any engine as arrays, and what counts as a missing label."""
 
 import importlib
 import numbers

@@ -1,0 +1,32 @@
+"""The only package that knows DataFrame engines: columns and frames in, arrays and counts out.
+
+It defines what counts as a missing label, once for arrays (`arrays`) and once for queries (`roles`).
+"""
+
+from darkmetrics.frames.arrays import (
+    is_container,
+    is_missing,
+    label_column,
+    number_column,
+    row_count,
+    take_rows,
+    to_native_frame,
+)
+from darkmetrics.frames.counting import count_cells
+from darkmetrics.frames.merging import Counted
+from darkmetrics.frames.roles import ColumnNames
+from darkmetrics.frames.sources import lazy_frame
+
+__all__ = [
+    "ColumnNames",
+    "Counted",
+    "count_cells",
+    "is_container",
+    "is_missing",
+    "label_column",
+    "lazy_frame",
+    "number_column",
+    "row_count",
+    "take_rows",
+    "to_native_frame",
+]

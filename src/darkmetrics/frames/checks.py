@@ -1,0 +1,115 @@
+"""Rules for the values of columns in a query, checked on the cells; when one is broken, an offender is looked up."""
+
+from typing import Any, NoReturn
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from darkmetrics._kernels.arrays import BoolArray
+from darkmetrics.exceptions import InputError
+from darkmetrics.frames.arrays import is_missing
+from darkmetrics.frames.collecting import collected
+from darkmetrics.frames.merging import Tally
+from darkmetrics.frames.roles import ColumnNames
+
+_LARGEST_FLOAT = np.finfo(np.float64).max
+_LARGEST_WEIGHT, _WEIGHT_RATIO = 1e50, 1e9
+
+
+def check_scores(frame: Any, columns: ColumnNames, bad: int, rows: int) -> NoReturn:
+    """Says what is wrong with the scores, of which `bad` are not finite."""
+    score = nw.col("score")
+    finite = (score >= -_LARGEST_FLOAT) & (score <= _LARGEST_FLOAT)
+    odd = frame.with_columns(odd=nw.when(finite).then(nw.lit(0.0)).otherwise(nw.lit(1.0))).filter(nw.col("odd") > 0.5)
+    first = collected(odd.select("score").head(1))["score"].to_list()
+    found = "missing (null or NaN)" if not first or is_missing(first[0]) else f"not finite (such as {first[0]:g})"
+    raise InputError(
+        f"{columns.title('score')}: {_of(bad, rows)} {found}. Scores must be finite; drop or fill those rows."
+    )
+
+
+def check_weights(columns: ColumnNames, tally: Tally) -> None:
+    """Weights are finite, not negative, not all zero, and of comparable size."""
+    name, weight, rows = columns.title("weight"), tally.keys["weight"], tally.rows
+    odd = ~np.isfinite(weight)
+    if odd.any():
+        found = "missing (null or NaN)" if np.isnan(weight[odd]).all() else "not finite"
+        raise InputError(
+            f"{name}: {_of(int(rows[odd].sum()), int(rows.sum()))} {found}. Weights must be finite; a row that "
+            "shall not count has weight 0."
+        )
+    if (weight < 0.0).any():
+        count = int(rows[weight < 0.0].sum())
+        raise InputError(
+            f"{name}: {_of(count, int(rows.sum()))} negative (such as {weight.min():g}). Weights must not be negative."
+        )
+    if not weight.any():
+        raise InputError(f"{name}: the weights sum to zero. At least one row must count.")
+    low, high = float(weight[weight > 0.0].min()), float(weight.max())
+    if high > _LARGEST_WEIGHT or low < 1.0 / _LARGEST_WEIGHT or high > _WEIGHT_RATIO * low:
+        raise InputError(
+            f"{name}: weights from {low:g} to {high:g}. They must lie between {1.0 / _LARGEST_WEIGHT:g} and "
+            f"{_LARGEST_WEIGHT:g} and differ by a factor of {_WEIGHT_RATIO:g} at most: sums would lose the small ones. "
+            "Rescale them, or give such rows weight 0."
+        )
+
+
+def check_chances(frame: Any, columns: ColumnNames, tally: Tally) -> None:
+    """Probabilities lie in [0, 1], and rows without a label have one."""
+    if tally.bad is None:
+        chance = tally.keys["probability"]
+        lacking = np.isnan(chance)
+        bad = float((tally.rows * (~lacking & ~((chance >= 0.0) & (chance <= 1.0))) + tally.missing * lacking).sum())
+    else:
+        bad = float(tally.bad.sum())
+    if not bad:
+        return
+    column = nw.col("probability")
+    beyond = frame.filter((column < 0.0) | (column > 1.0)).select("probability").head(1000)
+    known = [value for value in collected(beyond)["probability"].to_list() if not is_missing(value)]
+    name, share = columns.title("probability"), _of(int(bad), int(tally.rows.sum()))
+    if known:
+        raise InputError(f"{name}: {share} wrong (such as {known[0]:g}). Probabilities must lie in [0, 1].")
+    raise InputError(f"{name}: {share} missing where the label is missing too. Those rows need a probability.")
+
+
+def decided(columns: ColumnNames, source: Any, tally: Tally, labels: list[Any]) -> BoolArray:
+    """Which entries are decided positive: the values of the column are the classes of the labels, or 0 and 1."""
+    name, codes, found = columns.title("decision"), tally.keys["decision"], list(tally.values["decision"])
+    if None in found:
+        gaps = codes == found.index(None)
+        share = _of(int(tally.rows[gaps].sum()), int(tally.rows.sum()))
+        raise InputError(f"{name}: {share} missing. Every row needs a decision.")
+    pos_label, classes = source.pos_label, labels
+    if source.rows.label.kind in ("number", "whole", "truth") and pos_label == 1 and all(c in (0, 1) for c in labels):
+        classes = [0, 1]
+    # 0/1 are no and yes where they cannot be meant as classes; False and True also where the classes are 1 and 2.
+    as_answers = source.rows.decision.kind == "truth" or not any(c in (0, 1) for c in classes)
+    if as_answers and pos_label not in (0, 1) and all(value in (0, 1) for value in found):
+        pos_label, classes = 1, []
+    shown = " and ".join(map(_shown, found[:2]))
+    if len(found) > 2:
+        raise InputError(f"{name}: a third value {_shown(found[2])} besides {shown}. Decisions take two values.")
+    if pos_label not in found and (len(found) == 2 or (pos_label == 1 and found[0] not in (-1, 0))):
+        raise InputError(
+            f"{name}: pos_label={pos_label!r} is not among the decisions ({shown}). "
+            "Say which one is positive with pos_label=."
+        )
+    known = [pos_label, *(c for c in classes if c != pos_label)]
+    if pos_label == 1:
+        known += [c for c in (0, -1) if c not in known]  # beside 1, both are in use for negative
+    stranger = next((value for value in found if value not in known), None)
+    if stranger is not None and len(known) > 1:
+        both = " and ".join(map(_shown, known[:2]))
+        raise InputError(f"{name}: {_shown(stranger)} is none of the labels ({both}).")
+    yes = np.array([value == pos_label for value in found], dtype=np.bool_)
+    return np.asarray(yes[codes], dtype=np.bool_)
+
+
+def _of(count: int, rows: int) -> str:
+    return f"{count:,} of {rows:,} values {'is' if count == 1 else 'are'}"
+
+
+def _shown(value: Any) -> str:
+    """As a user would write it: 1 and not 1.0, because nulls turn whole numbers into floats on the way here."""
+    return f"{value:.17g}" if isinstance(value, float) and value.is_integer() else repr(value)

@@ -1,0 +1,238 @@
+"""One GROUP BY over the rows of any engine: what an evaluation needs to know about them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics.exceptions import InputError
+from darkmetrics.frames.buckets import MOST_BUCKETS, NO_BUCKET, with_bucket
+from darkmetrics.frames.checks import check_chances, check_scores, check_weights, decided
+from darkmetrics.frames.collecting import collected
+from darkmetrics.frames.labels import Labelled, classes_found, labelled
+from darkmetrics.frames.merging import Counted, Tally, merged, tallied
+from darkmetrics.frames.periods import check_period
+from darkmetrics.frames.roles import ColumnNames, Rows, read_roles
+from darkmetrics.frames.sources import lazy_frame, reading
+
+# Distinct scores are kept up to so many cells; beyond that, or for so many rows, scores go into buckets.
+_MOST_EXACT = 2**20
+_BUCKETS, _BUCKETS_PER_GROUP = 2**16, 2**10
+# What this process holds at most: with weights, with groups, and where the user demands every score.
+_MOST_WEIGHTED, _MOST_GROUPED, _MOST_DEMANDED = 2**22, 2**24, 2**26
+_LEAST_BUCKETS = 16
+# Where distinct scores are counted to guess how many there are in all: so many stretches of so many buckets.
+_STRETCHES, _STRETCH = 6, 3
+
+
+def count_cells(
+    frame: Any,
+    columns: ColumnNames,
+    *,
+    threshold: float | None,
+    pos_label: Any = 1,
+    missing_label: Any = None,
+    resolution: str | int = "auto",
+    by: Sequence[str] = (),
+    time: str | None = None,
+    every: str | None = None,
+) -> Counted:
+    """The cells of a frame: rows alike in score and decision (and weight, and group), counted by label.
+
+    The engine that holds the rows counts them in one pass (a second and third, cheaper ones where that decides between
+    exact scores and buckets), and only cells reach this process.
+
+    Parameters
+    ----------
+    frame : DataFrame, table, relation, path or list of paths
+        Rows in whatever engine holds them; see `lazy_frame`.
+    columns : ColumnNames
+        Which column plays which part.
+    threshold : float or None
+        A score from here on is decided positive; None if a column of decisions is given.
+    pos_label, missing_label : object
+        The label that counts as positive, and one that also means missing.
+    resolution : "auto", "exact" or int
+        How many score buckets, if any: "auto" keeps distinct scores while they fit into 2**20 cells.
+    by : sequence of str
+        Columns whose values make groups; null and NaN are the group None.
+    time, every : str, optional
+        A column of dates or datetimes, and the period that it is cut into: the last key.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from darkmetrics.frames import ColumnNames, count_cells
+    >>> frame = pl.LazyFrame({"y": [1, 0, None, None], "p": [0.9, 0.2, 0.7, 0.7]})
+    >>> cells = count_cells(frame, ColumnNames("y", "p"), threshold=0.5)
+    >>> cells.score.tolist(), cells.missing.tolist()
+    ([0.2, 0.7, 0.9], [0, 2, 0])
+    """
+    wanted = _buckets_wanted(resolution)
+    check_period(time, every)
+    by = (by,) if isinstance(by, str) else tuple(by)
+    with reading(frame):
+        rows = read_roles(lazy_frame(frame), columns, by, time, every)
+        return _counted(rows, columns, threshold, pos_label, missing_label, wanted)
+
+
+def _counted(
+    rows: Rows, columns: ColumnNames, threshold: float | None, pos_label: Any, missing_label: Any, wanted: str | int
+) -> Counted:
+    if rows.count == 0:
+        raise InputError("frame: no rows. An evaluation set needs at least one.")
+    counter = _Counter(labelled(rows, pos_label, missing_label), columns, threshold, bool(rows.keys))
+    small = rows.count is not None and rows.count <= _MOST_EXACT
+    if wanted == "exact" or (wanted == "auto" and small):
+        return counter.result(counter.exact(_MOST_DEMANDED), None)
+    automatic = _BUCKETS_PER_GROUP if rows.keys else _BUCKETS
+    buckets = wanted if isinstance(wanted, int) else automatic
+    tally = counter.bucketed(buckets)
+    if wanted == "auto" and not tally.one_score_each and counter.exact_fits(tally):
+        exact = counter.exact(_MOST_EXACT, or_none=True)
+        if exact is not None:
+            return counter.result(exact, None)
+    return counter.result(tally, buckets)
+
+
+def _buckets_wanted(resolution: Any) -> str | int:
+    if isinstance(resolution, str) and resolution in ("auto", "exact"):
+        return resolution
+    if isinstance(resolution, bool) or not isinstance(resolution, (int, np.integer)):
+        raise InputError(f"resolution: expected 'auto', 'exact' or a number of score buckets, got {resolution!r}.")
+    if not _LEAST_BUCKETS <= resolution <= MOST_BUCKETS:
+        raise InputError(
+            f"resolution: {int(resolution):,} buckets. Give {_LEAST_BUCKETS} to {MOST_BUCKETS:,}, or say 'exact'."
+        )
+    return 1 << (int(resolution).bit_length() - 1)  # so that buckets of different sets are nested
+
+
+class _Counter:
+    """The passes over one frame."""
+
+    def __init__(self, source: Labelled, columns: ColumnNames, threshold: float | None, grouped: bool) -> None:
+        self.source, self.columns, self.threshold, self.grouped = source, columns, threshold, grouped
+        self.frame = source.frame
+        if threshold is not None:
+            # A key beside the bucket: a bucket that the threshold cuts becomes two cells.
+            self.frame = self.frame.with_columns(decision=nw.col("score") >= float(threshold))
+        self.keys = [*source.rows.keys, "decision"]
+        if columns.weight is not None:
+            self.keys.append("weight")
+
+    def exact(self, most: int, *, or_none: bool = False) -> Tally | None:
+        """Cells of distinct scores; None, or an error, if there are more than `most`."""
+        keys = [*self.keys, "score"]
+        if self.columns.probability is not None:
+            keys.append("probability")
+        table = self._counted(self.frame, keys, {}, most)
+        if table is not None:
+            return self._checked(tallied(table, self.source.rows, keys))
+        if or_none:
+            return None
+        raise InputError(
+            f"resolution: 'exact', but there are more than {most:,} cells. Say 'auto' or a number of buckets."
+        )
+
+    def bucketed(self, buckets: int) -> Tally:
+        """Cells of score buckets."""
+        score = nw.col("score")
+        sums = {"low": score.min(), "high": score.max(), "total": score.sum()}
+        frame = with_bucket(self.frame, buckets)
+        if self.columns.probability is not None:
+            chance, gap = nw.col("probability"), nw.col("missing") > 0.0
+            lacking = chance.is_null() | chance.is_nan()
+            valid = (chance >= 0.0) & (chance <= 1.0) & ~lacking
+            frame = frame.with_columns(
+                chance=nw.when(gap & valid).then(chance).otherwise(nw.lit(0.0)),
+                bad=nw.when(valid | (lacking & ~gap)).then(nw.lit(0.0)).otherwise(nw.lit(1.0)),
+            )
+            sums |= {"chance": nw.col("chance").sum(), "bad": nw.col("bad").sum()}
+        keys = [*self.keys, "bucket"]
+        most = _MOST_GROUPED if self.grouped else _MOST_WEIGHTED
+        # Without weights or groups or strange decisions there cannot be many cells.
+        guarded = self.grouped or self.columns.weight is not None or self.columns.decision is not None
+        table = self._counted(frame, keys, sums, most if guarded else None)
+        if table is None:
+            if self.columns.decision is not None:
+                self._check_decision_values()
+            if self.columns.weight is not None:
+                raise InputError(
+                    f"{self.columns.title('weight')}: more than {most:,} cells of score, decision and weight. "
+                    "Rows are counted by weight; round the weights to fewer different values."
+                )
+            raise InputError(
+                f"by: more than {most:,} cells of {buckets:,} score buckets per group. Use fewer groups, or a "
+                "smaller resolution."
+            )
+        return self._checked(tallied(table, self.source.rows, keys))
+
+    def exact_fits(self, tally: Tally) -> bool:
+        """Whether cells of distinct scores are few enough, as far as a look into a few buckets tells."""
+        if int(tally.rows.sum()) <= _MOST_EXACT:
+            return True
+        spread, place = tally.spread, tally.keys["bucket"]
+        if self.grouped or spread is None:
+            return False
+        candidates = np.unique(place[spread.low < spread.high])
+        if not candidates.size:
+            return True
+        # Spread evenly over the buckets: how many scores one holds changes slowly from each to the next.
+        places = (np.arange(_STRETCHES) + 0.5) / _STRETCHES * candidates.size
+        score = nw.col("score")
+        condition, looked_at = None, 0
+        for first in np.unique(places.astype(np.int64)):
+            stretch = candidates[first : first + _STRETCH]
+            inside = (place >= stretch[0]) & (place <= stretch[-1])
+            within = (score >= float(spread.low[inside].min())) & (score <= float(spread.high[inside].max()))
+            condition = within if condition is None else condition | within
+            looked_at += np.unique(place[inside]).size
+        sample = self.frame.select("score").filter(condition).group_by("score").agg(rows=nw.len())
+        found = len(collected(sample.head(_MOST_EXACT + 1)))
+        # Each bucket with one score counts once; the others count as those that were looked into do on average.
+        single = np.unique(place).size - candidates.size
+        return bool(single + candidates.size * (found / looked_at) <= _MOST_EXACT)
+
+    def result(self, tally: Tally | None, buckets: int | None) -> Counted:
+        """What the caller gets."""
+        assert tally is not None
+        labels = classes_found(self.source, tally)
+        decision: BoolArray
+        if self.threshold is not None:
+            decision = tally.keys["decision"].astype(np.bool_)
+        else:
+            decision = decided(self.columns, self.source, tally, labels)
+        return merged(tally, decision, buckets, self.source.rows, labels, split=self.threshold is None)
+
+    def _counted(self, frame: Any, keys: list[str], more: dict[str, Any], most: int | None) -> Any:
+        counts = {name: nw.col(name).sum() for name in ("positive", "negative", "missing")}
+        # In this order, and not with keys that would be aggregated under their own names.
+        aggregates = {f"sum {name}": value for name, value in (counts | more).items()}
+        query = frame.group_by(*keys).agg(nw.len().alias("rows"), *(v.alias(k) for k, v in aggregates.items()))
+        table = collected(query if most is None else query.head(most + 1))
+        return None if most is not None and len(table) > most else table
+
+    def _checked(self, tally: Tally) -> Tally:
+        if not tally.rows.size:
+            raise InputError("frame: no rows. An evaluation set needs at least one.")
+        place = "score" if "score" in tally.keys else "bucket"
+        keys: FloatArray = tally.keys[place]
+        bad = ~np.isfinite(keys) if place == "score" else keys == NO_BUCKET
+        if bad.any():
+            check_scores(self.frame, self.columns, int(tally.rows[bad].sum()), int(tally.rows.sum()))
+        if self.columns.weight is not None:
+            check_weights(self.columns, tally)
+        if self.columns.probability is not None:
+            check_chances(self.frame, self.columns, tally)
+        return tally
+
+    def _check_decision_values(self) -> None:
+        few = collected(self.frame.select("decision").head(1000))
+        assert self.source.rows.decision is not None
+        found = {self.source.rows.decision.original(value) for value in few["decision"].to_list()}
+        if len(found) > 2:
+            raise InputError(
+                f"{self.columns.title('decision')}: {len(found)} values in 1,000 rows. Decisions take two."
+            )

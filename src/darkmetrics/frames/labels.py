@@ -1,0 +1,78 @@
+"""Labels in a query: which rows are positive, negative and missing, and which labels there are."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+
+from darkmetrics.frames.collecting import collected
+from darkmetrics.frames.merging import Tally
+from darkmetrics.frames.roles import Rows
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Rows with three more columns, "positive", "negative" and "missing": 1.0 where a row is that, else 0.0.
+
+    "negative" is where the label equals `expected`; what a row is that is none of the three shows in the counts.
+    """
+
+    rows: Rows
+    frame: Any
+    pos_label: Any
+    expected: Any
+
+
+def labelled(rows: Rows, pos_label: Any, missing_label: Any) -> Labelled:
+    """The rows, each marked as positive, negative or missing.
+
+    Marks are floats since DuckDB gives sums of integers as decimals; floats hold counts up to 2**53.
+    """
+    label = nw.col("label")
+    positive, also_missing = rows.label.stored(pos_label), rows.label.stored(missing_label)
+    gap = rows.label.gap(label)
+    if also_missing is not None:
+        gap = gap | (label == also_missing)
+    none = nw.lit(0.0)
+    frame = rows.frame.with_columns(
+        missing=nw.when(gap).then(nw.lit(1.0)).otherwise(none),
+        positive=none if positive is None else nw.when(label == positive).then(nw.lit(1.0)).otherwise(none),
+    )
+    expected = _expected(rows, frame, positive, also_missing)
+    frame = frame.with_columns(
+        negative=none if expected is None else nw.when(label == expected).then(nw.lit(1.0)).otherwise(none)
+    )
+    return Labelled(rows, frame, pos_label, expected)
+
+
+def classes_found(source: Labelled, tally: Tally) -> list[Any]:
+    """The labels that occur: the smallest and the largest besides `pos_label`, and `pos_label` at the end."""
+    count = {name: float(getattr(tally, name).sum()) for name in ("rows", "positive", "negative", "missing")}
+    others = count["rows"] - count["positive"] - count["missing"]
+    found = []
+    if others > 0 and count["negative"] == others:
+        found = [source.rows.label.original(source.expected)]
+    elif others > 0:
+        label = nw.col("label")
+        rest = _others(source.frame).select(label.min().alias("least"), label.max().alias("most"))
+        ends = [collected(rest)[name].to_list()[0] for name in ("least", "most")]
+        found = [source.rows.label.original(end) for end in ends]
+        found = found[:1] if found[0] == found[1] else found
+    return [*found, *([source.pos_label] if count["positive"] > 0 else [])]
+
+
+def _expected(rows: Rows, frame: Any, positive: Any, also_missing: Any) -> Any:
+    """The label that is probably the negative one. A wrong guess costs a second look at the rows, and no more."""
+    kind = rows.label.kind
+    if kind == "places":
+        return next((float(p) for p in range(len(rows.label.places)) if p not in (positive, also_missing)), None)
+    if kind == "truth":
+        return None if positive is None else 1.0 - positive
+    if kind != "text" and positive == 1 and also_missing != 0:
+        return rows.label.stored(0)
+    first = collected(_others(frame).select("label").head(1))["label"].to_list()
+    return rows.label.stored(rows.label.original(first[0])) if first else None
+
+
+def _others(frame: Any) -> Any:
+    return frame.filter((nw.col("missing") < 0.5) & (nw.col("positive") < 0.5))

@@ -1,0 +1,238 @@
+"""The columns of a frame by the part they play: checked, renamed, and of types that every engine compares alike."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from darkmetrics._kernels.arrays import AnyArray
+from darkmetrics.exceptions import InputError
+from darkmetrics.frames.arrays import is_missing, label_column, number_column
+from darkmetrics.frames.collecting import in_order
+from darkmetrics.frames.periods import check_time_type, period_number, period_start
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """Which column of a frame plays which part."""
+
+    label: str
+    score: str
+    decision: str | None = None
+    probability: str | None = None
+    weight: str | None = None
+
+    def given(self) -> dict[str, str]:
+        """The names by part, without those that are not given."""
+        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {part: name for part, name in parts.items() if name is not None}
+
+    def title(self, part: str) -> str:
+        """How messages name a column."""
+        return title(part, getattr(self, part))
+
+
+def title(part: str, name: str) -> str:
+    """How messages name a column: by its part and its name."""
+    return f"{part} column {name!r}"
+
+
+@dataclass(frozen=True)
+class Values:
+    """How the values of a column are held in a query: as numbers, as text, or as places in a list."""
+
+    kind: str  # "number", "whole", "truth", "text" or "places"
+    places: Sequence[Any] = ()
+
+    def stored(self, value: Any) -> Any:
+        """What to compare the column with to find `value`; None when nothing in it can equal that.
+
+        Text never equals a number, and True equals 1.
+        """
+        if is_missing(value):
+            return None
+        if isinstance(value, np.generic):
+            value = value.item()
+        if self.kind == "places":
+            return next((float(place) for place, known in enumerate(self.places) if known == value), None)
+        if self.kind == "text":
+            return value if isinstance(value, str) else None
+        if isinstance(value, (str, bytes)):
+            return None
+        try:
+            number = int(value) if self.kind == "whole" else float(value)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        return number if number == value and abs(number) < 2**63 else None
+
+    def original(self, value: Any) -> Any:
+        """The value as the user's frame has it."""
+        if is_missing(value):
+            return None
+        if self.kind == "places":
+            return self.places[int(value)]
+        if self.kind == "text":
+            return str(value)
+        return bool(value) if self.kind == "truth" else int(value) if self.kind == "whole" else float(value)
+
+    def gap(self, column: nw.Expr) -> nw.Expr:
+        """Where a value is missing: null or NaN. The one definition for queries."""
+        return column.is_null() | column.is_nan() if self.kind in ("number", "truth", "places") else column.is_null()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A query for the rows: columns named by part, and keys named "by 0", "by 1", ... (no part has such a name)."""
+
+    frame: Any
+    count: int | None  # None: only a pass would tell
+    label: Values
+    decision: Values | None
+    keys: Mapping[str, tuple[str, Values | str | None]]  # by key: the user's name; how to read it (text: a period)
+
+    def key_value(self, key: str, value: Any) -> Any:
+        """The value of a key as the user's frame has it; null and NaN are None."""
+        how = self.keys[key][1]
+        if is_missing(value):
+            return None
+        if isinstance(how, str):
+            return period_start(value, how)
+        if how is not None:
+            return how.original(value)
+        value = value.item() if isinstance(value, np.generic) else value
+        return value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
+
+
+def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | None, every: str | None) -> Rows:
+    """The rows of a narwhals frame with their columns in order; what cannot play its part is refused by name."""
+    schema = dict(frame.collect_schema())
+    parts = columns.given()
+    _check_names(schema, parts, by, time)
+    wanted = {part: nw.col(name) for part, name in parts.items()}
+    types = {part: schema[name] for part, name in parts.items()}
+    titles = {part: title(part, name) for part, name in parts.items()}
+    names = [*by, *([] if time is None else [time])]
+    for place, name in enumerate(names):
+        key = f"by {place}"
+        wanted[key], types[key] = nw.col(name), schema[name]
+        titles[key] = title("time" if place == len(by) else "by", name)
+    frame = frame.select(**wanted)
+    held: dict[str, Values] = {}
+    for part in wanted:
+        frame, held[part], types[part] = _readable(
+            frame, part, types[part], titles[part], time is not None and part == f"by {len(by)}"
+        )
+    keys: dict[str, tuple[str, Values | str | None]] = {}
+    for place, name in enumerate(names):
+        key = f"by {place}"
+        if place == len(by) and every is not None:
+            check_time_type(types[key], every, titles[key])
+            frame = frame.with_columns(period_number(nw.col(key), every).alias(key))
+            keys[key] = (name, every)
+        else:
+            keys[key] = (name, held[key] if held[key].kind == "places" else None)
+    count = len(frame) if isinstance(frame, nw.DataFrame) else None
+    if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars():
+        frame = frame.lazy()  # in batches, which takes less memory
+    return Rows(frame, count, held["label"], held.get("decision"), keys)
+
+
+def _check_names(schema: Mapping[str, Any], parts: Mapping[str, str], by: Sequence[str], time: str | None) -> None:
+    wanted = [*parts.items(), *(("by", name) for name in by), *([] if time is None else [("time", time)])]
+    for part, name in wanted:
+        if name not in schema:
+            lower = {str(column).lower(): column for column in schema}
+            near = difflib.get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
+            more = len(schema) - _SHOWN
+            shown = ", ".join(map(repr, list(schema)[:_SHOWN])) + (f" and {more:,} more" if more > 0 else "")
+            hint = f"Did you mean {lower[near[0]]!r}?" if near else f"It has {shown or 'no columns'}."
+            raise InputError(f"{part}: the frame has no column {name!r}. {hint}")
+    seen: dict[str, str] = {}
+    for part, name in parts.items():
+        # A score that is a probability may well be named as both.
+        if name in seen and {part, seen[name]} != {"score", "probability"}:
+            raise InputError(f"{part}: column {name!r} is also the {seen[name]}. Each needs a column of its own.")
+        seen[name] = part
+    keys = [*by, *([] if time is None else [time])]
+    twice = next((name for place, name in enumerate(keys) if name in keys[:place]), None)
+    if twice is not None:
+        raise InputError(f"by: column {twice!r} is named twice. Name it once.")
+
+
+def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tuple[Any, Values, Any]:
+    """The frame with one column in a type that can be queried, how its values are held, and the type."""
+    column = nw.col(part)
+    eager = isinstance(frame, nw.DataFrame)
+    # Columns in memory can be of any type, also of several at a time.
+    loose = eager and not frame.implementation.is_polars()
+    if part in ("score", "weight", "probability"):
+        # PyArrow turns the decimal 0.7 into a float that is not the nearest one.
+        if eager and (
+            frame.implementation.is_pandas_like() or not _is_number(dtype) or (loose and dtype == nw.Decimal)
+        ):
+            numbers = number_column(frame[part], name)
+            return _replaced(frame, part, numbers), Values("number"), nw.Float64()
+        if not _is_number(dtype):
+            raise InputError(f"{name}: has type {dtype}. Expected numbers; cast it first.")
+        return frame.with_columns(column.cast(nw.Float64)), Values("number"), nw.Float64()
+    if is_time:
+        if loose and dtype == nw.Object:
+            return _with_times(frame, part)
+        return frame, Values("number"), dtype
+    odd = dtype in (nw.Object, nw.Unknown) or (loose and dtype == nw.Categorical)
+    if part in ("label", "decision"):
+        odd = odd or (loose and dtype == nw.Decimal) or (eager and frame.implementation.is_pandas_like())
+    if eager and odd and dtype != nw.String:
+        return _placed(frame, part, name)
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        return frame.with_columns(column.cast(nw.String)), Values("text"), nw.String()
+    if part.startswith("by "):
+        if dtype.is_nested():
+            raise InputError(f"{name}: has type {dtype}. A key needs one value per row.")
+        return frame, Values("number"), dtype
+    if dtype == nw.Boolean:
+        return frame.with_columns(column.cast(nw.Float64)), Values("truth"), nw.Float64()
+    if dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128):
+        return frame, Values("whole"), dtype
+    if _is_number(dtype) or dtype == nw.Unknown:  # a column of nothing but nulls may have no type
+        return frame.with_columns(column.cast(nw.Float64)), Values("number"), nw.Float64()
+    raise InputError(f"{name}: has type {dtype}. Expected booleans, numbers or text; cast it first.")
+
+
+def _is_number(dtype: Any) -> bool:
+    return bool(dtype.is_numeric() or dtype == nw.Boolean)
+
+
+def _replaced(frame: Any, part: str, values: AnyArray | Sequence[Any], dtype: Any = None) -> Any:
+    return frame.with_columns(nw.new_series(part, values, dtype, backend=frame.implementation))
+
+
+def _placed(frame: Any, part: str, name: str) -> tuple[Any, Values, Any]:
+    """A column in memory as numbers, as text, or, if its values are neither, as places in a list of them."""
+    array, missing = label_column(frame[part], name)
+    if array.dtype.kind in "fiub":
+        numbers = np.where(missing, np.nan, array.astype(np.float64)) if missing.any() else array.astype(np.float64)
+        return _replaced(frame, part, numbers), Values("truth" if array.dtype.kind == "b" else "number"), nw.Float64()
+    items = [None if gap else item for item, gap in zip(array.tolist(), missing.tolist(), strict=True)]
+    if all(item is None or type(item) is str for item in items) and items.count(None) < len(items):
+        return _replaced(frame, part, items, nw.String), Values("text"), nw.String()
+    known = in_order(list(set(items) - {None}))
+    place = {item: float(code) for code, item in enumerate(known)}
+    codes = np.array([np.nan if item is None else place[item] for item in items])
+    return _replaced(frame, part, codes), Values("places", known), nw.Float64()
+
+
+def _with_times(frame: Any, part: str) -> tuple[Any, Values, Any]:
+    """A column of Python dates or datetimes as one that knows calendar fields; text stays what it is."""
+    items: list[Any] = [None if is_missing(item) else item for item in frame[part].to_list()]
+    if not all(item is None or hasattr(item, "toordinal") for item in items):
+        return frame, Values("number"), nw.Object()
+    plain = [item if getattr(item, "tzinfo", None) is None else item.replace(tzinfo=None) for item in items]
+    hours = any(hasattr(item, "hour") for item in plain)
+    frame = _replaced(frame, part, np.array(plain, dtype="datetime64[us]"))
+    return frame, Values("number"), nw.Datetime() if hours else nw.Date()

@@ -1,0 +1,156 @@
+"""What cannot be counted is refused in the same words on every engine."""
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from darkmetrics import InputError
+from darkmetrics.frames import ColumnNames, count_cells, counting
+
+NAN, INF = float("nan"), float("inf")
+TABLE = {
+    "y": [1, 0, None, 1],
+    "p": [0.1, 0.2, 0.3, 0.4],
+    "words": ["a", "b", "c", "d"],
+    "null": [0.1, None, 0.3, None],
+    "nan": [0.1, 0.2, NAN, 0.4],
+    "infinite": [0.1, INF, 0.3, 0.4],
+    "negative": [1.0, -2.0, 1.0, 1.0],
+    "zero": [0.0, 0.0, 0.0, 0.0],
+    "wide": [1.0, 1.0, 1e10, 1.0],
+    "beyond": [0.1, 0.2, 0.3, 1.5],
+    "gap": [0.1, 0.2, None, 0.4],
+    "three": [1, 0, 1, 2],
+    "letters": ["u", "v", "u", "v"],
+    "days": [dt.date(2024, 1, 1)] * 4,
+}
+
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown label": ({"label": "Yy"}, r"label: the frame has no column 'Yy'\. Did you mean 'y'\?"),
+    "unknown score": ({"score": "negativ"}, r"score: the frame has no column 'negativ'\. Did you mean 'negative'\?"),
+    "nothing near": (
+        {"weight": "qqqqq"},
+        r"weight: the frame has no column 'qqqqq'\. It has 'y', 'p', .* and 2 more\.",
+    ),
+    "two parts": ({"score": "y"}, r"score: column 'y' is also the label\. Each needs a column of its own\."),
+    "text scores": ({"score": "words"}, r"score column 'words': .*(xpected numbers)"),
+    "null scores": (
+        {"score": "null"},
+        r"score column 'null': 2 of 4 values are missing \(null or NaN\)\. Scores must be fin",
+    ),
+    "NaN scores": ({"score": "nan"}, r"score column 'nan': 1 of 4 values is missing \(null or NaN\)\."),
+    "infinite scores": ({"score": "infinite"}, r"score column 'infinite': 1 of 4 values is not finite \(such as inf\)"),
+    "null weights": (
+        {"weight": "null"},
+        r"weight column 'null': 2 of 4 values are missing \(null or NaN\)\. Weights must",
+    ),
+    "infinite weights": ({"weight": "infinite"}, r"weight column 'infinite': 1 of 4 values is not finite"),
+    "negative weights": ({"weight": "negative"}, r"weight column 'negative': 1 of 4 values is negative \(such as -2\)"),
+    "weights of zero": ({"weight": "zero"}, r"weight column 'zero': the weights sum to zero"),
+    "weights that differ": ({"weight": "wide"}, r"weight column 'wide': weights from 1 to 1e\+10"),
+    "text weights": ({"weight": "words"}, r"weight column 'words': .*(xpected numbers)"),
+    "probability above 1": (
+        {"probability": "beyond"},
+        r"probability column 'beyond': 1 of 4 values is wrong \(such as 1\.5",
+    ),
+    "no probability": (
+        {"probability": "gap"},
+        r"probability column 'gap': 1 of 4 values is missing where the label is",
+    ),
+    "null decisions": ({"decision": "null"}, r"decision column 'null': 2 of 4 values are missing\. Every row needs"),
+    "three decisions": ({"decision": "three"}, r"decision column 'three': a third value 2 besides 0 and 1\."),
+    "strange decisions": (
+        {"decision": "letters"},
+        r"decision column 'letters': pos_label=1 is not among the decisions \('u",
+    ),
+}
+
+
+@pytest.mark.parametrize("resolution", ["exact", 16])
+@pytest.mark.parametrize("case", CASES)
+def test_columns_that_break_a_rule_are_refused_by_name(engine, case, resolution):
+    names, message = CASES[case]
+    threshold = None if "decision" in names else 0.5
+    with pytest.raises(InputError, match="^" + message):
+        count_cells(engine(TABLE), ColumnNames(**({"label": "y", "score": "p"} | names)), threshold=threshold,
+                    resolution=resolution)  # fmt: skip
+
+
+GROUPS: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown key": ({"by": ["day"]}, r"by: the frame has no column 'day'\. Did you mean 'days'\?"),
+    "key twice": ({"by": ["days", "days"]}, r"by: column 'days' is named twice"),
+    "key and time": ({"by": ["days"], "time": "days", "every": "day"}, r"by: column 'days' is named twice"),
+    "unknown time": ({"time": "dayz", "every": "day"}, r"time: the frame has no column 'dayz'"),
+    "text as time": (
+        {"time": "words", "every": "day"},
+        r"time column 'words': has text, and periods need dates\. Cast it",
+    ),
+    "numbers as time": ({"time": "p", "every": "day"}, r"time column 'p': has type .*\. Periods need dates"),
+    "hours of dates": ({"time": "days", "every": "hour"}, r"time column 'days': has dates without a time"),
+    "no period": ({"time": "days"}, r"every: missing\. Say how to cut 'days'"),
+    "no time": ({"every": "day"}, r"every: 'day', but no time column is named"),
+    "unknown period": (
+        {"time": "days", "every": "monthly"},
+        r"every: unknown period 'monthly'\. Did you mean 'month'\?",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_keys_that_make_no_groups_are_refused_by_name(engine, case):
+    settings, message = GROUPS[case]
+    with pytest.raises(InputError, match="^" + message):
+        count_cells(engine(TABLE), ColumnNames("y", "p"), threshold=0.5, **settings)
+
+
+def test_a_frame_without_rows_is_refused(engine):
+    empty = pa.table({"y": pa.array([], pa.int64()), "p": pa.array([], pa.float64())})
+    for resolution in ("auto", "exact", 64):
+        with pytest.raises(InputError, match=r"^frame: no rows"):
+            count_cells(engine(empty), ColumnNames("y", "p"), threshold=0.5, resolution=resolution)
+
+
+def test_labels_that_are_no_labels_are_refused(engine):
+    lists = pa.table({"y": pa.array([[1], [0]]), "p": [0.1, 0.2]})
+    if engine.name == "dask":
+        lists = pa.table({"y": pa.array([dt.timedelta(1), dt.timedelta(2)]), "p": [0.1, 0.2]})
+    with pytest.raises(InputError, match=r"^label column 'y': "):
+        count_cells(engine(lists), ColumnNames("y", "p"), threshold=0.5)
+
+
+@pytest.mark.parametrize("resolution", ["automatic", 15, 2**25, True, 64.0, None])
+def test_a_resolution_is_a_word_or_a_number_of_buckets(resolution):
+    frame = pa.table({"y": [1, 0], "p": [0.1, 0.2]})
+    with pytest.raises(InputError, match=r"^resolution: "):
+        count_cells(frame, ColumnNames("y", "p"), threshold=0.5, resolution=resolution)
+
+
+LIMITS: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
+    "weights": ("_MOST_WEIGHTED", {"weight": "w"}, {}, r"weight column 'w': more than 20 cells .* round the weights"),
+    "groups": ("_MOST_GROUPED", {}, {"by": ["k"]}, r"by: more than 20 cells of 64 score buckets per group\. Use fewer"),
+    "scores": (
+        "_MOST_DEMANDED",
+        {},
+        {"resolution": "exact"},
+        r"resolution: 'exact', but there are more than 20 cells\.",
+    ),
+    "decisions": (
+        "_MOST_WEIGHTED",
+        {"decision": "w"},
+        {},
+        r"decision column 'w': 40 values in 1,000 rows\. Decisions take",
+    ),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_more_cells_than_this_process_should_hold_are_refused(engine, monkeypatch, limit):
+    constant, names, settings, message = LIMITS[limit]
+    monkeypatch.setattr(counting, constant, 20)
+    many = [i / 40 for i in range(40)]
+    frame = engine({"y": [1, 0] * 20, "p": many, "w": [1.0 + u for u in many], "k": list(range(40))})
+    threshold = None if "decision" in names else 0.5
+    with pytest.raises(InputError, match="^" + message):
+        count_cells(frame, ColumnNames("y", "p", **names), threshold=threshold, **({"resolution": 64} | settings))

@@ -1,0 +1,74 @@
+"""Every engine gives the same evaluation: the one of the arrays."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import darkmetrics as dm
+from darkmetrics.evaluate import evaluate_frame
+
+METRICS = ("precision", "recall", "f1", "roc_auc", "brier", "accuracy")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(11)
+    score = (rng.random(300) ** 2).round(3)
+    label = [None if u < 0.3 else int(v < s) for u, v, s in zip(rng.random(300), rng.random(300), score, strict=True)]
+    return label, score.tolist(), rng.integers(1, 4, 300).astype(float).tolist()
+
+
+@pytest.fixture(scope="module")
+def by_arrays(rows):
+    label, score, weight = rows
+    return {
+        weighted: numbers(dm.evaluate(label, score, metrics=METRICS, sample_weight=weight if weighted else None, rng=0))
+        for weighted in (False, True)
+    }
+
+
+def numbers(evaluation: dm.Evaluation) -> dict[str, float]:
+    """All numbers of an evaluation by their path."""
+    found: dict[str, float] = {}
+
+    def walk(value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            for key, item in value.items():
+                walk(item, f"{path}/{key}")
+        elif isinstance(value, (list, tuple)):
+            for place, item in enumerate(value):
+                walk(item, f"{path}/{place}")
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            found[path] = float(value)
+
+    walk(evaluation.to_dict(), "")
+    return found
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_metrics_of_every_engine_equal_those_of_arrays(engine, rows, by_arrays, weighted):
+    label, score, weight = rows
+    frame = engine({"y": label, "p": score, "w": weight})
+    found = numbers(
+        evaluate_frame(frame, label="y", score="p", weight="w" if weighted else None, metrics=METRICS, rng=0)
+    )
+    expected = by_arrays[weighted]
+    assert found.keys() == expected.keys()
+    assert any("roc_auc" in path for path in found)
+    for path, value in expected.items():
+        # The cells are identical, so the numbers should be; 1e-9 is what is promised.
+        assert math.isclose(found[path], value, rel_tol=1e-9, abs_tol=1e-12), path
+
+
+def test_bucketed_counts_by_decision_are_those_of_the_rows(engine, rows):
+    """Counts on both sides of the threshold are exact in any buckets, and so are worst and best confusion metrics."""
+    label, score, _ = rows
+    names = ("precision", "recall", "accuracy")
+    coarse = evaluate_frame(engine({"y": label, "p": score}), label="y", score="p", resolution=16, metrics=names, rng=0)
+    fine = dm.evaluate(label, score, metrics=names, rng=0)
+    assert coarse.data.buckets == 16
+    assert coarse.data.by_decision == fine.data.by_decision
+    for name in names:
+        assert coarse.oracle_bounds(name) == fine.oracle_bounds(name)

@@ -1,0 +1,63 @@
+"""Spark: one shuffle, and few rows that reach the driver, however many there are."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from darkmetrics.frames import ColumnNames, collecting, counting
+
+pytestmark = pytest.mark.heavy_engines
+count_cells: Any = counting.count_cells
+
+
+@pytest.fixture
+def scored(spark):
+    """200,000 rows made inside of Spark."""
+    return spark.range(200_000, numPartitions=4).selectExpr(
+        "pow(rand(1), 4) as p", "case when rand(2) < 0.3 then null when rand(3) < 0.1 then 1 else 0 end as y"
+    )
+
+
+@pytest.fixture
+def queries(monkeypatch):
+    """The queries whose answers reached this process."""
+    seen: list[Any] = []
+
+    def noted(query):
+        seen.append(query)
+        return collecting.collected(query)
+
+    monkeypatch.setattr(counting, "collected", noted)
+    return seen
+
+
+def test_the_count_takes_a_single_shuffle(scored, queries, capsys):
+    count_cells(scored, ColumnNames("y", "p"), threshold=0.5, resolution=2**16)
+    assert len(queries) == 1
+    queries[0].to_native().explain()
+    # Of a query that has run, Spark shows the plan that it took in the end and the one that it began with.
+    for plan in capsys.readouterr().out.split("== Initial Plan =="):
+        assert plan.count("Exchange") == 1, plan
+
+
+def test_the_driver_gets_no_more_cells_than_buckets(scored, queries):
+    counted = count_cells(scored, ColumnNames("y", "p"), threshold=0.31, resolution=1024)
+    assert counted.buckets == 1024
+    assert 800 < counted.score.size <= 1025
+    assert counted.positives.sum() + counted.negatives.sum() + counted.missing.sum() == 200_000
+
+
+def test_spark_finds_the_cells_that_numpy_finds(scored):
+    cached = scored.cache()
+    rows = cached.toArrow()
+    score, label = rows["p"].to_numpy(), rows["y"].to_numpy(zero_copy_only=False)
+    from_spark = count_cells(cached, ColumnNames("y", "p"), threshold=0.5, resolution=2**12)
+    from_arrow = count_cells(rows, ColumnNames("y", "p"), threshold=0.5, resolution=2**12)
+    cached.unpersist()
+    for name in ("decision", "positives", "negatives", "missing", "low", "high"):
+        np.testing.assert_array_equal(getattr(from_spark, name), getattr(from_arrow, name))
+    # Sums in another order.
+    np.testing.assert_allclose(from_spark.score, from_arrow.score, rtol=1e-12)
+    assert from_spark.positives.sum() == np.sum(label == 1)
+    assert from_spark.low[0] == score.min()
