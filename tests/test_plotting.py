@@ -18,6 +18,7 @@ from darkmetrics.distribution import Interval, Normal, mix
 from darkmetrics.nodes import Nodes
 from darkmetrics.plotting import style
 from darkmetrics.plotting.shape import density_curve
+from plot_checks import check_readable, labels_of, signed, signs
 
 Y = np.array([1, 0, np.nan, 1, np.nan, 0, 1, 0, np.nan])
 SCORE = np.array([0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1, 0.55])
@@ -70,16 +71,6 @@ def backtest():
 
 def drawn(ax, gid="law"):
     return next(line for line in ax.lines if line.get_gid() == gid).get_xydata().T
-
-
-def labels_of(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
-def signed(ax, label):
-    """The artist that a label of the legend belongs to."""
-    handles, labels = ax.get_legend_handles_labels()
-    return handles[labels.index(label)]
 
 
 # ------------------------------------------------------------------------------------------------- distribution
@@ -356,7 +347,8 @@ PLOTS = {
 
 def test_every_plot_function_is_among_those_tested():
     public = {name.removeprefix("plot_").replace("_", " ") for name in dm.plotting.__all__}
-    assert public == set(PLOTS) - {"one curve"}
+    elsewhere = {"groups", "over time"}  # test_plotting_groups
+    assert public - elsewhere == set(PLOTS) - {"one curve"}
 
 
 @pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
@@ -375,54 +367,9 @@ def test_a_plot_uses_the_axes_given_and_leaves_the_rest_alone(plot, few, curves,
     assert dict(mpl.rcParams) == settings
 
 
-def check_readable(ax, width=400):
-    """Axes have names, and at 400 pixels the legend stands outside the data and inside the picture."""
-    assert ax.get_xlabel()
-    assert ax.get_ylabel()
-    figure = ax.figure
-    figure.set_dpi(width / figure.get_size_inches()[0])
-    figure.canvas.draw()
-    legend = ax.get_legend()
-    if legend is not None:
-        box = legend.get_window_extent()
-        # A pixel for rounding.
-        assert box.y0 >= ax.bbox.y1 - 1.0
-        assert figure.bbox.x0 - 1.0 <= box.x0
-        assert box.x1 <= figure.bbox.x1 + 1.0
-        assert box.y1 <= figure.bbox.y1 + 1.0
-    texts = [ax.xaxis.label, ax.yaxis.label]
-    for axis in (ax.xaxis, ax.yaxis):
-        low, high = sorted(axis.get_view_interval())
-        texts += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-    for text in texts:
-        box = text.get_window_extent()
-        assert figure.bbox.x0 - 1.0 <= box.x0
-        assert box.x1 <= figure.bbox.x1 + 1.0
-    assert ax.bbox.width > 0.3 * width
-
-
 @pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
 def test_a_plot_is_readable_at_400_pixels(plot, few, curves, backtest):
     check_readable(plot(few, curves, backtest))
-
-
-def signs(ax):
-    """What tells the entries of a legend apart without colour: marker, dashes, width, hatch, filling, depth of grey."""
-    found: list[tuple[Any, ...]] = []
-    for artist in ax.get_legend_handles_labels()[0]:
-        kind = type(artist).__name__
-        if kind == "BarContainer":
-            found.append((kind, artist[0].get_hatch()))
-        elif kind == "ErrorbarContainer":
-            found.append((kind, artist[0].get_marker() if artist[0] is not None else ""))
-        elif hasattr(artist, "get_marker"):
-            dashes = str(artist._dash_pattern) if artist.get_linestyle() != "None" else ""
-            found.append((kind, artist.get_marker(), dashes, artist.get_markerfacecolor() == "white"))
-        elif hasattr(artist, "get_linewidths"):  # areas and bundles of lines
-            found.append((kind, *np.atleast_1d(artist.get_linewidths()).tolist(), artist.get_alpha()))
-        else:
-            found.append((kind, str(artist.get_linestyle()), artist.get_fill()))
-    return found
 
 
 @pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -26,11 +27,34 @@ def evaluation():
     return dm.evaluate(y, score, label_model=score, metrics=["precision", "recall", "accuracy", "mcc"])
 
 
+def months():
+    """Half a year: few rows in February, a drop in April that is an alert, labels of June that are late."""
+    place = np.arange(2400)
+    month = place // 400 + 1
+    chance = (place * 37 % 100 + 0.5) / 100
+    score = np.where(month == 4, chance**1.5, chance)
+    y = (place * 73 % 100 < 100 * chance).astype(float)
+    y[place % 10 < np.where(month == 6, 7, 2)] = np.nan
+    table = pd.DataFrame({"month": [f"2026-{m:02}" for m in month], "y": y, "s": score, "p": chance})
+    return dm.evaluate_by(
+        table[(month != 2) | (place % 16 == 0)],
+        "month",
+        label="y",
+        score="s",
+        probability="p",
+        metrics="recall",
+        targets={"recall": 0.7},
+        min_labels=20,
+    )
+
+
 PICTURES = {
     "distribution": lambda result, ax: dm.plotting.plot_distribution(result, "recall", target=0.75, ax=ax),
     "metrics": lambda result, ax: dm.plotting.plot_metrics(result, ax=ax),
     "scores": lambda result, ax: dm.plotting.plot_scores(result, ax=ax),
     "curves": lambda result, ax: dm.plotting.plot_curves(dm.curves(result, thresholds=20, method="exact"), ax=ax),
+    "groups": lambda result, ax: dm.plotting.plot_groups(months(), ax=ax),
+    "over_time": lambda result, ax: dm.plotting.plot_over_time(months(), ax=ax),
 }
 
 
@@ -44,8 +68,11 @@ def picture(plot, result):
         legend = ax.get_legend()
         assert legend is not None
         legend.remove()
-        ax.set(xlabel="", ylabel="")
-        ax.tick_params(labelbottom=False, labelleft=False)
+        for one in figure.axes:
+            one.set(xlabel="", ylabel="")
+            one.tick_params(labelbottom=False, labelleft=False, labelright=False)
+            for text in list(one.texts):
+                text.remove()
         canvas.draw()
         colours = np.asarray(canvas.buffer_rgba())[:, :, :3] / 255.0
     return colours @ np.array([0.299, 0.587, 0.114])

@@ -19,7 +19,17 @@ DOCUMENTED = {name: value for name, value in NAMES.items() if inspect.isclass(va
 
 # Named in signatures and results, or raised: a user reads of them but does not call them.
 NOT_CALLED = {
-    *("Evaluation", "MetricDistribution", "Metric", "Family", "Method", "LabelModel", "Memo", "Nodes"),
+    *(
+        "Evaluation",
+        "GroupedEvaluation",
+        "MetricDistribution",
+        "Metric",
+        "Family",
+        "Method",
+        "LabelModel",
+        "Memo",
+        "Nodes",
+    ),
     *("InputError", "MethodError", "UnknownNameError", "UndefinedMetricWarning"),
     *("CalibrationWarning", "MissingnessWarning", "Calibrator", "Diagnosis"),
     # What stands behind a word or a name; `evaluate` calls them.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from darkmetrics.diagnosis import Diagnosis
     from darkmetrics.diagnosis.diagnose import diagnose
     from darkmetrics.distribution import MetricDistribution
-    from darkmetrics.evaluate import evaluate
+    from darkmetrics.evaluate import evaluate, evaluate_frame
     from darkmetrics.evaluation import Evaluation
     from darkmetrics.evaluation_set import EvaluationSet
     from darkmetrics.exceptions import (
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         UnknownNameError,
     )
     from darkmetrics.metrics import Metric, list_metrics, register_metric
+    from darkmetrics.monitoring import GroupedEvaluation, evaluate_by
     from darkmetrics.robustness import beta_parameters, robustness
 
 __version__ = "0.1.0"
@@ -61,6 +62,7 @@ __all__ = [
     "Diagnosis",
     "Evaluation",
     "EvaluationSet",
+    "GroupedEvaluation",
     "InputError",
     "MethodError",
     "Metric",
@@ -75,6 +77,8 @@ __all__ = [
     "curves",
     "diagnose",
     "evaluate",
+    "evaluate_by",
+    "evaluate_frame",
     "label_models",
     "list_metrics",
     "mechanisms",
@@ -95,7 +99,7 @@ _HOME = {
         "curves": ("Curves", "curves"),
         "diagnosis": ("Diagnosis", "diagnose"),
         "distribution": ("MetricDistribution",),
-        "evaluate": ("evaluate",),
+        "evaluate": ("evaluate", "evaluate_frame"),
         "evaluation": ("Evaluation",),
         "evaluation_set": ("EvaluationSet",),
         "exceptions": (
@@ -107,6 +111,7 @@ _HOME = {
             "UnknownNameError",
         ),
         "metrics": ("Metric", "list_metrics", "register_metric"),
+        "monitoring": ("GroupedEvaluation", "evaluate_by"),
         "robustness": ("beta_parameters", "robustness"),
     }.items()
     for name in names

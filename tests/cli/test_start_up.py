@@ -17,7 +17,10 @@ def output_of(code):
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "--help"], ["curves", "--help"], ["--version"], []])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["evaluate", "--help"], ["monitor", "--help"], ["curves", "--help"], ["--version"], []],
+)
 def test_help_imports_nothing_heavy(arguments):
     code = f"""
 import sys

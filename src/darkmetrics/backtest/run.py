@@ -10,7 +10,6 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics.backtest.processes import generators_from, jobs_from, run_each
 from darkmetrics.backtest.result import Backtest
 from darkmetrics.backtest.scores import Scores
 from darkmetrics.backtest.ways import Ground, Way
@@ -22,6 +21,7 @@ from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWa
 from darkmetrics.mechanisms import Masked, Mechanism, mechanism_from
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
+from darkmetrics.processes import generators_from, jobs_from, run_each
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def backtest(
     ways = Ground(hidden_by, pos_label, missing_label, complete, n_given).ways(label_models, methods, calibration)
     truth = {metric.name: metric.value(complete, metric.undefined_as) for metric in chosen}
     task = _Task(y, score, hidden_by, ways, truth, chosen, threshold, level)
-    found = run_each(partial(_repeat, task), generators_from(rng, repeats), jobs, progress)
+    found = run_each(partial(_repeat, task), generators_from(rng, repeats), jobs, progress, "Backtest")
     scores = {way: {name: _collected(found, way, name, truth[name]) for name in truth} for way in ways}
     notes = _notes(found, ways, truth)
     if not any(of_metric.n for of_way in scores.values() for of_metric in of_way.values()):

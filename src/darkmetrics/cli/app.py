@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 import darkmetrics as dm
-from darkmetrics.cli.commands import bounds, curves, demo, diagnose, evaluate, metrics, report
+from darkmetrics.cli.commands import bounds, curves, demo, diagnose, evaluate, metrics, monitor, report
 from darkmetrics.cli.options import command
 from darkmetrics.cli.output import BAD_INPUT, INTERRUPTED, fail, no_standard_output
 
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 a --target is not met with the probability asked for; 2 bad input, said in one line; "
-    "3 an error in darkmetrics itself; 130 interrupted."
+    "Exit codes: 0 done; 1 a --target is not met with the probability asked for, or monitor has an alert; "
+    "2 bad input, said in one line; 3 an error in darkmetrics itself; 130 interrupted."
 )
 
 app = typer.Typer(
@@ -26,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _module in (evaluate, bounds, curves, diagnose, report, metrics, demo):
+for _module in (evaluate, monitor, bounds, curves, diagnose, report, metrics, demo):
     app.command(name=_module.__name__.rpartition(".")[2], epilog=_module.EXAMPLE)(command(_module.main))
 
 

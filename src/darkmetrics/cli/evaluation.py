@@ -5,9 +5,10 @@ from __future__ import annotations  # names of the library in annotations must n
 from collections.abc import Callable, Sequence
 
 import darkmetrics as dm
-from darkmetrics.cli.inputs import Rows, load, load_reference
+from darkmetrics.cli.inputs import load, load_reference
 from darkmetrics.cli.options import LABEL_MODELS, EstimateOptions, EvaluationOptions
 from darkmetrics.cli.output import Result, Table, in_words, say
+from darkmetrics.cli.rows import Rows
 from darkmetrics.cli.targets import metrics_wanted, targets_from
 from darkmetrics.cli.words import WordedError
 from darkmetrics.exceptions import unknown_name
@@ -27,25 +28,24 @@ def evaluated_file(
 
 def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed: int | None) -> dm.Evaluation:
     """The evaluation that the options ask for."""
+    model = label_model_of(options)
     return dm.evaluate(
-        **rows.data,
+        **rows.data(options.threshold),
         metrics=metrics,
-        threshold=options.threshold,
-        label_model=_label_model(rows, options),
+        label_model=rows.columns.get("prob", model),
         missingness=options.missingness,
-        calibration=load_reference(options.reference, rows),
+        calibration=load_reference(options.reference, rows.names, rows.pos_label),
         method=options.method,
-        zero_division=_zero_division(options),
+        zero_division=zero_division_of(options),
         rng=seed,
         confidence_level=options.confidence_level,
     )
 
 
-def _label_model(rows: Rows, options: EstimateOptions) -> object:
-    if "prob" in rows.columns:
-        if options.label_model != "auto":
-            raise WordedError("--prob: --label-model already says where probabilities come from. Give one of them.")
-        return rows.columns["prob"]
+def label_model_of(options: EstimateOptions) -> object:
+    """The label model that the options name; beside a column of probabilities there is none."""
+    if options.prob is not None and options.label_model != "auto":
+        raise WordedError("--prob: --label-model already says where probabilities come from. Give one of them.")
     try:
         probability = float(options.label_model)
     except ValueError:
@@ -57,7 +57,8 @@ def _label_model(rows: Rows, options: EstimateOptions) -> object:
     return probability
 
 
-def _zero_division(options: EstimateOptions) -> object:
+def zero_division_of(options: EstimateOptions) -> object:
+    """What a 0/0 counts as, or a word about it."""
     try:
         return float(options.zero_division)
     except ValueError:

@@ -34,6 +34,7 @@ InputFormat = StrEnum("InputFormat", list(FORMATS))  # type: ignore[misc]  # the
 
 # Those that need nothing but what the command line can give.
 LABEL_MODELS = ("auto", "calibrated", "label_shift", "selection", "half", "prevalence")
+PERIODS = ("hour", "day", "week", "month", "quarter", "year")
 COLUMNS, ASSUMED, OUTPUT = "Columns and labels", "What is assumed, and how it is computed", "Output"
 
 
@@ -192,8 +193,8 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
-class TargetOptions:
-    """What must hold for exit code 0."""
+class TargetOption:
+    """What is to be reached."""
 
     target: Annotated[
         list[str] | None,
@@ -203,6 +204,12 @@ class TargetOptions:
             help="A value that a metric shall reach, or not exceed if lower is better; again for more.",
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class TargetOptions(TargetOption):
+    """What must hold for exit code 0."""
+
     confidence: Annotated[
         float,
         typer.Option(
@@ -225,6 +232,42 @@ class EstimateOptions(ZeroDivisionOption, ReferenceOption, ModelOptions, Thresho
 @dataclass(frozen=True)
 class EvaluationOptions(TargetOptions, DecisionOptions, EstimateOptions):
     """What a whole evaluation takes: decisions of any kind, and targets."""
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """Which rows belong together."""
+
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="COL", help="A column whose values tell groups apart; again for more."),
+    ] = None
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="COL", help="A column of dates, which --every cuts into periods.")
+    ] = None
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--every",
+            metavar="PERIOD",
+            help=f"With --time: how long a period is: {', '.join(PERIODS[:-1])} or {PERIODS[-1]}.",
+            autocompletion=completion.words(*PERIODS),
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class MonitorOptions(GroupOptions, TargetOption, DecisionOptions, EstimateOptions):
+    """What an evaluation of many groups takes."""
+
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV (also .gz), Parquet, Arrow/Feather or JSON lines; - is standard input, '*.parquet' many files.",
+            show_default=False,
+        ),
+    ]
 
 
 @dataclass(frozen=True)

@@ -100,27 +100,27 @@ def _give_up_standard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def check_writable(output: str | None, *inputs: str | None) -> None:
-    """Refuse an output path before the work and not after it; it must not be one of the input files."""
+def check_writable(output: str | None, *inputs: str | None, option: str = "--output") -> None:
+    """Refuse the path that an option names before the work and not after it; it must not be one of the input files."""
     if output is None:
         return
     if not output:
-        raise WordedError("--output: is empty. Name a file.")
+        raise WordedError(f"{option}: is empty. Name a file.")
     try:
         path = Path(output)
         if path.is_dir():
-            raise WordedError(f"--output: {output} is a directory. Name a file.")
+            raise WordedError(f"{option}: {output} is a directory. Name a file.")
         folder = (path.resolve() if path.is_symlink() else path).parent
         if not path.exists() and not folder.is_dir():
-            raise WordedError(f"--output: there is no directory {folder}.")
+            raise WordedError(f"{option}: there is no directory {folder}.")
         # A file is replaced by a new one beside it; a pipe or device is not.
         needed = ([path] if path.exists() else []) + ([folder] if path.is_file() or not path.exists() else [])
         if not all(os.access(place, os.W_OK) for place in needed):
-            raise WordedError(f"--output: {output} cannot be written: no permission.")
+            raise WordedError(f"{option}: {output} cannot be written: no permission.")
         if path.is_file() and any(_is_read(path.stat(), given) for given in inputs if given is not None):
-            raise WordedError(f"--output: {output} is also read, and would be overwritten. Name another file.")
+            raise WordedError(f"{option}: {output} is also read, and would be overwritten. Name another file.")
     except OSError as error:
-        raise _cannot_write(output, error) from error
+        raise _cannot_write(output, error, option) from error
 
 
 def _is_read(there: os.stat_result, given: str) -> bool:
@@ -131,16 +131,16 @@ def _is_read(there: os.stat_result, given: str) -> bool:
         return False
 
 
-def write_output(output: str, text: str) -> None:
-    """The text into the file that --output names."""
+def write_output(output: str, content: str | bytes, option: str = "--output") -> None:
+    """The content into the file that the option names."""
     try:
-        write_whole(Path(output), text)
+        write_whole(Path(output), content)
     except OSError as error:
-        raise _cannot_write(output, error) from error
+        raise _cannot_write(output, error, option) from error
 
 
-def _cannot_write(output: str, error: OSError) -> WordedError:
-    return WordedError(f"--output: {output} cannot be written: {error.strerror or error}.")
+def _cannot_write(output: str, error: OSError, option: str) -> WordedError:
+    return WordedError(f"{option}: {output} cannot be written: {error.strerror or error}.")
 
 
 def say(text: str) -> None:

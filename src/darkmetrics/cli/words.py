@@ -8,15 +8,21 @@ from darkmetrics.exceptions import InputError
 
 # Options that are called like the argument; a value given to it follows the option.
 _OPTIONS = (
+    "by",
     "confidence_level",
+    "correction",
+    "every",
     "label_model",
     "method",
+    "min_labels",
     "missing_label",
     "missingness",
     "pos_label",
+    "resolution",
     "risk",
     "threshold",
     "thresholds",
+    "time",
     "zero_division",
 )
 _ANY = "|".join(_OPTIONS)
@@ -44,6 +50,12 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bSee \.diagnosis\.", "`darkmetrics diagnose` says more."),
     (r"\by_pred already", "--pred already"),
     (r"\blabel_model already gives", "--prob already gives"),
+    (r"The notes of each group \(groups\[key\]\.notes\) and of the result say more", "--format json has the notes"),
+    (r": groups\[key\]\.notes\.", "; --format json has the notes."),
+    (r"^false_discovery_rate: ", "--fdr: "),
+    (r"^n_jobs: ", "--jobs: "),
+    (r"\bn_jobs=(\d+)", r"--jobs \1"),
+    (r"^targets: ", "--target: "),
     (r"^metric: ", "--best: "),
     (r"^rng: ", "--seed: "),
     (r"\bmissingness='(\w+)' or (?:missingness=)?'(\w+)'", r"--missingness \1 or \2"),
@@ -57,6 +69,9 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"^calibration: ", "--reference: "),
 )
 _ROLES = {"y_true": "label", "y_score": "score", "y_pred": "pred", "sample_weight": "weight"}
+# Columns of a table, as the library names them: by part and name.
+_PARTS = {"decision": "pred", "probability": "prob"}
+_OF_TABLE = re.compile(r"^(label|score|weight|decision|probability|by|time) column (?=')")
 # Names and values that are the user's own: messages write them as Python does.
 _QUOTED = re.compile(r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
@@ -82,6 +97,13 @@ def for_the_command_line(text: str, names: Mapping[str, str] | None = None, metr
     `metrics` is the option that the metrics came from. What stands in quotes is left as it is.
     """
     names = names or {}
+    part = _OF_TABLE.match(text)
+    if part is not None:
+        text = re.sub(r"^('(?:[^'\\]|\\.)*')", rf"column \1 (--{_PARTS.get(part[1], part[1])})", text[part.end() :])
+    if "label" in names:
+        # What a table has counted of its labels is said with the name of the column alone.
+        said = rf"^{re.escape(names['label'])}: (?=a third value|pos_label=)"
+        text = _replaced(said, lambda found: f"column {names['label']!r} (--label): ", text)
     text = _replaced(r"^metrics: ", lambda found: f"{metrics}: ", text)
     for pattern, words in _PHRASES:
         text = _replaced(pattern, words, text)

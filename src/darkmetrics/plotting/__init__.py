@@ -5,15 +5,19 @@ Import rule: matplotlib is imported when a plot is drawn, and pyplot only where 
 
 from darkmetrics.plotting.backtests import plot_coverage, plot_pit
 from darkmetrics.plotting.distribution import plot_distribution
+from darkmetrics.plotting.groups import plot_groups
 from darkmetrics.plotting.labels import plot_reliability, plot_scores
 from darkmetrics.plotting.metrics import plot_metrics, plot_variance
+from darkmetrics.plotting.periods import plot_over_time
 from darkmetrics.plotting.thresholds import plot_curves, plot_precision_recall, plot_roc
 
 __all__ = [
     "plot_coverage",
     "plot_curves",
     "plot_distribution",
+    "plot_groups",
     "plot_metrics",
+    "plot_over_time",
     "plot_pit",
     "plot_precision_recall",
     "plot_reliability",

@@ -57,8 +57,11 @@ def style_of(number: int) -> dict[str, Any]:
     }
 
 
-def legend_above(ax: "Axes", notes: Sequence[str] = ()) -> None:
-    """A legend above the axes, where no data are; `notes` are lines without a sign."""
+def legend_above(ax: "Axes", notes: Sequence[str] = (), side: str = "left") -> None:
+    """A legend above the axes, where no data are; `notes` are lines without a sign.
+
+    It begins at the left of the axes, or ends at their right: where names on the left take much of the width.
+    """
     from matplotlib.lines import Line2D
 
     handles, labels = ax.get_legend_handles_labels()
@@ -69,8 +72,8 @@ def legend_above(ax: "Axes", notes: Sequence[str] = ()) -> None:
     ax.legend(
         handles,
         [shortened(label, _WHOLE) for label in labels],
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.01),
+        loc="lower left" if side == "left" else "lower right",
+        bbox_to_anchor=(0.0 if side == "left" else 1.0, 1.01),
         ncols=columns,
         frameon=False,
         fontsize="small",

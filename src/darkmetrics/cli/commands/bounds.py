@@ -26,13 +26,15 @@ def main(data: DataOptions, asked: MetricOptions, decision: DecisionOptions, com
 
     The oracle's values are the metric with every missing row decided wrongly, and with every one decided rightly.
     """
+    from darkmetrics.evaluation_set import evaluation_set_from
+
     check_writable(common.output, data.file)
     with progress("reading", "bounding") as begin:
         begin()
         rows = load(data, pred=decision.pred)
         begin()
         with in_words(rows.names):
-            test_set = dm.EvaluationSet(**rows.data, threshold=decision.threshold)
+            test_set = evaluation_set_from(**rows.data(decision.threshold))
             metrics = dm.metrics.metrics_from(asked.metric or dm.metrics.DEFAULT_METRICS)
             entries = {metric.name: _entry(metric, test_set) for metric in metrics}
     say(f"{test_set}\n")

@@ -1,0 +1,244 @@
+"""darkmetrics monitor."""
+
+from __future__ import annotations  # names of the library in annotations must not import it
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import darkmetrics as dm
+from darkmetrics.cli.evaluation import label_model_of, zero_division_of
+from darkmetrics.cli.inputs import load_reference
+from darkmetrics.cli.options import CommonOptions, MonitorOptions
+from darkmetrics.cli.output import (
+    DONE,
+    TARGET_MISSED,
+    Result,
+    Table,
+    check_writable,
+    emit,
+    in_words,
+    progress,
+    rendered,
+    say,
+    write_output,
+)
+from darkmetrics.cli.rows import Rows
+from darkmetrics.cli.scanning import files_of
+from darkmetrics.cli.table import load_table
+from darkmetrics.cli.targets import metrics_wanted, targets_from
+from darkmetrics.cli.words import WordedError, for_the_command_line
+
+EXAMPLE = (
+    "Example: darkmetrics monitor 2026.parquet --label fraud --score p --time booked --every month --target recall=0.8"
+)
+
+_PICTURES = (".png", ".svg", ".pdf")
+# Rows of a table that a person reads; CSV and JSON have all groups.
+_SHOWN = 40
+# The newest period lacks this much more of its labels than earlier ones: they come late.
+_LATE = 0.1
+
+
+def main(
+    options: MonitorOptions,
+    common: CommonOptions,
+    fdr: Annotated[
+        float,
+        typer.Option("--fdr", metavar="Q", help="Expected share of false ones among the alerts, at most."),
+    ] = 0.05,
+    correction: Annotated[
+        str,
+        typer.Option(metavar="bh|by", help="How --fdr is kept: bh for independent groups, by for any."),
+    ] = "bh",
+    min_labels: Annotated[
+        int,
+        typer.Option(metavar="N", help="A group with fewer positive or negative labels is marked as too small."),
+    ] = 5,
+    resolution: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|exact|N",
+            help="Scores exactly as they are, or in N buckets per group; auto: exact up to a million rows.",
+        ),
+    ] = "auto",
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Processes; -1 for one per core.")] = 1,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Draw the first target, or metric, over time or over groups: .png, .svg, .pdf."
+        ),
+    ] = None,
+) -> int:
+    """How good is the classifier in each segment and period, and which of them miss a target?
+
+    Groups are told apart by --by, --time or both. An alert is a group that misses its --target; among all alerts at
+    most the share --fdr is false, on average. With an alert the exit code is 1.
+    """
+    inputs = [*files_of(options.file), options.reference]
+    check_writable(common.output, *inputs)
+    _check_plot(plot, common.output, inputs)
+    if not options.by and options.time is None:
+        raise WordedError("--by: no column that tells groups apart. Name one, or a column of dates as --time.")
+    targets = targets_from(options.target)
+    with progress("reading") as begin:
+        begin()
+        table = load_table(options)
+    with in_words(table.names), table.counting():
+        result = dm.evaluate_by(
+            table.frame,
+            options.by,
+            time=options.time,
+            every=options.every,
+            targets=targets,
+            metrics=metrics_wanted(options.metric, targets),
+            false_discovery_rate=fdr,
+            correction=correction,
+            min_labels=min_labels,
+            resolution=_resolution(resolution),
+            rng=common.seed,
+            n_jobs=jobs,
+            **_settings(table, options),
+        )
+    if plot is not None:
+        with in_words({}):
+            picture = _picture(result, plot)
+        write_output(plot, picture, option="--plot")
+    say("\n".join([*result.words(), *_late(result), ""]))
+    emit(rendered(_as_result(result), common.result_format), common.output)
+    say("\n".join(["", *map(for_the_command_line, result.notes())]))
+    return TARGET_MISSED if result.alerts else DONE
+
+
+def _settings(table: Rows, options: MonitorOptions) -> dict[str, Any]:
+    """The arguments that say how the rows are to be read, and what is assumed of them."""
+    return {
+        **table.parts,
+        "threshold": options.threshold,
+        "label_model": label_model_of(options),
+        "missingness": options.missingness,
+        "calibration": load_reference(options.reference, table.names, table.pos_label),
+        "method": options.method,
+        "zero_division": zero_division_of(options),
+        "confidence_level": options.confidence_level,
+    }
+
+
+def _resolution(text: str) -> str | int:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _check_plot(plot: str | None, output: str | None, inputs: list[str | None]) -> None:
+    """Refuse a picture that could not be drawn or written before the work and not after it."""
+    from importlib.util import find_spec
+
+    if plot is None:
+        return
+    check_writable(plot, *inputs, option="--plot")
+    if Path(plot).suffix.lower() not in _PICTURES:
+        raise WordedError(f"--plot: {plot} must end in {', '.join(_PICTURES)}, which says what to draw.")
+    if output is not None and Path(plot).resolve() == Path(output).resolve():
+        raise WordedError(f"--plot: {plot} is the --output as well. Name another file.")
+    if find_spec("matplotlib") is None:
+        raise WordedError("--plot: needs matplotlib; pip install 'darkmetrics[plot]'.")
+
+
+def _picture(result: dm.GroupedEvaluation, plot: str) -> bytes:
+    """A picture over time where there is one line of periods, else one of the groups."""
+    import io
+
+    import matplotlib as mpl
+
+    mpl.use("Agg")  # a picture in a file needs no screen
+    over_time = len(result.names) == 1 and _periods(result) is not None
+    ax = result.plot_over_time() if over_time else result.plot()
+    stream = io.BytesIO()
+    ax.figure.savefig(stream, format=Path(plot).suffix[1:].lower(), dpi=150)
+    return stream.getvalue()
+
+
+def _periods(result: dm.GroupedEvaluation) -> list[Any] | None:
+    """The period of each group, as --time says it or as a single column of dates shows it; None if there are none."""
+    if result.period is not None:
+        place = result.names.index(result.period)
+        return [key[place] for key in result.groups]
+    keys = [key[0] for key in result.groups]
+    dates = len(result.names) == 1 and all(key is None or re.match(r"\d{4}-\d\d", str(key)) for key in keys)
+    return keys if dates else None
+
+
+def _late(result: dm.GroupedEvaluation) -> list[str]:
+    """A sentence where the newest period lacks far more of its labels than earlier ones."""
+    from statistics import median
+
+    from darkmetrics.monitoring.words import key_text
+
+    counts: dict[Any, list[int]] = {}
+    for period, group in zip(_periods(result) or [], result.groups.values(), strict=False):
+        if period is not None:
+            sums = counts.setdefault(period, [0, 0])
+            sums[0] += group.census["missing"]
+            sums[1] += group.census["rows"]
+    shares = {period: missing / rows for period, (missing, rows) in sorted(counts.items())}
+    if len(shares) < 3:
+        return []
+    *earlier, newest = shares.values()
+    if newest - median(earlier) < _LATE:
+        return []
+    last = key_text(list(shares)[-1], result.every)
+    says = f"{last} lacks {newest:.0%} of its labels, earlier periods {median(earlier):.0%}: labels come late."
+    return [f"{says} Its numbers will move as they arrive; run this again then."]
+
+
+def _as_result(result: dm.GroupedEvaluation) -> Result:
+    header, rows = result.table(most=_SHOWN)
+    left_out = len(result) - _SHOWN
+    tables = [Table(header, rows, words=len(result.names))]
+    if left_out > 0:
+        tables[:0] = [_alerts(result)] if result.alerts else []
+        say(f"The first {_SHOWN} of {len(result):,} groups; --format csv has all.\n")
+    return Result(result.to_dict(), _records(result), tables)
+
+
+def _alerts(result: dm.GroupedEvaluation) -> Table:
+    from darkmetrics.monitoring.alerts import chance_text
+
+    rows = [
+        [
+            alert.group,
+            f"{alert.metric} {alert.side} {alert.target:g}",
+            chance_text(alert.probability),
+            f"{alert.q_value:.2g}",
+        ]
+        for alert in result.alerts
+    ]
+    return Table(["alert", "target", "P(missed)", "q-value"], rows, words=2)
+
+
+def _records(result: dm.GroupedEvaluation) -> list[dict[str, Any]]:
+    """One record per group and metric, as `to_frame` has them."""
+    from darkmetrics.monitoring.words import finite, plain
+
+    alerts = {(alert.key, alert.metric) for alert in result.alerts}
+    records = []
+    for key, group in result.groups.items():
+        for name, one in group.metrics.items():
+            numbers = {
+                "metric": name,
+                **group.census,
+                **{part: finite(x) if isinstance(x, float) else x for part, x in asdict(one).items()},
+                "target": result.targets.get(name),
+                "below_target": finite(group.below.get(name, float("nan"))),
+                "q_value": result.q_values.get((key, name)),
+                "alert": (key, name) in alerts,
+                "too_small": group.too_small,
+            }
+            record = dict(zip(result.names, map(plain, key), strict=True))
+            records.append(record | {part + "_" * (part in record): value for part, value in numbers.items()})
+    return records

@@ -1,0 +1,93 @@
+"""The rows of a file, by the role of their columns, as the arguments of the library."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import darkmetrics as dm
+from darkmetrics.cli.options import DataOptions
+from darkmetrics.cli.words import WordedError
+
+# Whose errors mean that a file cannot be read.
+_READERS = ("polars", "duckdb", "narwhals")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Columns of a file, by role, and what they are called there; or a table that an engine counts."""
+
+    source: str
+    columns: Mapping[str, Any]
+    names: Mapping[str, str]
+    pos_label: Any
+    missing_label: Any
+    frame: Any = None
+
+    @classmethod
+    def of_columns(
+        cls, source: str, columns: Mapping[str, Any], names: Mapping[str, str], options: DataOptions
+    ) -> "Rows":
+        """Columns that have been read, with labels of the options as the file has them."""
+        read_as_text = _is_text(columns[names["label"]], f"column {names['label']!r} (--label)")
+        by_role = {role: columns[name] for role, name in names.items()}
+        return cls(source, by_role, names, *label_values(options, as_text=read_as_text))
+
+    def data(self, threshold: float) -> dict[str, Any]:
+        """The arguments that hold the rows and say how to read them; a table is counted for that."""
+        if self.frame is not None:
+            with self.counting():
+                test_set = dm.EvaluationSet.from_frame(self.frame, threshold=threshold, **self.parts)
+            return {"y_true": test_set, "y_score": None}
+        arguments = {"label": "y_true", "score": "y_score", "weight": "sample_weight", "pred": "y_pred"}
+        columns = {arguments[role]: column for role, column in self.columns.items() if role in arguments}
+        return {**columns, "pos_label": self.pos_label, "missing_label": self.missing_label, "threshold": threshold}
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The same for a table: names of columns."""
+        arguments = {"label": "label", "score": "score", "weight": "weight", "pred": "decision", "prob": "probability"}
+        columns = {arguments[role]: name for role, name in self.names.items()}
+        return {**columns, "pos_label": self.pos_label, "missing_label": self.missing_label}
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Whatever an engine says against a file while it counts, as one line that names the file."""
+        try:
+            yield
+        except BaseException as error:
+            engine = type(error).__module__.partition(".")[0].lstrip("_")
+            # What panics in Rust is not even an Exception.
+            if engine not in _READERS and type(error).__name__ != "PanicException":
+                raise
+            said = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
+            raise WordedError(f"{self.source}: cannot be read; damaged or incomplete? ({said})") from error
+
+
+def label_values(options: DataOptions, *, as_text: bool) -> tuple[Any, Any]:
+    """The label that is positive and the one that means missing (None: none does), as the file has them."""
+    pos, gap = options.pos_label, options.missing_label
+    return _value(pos, as_text=as_text), None if gap is None else _value(gap, as_text=as_text)
+
+
+def _is_text(column: Any, name: str) -> bool:
+    """Whether a column of labels holds text, so that a label given on the command line is text as well."""
+    from darkmetrics import frames
+
+    labels, missing = frames.label_column(column, name)
+    present = labels[~missing]
+    return bool(present.size) and isinstance(present[0], (str, bytes))
+
+
+def _value(text: str, *, as_text: bool) -> Any:
+    """A label as the file has it: text among text, else a number or a truth value if it can be one."""
+    if as_text:
+        return text
+    words = {"true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number

@@ -1,0 +1,11 @@
+"""Monitoring: segments and periods evaluated one by one, and alerts that are rarely false.
+
+Import rule: knows `evaluate`, frames that count, and nothing that draws or prints.
+"""
+
+from darkmetrics.monitoring.alerts import Alert
+from darkmetrics.monitoring.result import GroupedEvaluation
+from darkmetrics.monitoring.run import evaluate_by
+from darkmetrics.monitoring.summary import GroupSummary, MetricSummary
+
+__all__ = ["Alert", "GroupSummary", "GroupedEvaluation", "MetricSummary", "evaluate_by"]

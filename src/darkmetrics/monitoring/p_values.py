@@ -1,0 +1,86 @@
+"""How likely is a target missed, and how surprising would the data be if it were met?"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.distribution import MetricDistribution
+from darkmetrics.metrics import Metric
+from darkmetrics.nodes import Nodes
+
+# A probability that is not 0 or 1 keeps this distance from them: half a unit in the last place of 1.
+_ROUNDING = 2.0**-53
+# Variance that stands for what lies between and beyond the nodes of a posterior, as a share of the variance between
+# them. Two to four standard deviations out, on 24 sets that played no part in choosing it, p-values from 64 nodes were
+# at least 0.59 of what 1,024 nodes say (1.1 with the default model); without it they fall to 0.02 of that
+# (tests/test_monitoring_p_values.py has some of these sets).
+_BETWEEN = 0.12
+_PLACES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+class Verdict(NamedTuple):
+    """Probability that a target is missed, and the p-value of "it is met"; NaN where there is nothing to miss."""
+
+    missed: float
+    p_value: float
+
+
+NOTHING = Verdict(np.nan, np.nan)
+
+
+def verdict(
+    law: MetricDistribution, nodes: Nodes, metric: Metric, target: float, *, fill: float | None, n_draws: int
+) -> Verdict:
+    """What a law says about a target.
+
+    The p-value is the probability that the target is met, or a little more where that probability is not known well:
+    in the tails of a law that is mixed over a few dozen nodes, or that is a sample of `n_draws`. `fill` is what a 0/0
+    counts as; None: it misses no target.
+    """
+    met = float(_met(law, np.array([target]), metric)[0])
+    if np.isnan(met) or (fill is None and law.undefined >= 1.0):
+        return NOTHING
+    low, high = law.support()
+    rounding = _ROUNDING if low < target < high else 0.0  # certain is only what holds for every labeling
+    missed = float(np.clip(_missed(law, met, metric, target, fill), rounding, 1.0 - rounding))
+    p_value = 1.0 - missed
+    spread = _spread_of_nodes(law, nodes)
+    if rounding and spread > 0.0:
+        sides = _met(law, target + np.sqrt(_BETWEEN) * spread * _PLACES, metric)
+        p_value = max(p_value, 1.0 - _missed(law, float(_WEIGHTS @ sides), metric, target, fill))
+    if law.method == "monte carlo":
+        # Draws that all miss do not make a p-value of zero.
+        p_value = max(p_value, ((1.0 - missed) * n_draws + 1.0) / (n_draws + 1.0))
+    return Verdict(missed, min(p_value, 1.0))
+
+
+def _met(law: MetricDistribution, targets: FloatArray, metric: Metric) -> FloatArray:
+    """The probability that the metric meets each target; one that is just the target meets it."""
+    at_most: FloatArray = law.cdf(targets)
+    # P(X < t) is twice the PIT less P(X <= t).
+    return at_most if metric.better == "lower" else 1.0 - (2.0 * law.pit(targets) - at_most)
+
+
+def _missed(law: MetricDistribution, met: float, metric: Metric, target: float, fill: float | None) -> float:
+    """The probability of a miss, given that of a hit among all that the law counts."""
+    missed = 1.0 - met
+    if fill is None and law.undefined > 0.0:
+        counts_as = metric.undefined_as
+        if np.isnan(counts_as) or law.method == "gaussian":
+            return missed * (1.0 - law.undefined)  # the law is that of the metric given that it is defined
+        if counts_as > target if metric.better == "lower" else counts_as < target:
+            missed -= law.undefined
+    return max(missed, 0.0)
+
+
+def _spread_of_nodes(law: MetricDistribution, nodes: Nodes) -> float:
+    """Standard deviation of the metric's mean between nodes; where several readings are mixed, within each of them."""
+    parts = law.by_node
+    if parts is None:
+        return 0.0
+    reading = np.zeros(parts.weight.size, dtype=np.int64) if nodes.reading is None else nodes.reading
+    weight = np.bincount(reading, parts.weight)
+    mean = np.bincount(reading, parts.weight * parts.mean) / np.where(weight > 0.0, weight, 1.0)
+    return float(np.sqrt(parts.weight @ (parts.mean - mean[reading]) ** 2))

@@ -1,0 +1,340 @@
+"""GroupedEvaluation: what evaluate_by found in every group, as words, table and numbers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.exceptions import InputError
+from darkmetrics.metrics import Metric
+from darkmetrics.monitoring.alerts import Alert, chance_text, side_of
+from darkmetrics.monitoring.groups import Group, Notes, Task
+from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
+from darkmetrics.monitoring.words import counted, finite, group_text, group_texts, key_text, listed, named, plain
+from darkmetrics.tables import decimals_for, html_lines, html_table, level_text, number_text, text_table
+
+# Rows of the printed table, and alerts named above it; more are not read.
+_SHOWN, _NAMED = 40, 5
+# Evaluations kept, so that looking twice at a group does not take twice the time.
+_KEPT = 16
+# The other side of a target.
+_WRONG = {"<=": ">", ">=": "<"}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class GroupedEvaluation(Mapping[Any, Evaluation]):
+    """Segments and periods, each evaluated by itself: a mapping from the key of a group to its `Evaluation`.
+
+    `groups` has the numbers of every group at once. `result[key]` evaluates a group again, since the laws of thousands
+    of groups would not fit into memory; it gives the same numbers. With one grouping column the value itself is a key.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The grouping columns; keys have one value for each.
+    period : str or None
+        The one among them that is time; it comes last.
+    every : str or None
+        How long a period is, if time was cut into periods here: "hour", "day", ..., "year".
+    groups : mapping from key to GroupSummary
+        The numbers, sorted by key.
+    total : Evaluation
+        All rows together, with a label model of their own.
+    metrics : mapping from name to Metric
+        What was evaluated.
+    targets : mapping from metric name to float
+        What was to be reached.
+    alerts : tuple of Alert
+        Groups that miss a target, the surest first.
+    q_values : mapping from (key, metric name) to float
+        The smallest false-discovery rate at which there is an alert, for each target of each group that takes part.
+    false_discovery_rate : float
+        Expected share of false ones among the alerts, at most.
+    correction : str
+        "bh" or "by": how it is kept.
+    confidence_level : float
+        Of the intervals.
+    min_labels : int
+        A group with fewer labels of a class is too small.
+    total_notes : tuple of str
+        What the evaluation of all rows warned of.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import darkmetrics as dm
+    >>> labels, scores = [1, 0, 1, 0, None, None] * 20, [0.9, 0.2, 0.4, 0.7, 0.8, 0.3] * 20
+    >>> table = pd.DataFrame({"shop": ["app", "web"] * 60, "fraud": labels, "p": scores})
+    >>> result = dm.evaluate_by(table, "shop", label="fraud", score="p", label_model="half", metrics="accuracy")
+    >>> result
+    <GroupedEvaluation of 2 groups by shop, 120 rows: accuracy>
+    >>> {key: round(group.metrics["accuracy"].mean, 3) for key, group in result.groups.items()}
+    {('app',): 0.5, ('web',): 0.5}
+    >>> result["web"]["accuracy"]
+    <Discrete: mean 0.5, 90% interval 0.4333 to 0.5667, exact>
+    """
+
+    names: tuple[str, ...]
+    period: str | None
+    every: str | None
+    groups: Mapping[Key, GroupSummary]
+    total: Evaluation
+    metrics: Mapping[str, Metric]
+    targets: Mapping[str, float]
+    alerts: tuple[Alert, ...]
+    q_values: Mapping[tuple[Key, str], float]
+    false_discovery_rate: float
+    correction: str
+    confidence_level: float
+    min_labels: int
+    total_notes: tuple[str, ...] = ()
+    # What a group is evaluated from again.
+    task: Task = field(repr=False)
+    pieces: Mapping[Key, Group] = field(repr=False)
+    _kept: dict[Key, Evaluation] = field(default_factory=dict, init=False)
+
+    def __getitem__(self, key: Any) -> Evaluation:
+        key = self._key(key)
+        if key not in self._kept:
+            summary = self.groups[key]
+            if all(metric.method == "bounds" for metric in summary.metrics.values()):
+                raise InputError(
+                    f"{named(self.names, key)}: {summary.too_small}, so there is nothing to learn from. groups[key] "
+                    "has what any labels can make of the metrics; calibration= (reference rows) would give more."
+                )
+            with Notes().taken():  # they are among the notes of the group already
+                evaluation = self.task.evaluated(self.pieces[key])
+            if len(self._kept) >= _KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = evaluation
+        return self._kept[key]
+
+    def __contains__(self, key: object) -> bool:
+        try:
+            self._key(key)
+        except KeyError:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def _key(self, key: Any) -> Key:
+        """The key of a group that there is; one value will do where there is one column."""
+        whole = key if isinstance(key, tuple) else (key,)
+        try:
+            if whole in self.groups:
+                return whole
+        except TypeError:  # a list, say, which is no key of anything
+            pass
+        first = named(self.names, next(iter(self.groups)))
+        raise _MissingGroupError(
+            f"key: {key!r} is not among the {counted(len(self.groups), 'group')}. Give the value of "
+            f"{listed([repr(name) for name in self.names])}, such as that of the first group ({first})."
+        )
+
+    def label(self, key: Any) -> str:
+        """A group in words, fit to be shown: its values, with periods as short as they can be."""
+        return group_text(self.names, self._key(key), self.period, self.every)
+
+    def plot(self, metric: str | None = None, **settings: Any) -> Any:
+        """One metric in every group as a forest plot (`plotting.plot_groups`); needs matplotlib. Returns the Axes."""
+        from darkmetrics.plotting.groups import plot_groups
+
+        return plot_groups(self, metric, **settings)
+
+    def plot_over_time(self, metric: str | None = None, **settings: Any) -> Any:
+        """One metric over the periods (`plotting.plot_over_time`); needs matplotlib. Returns the Axes drawn on."""
+        from darkmetrics.plotting.periods import plot_over_time
+
+        return plot_over_time(self, metric, **settings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON (`docs/reference/monitoring.md` has the schema)."""
+        return {
+            "schema": "darkmetrics.groups/1",
+            "names": list(self.names),
+            "period": self.period,
+            "every": self.every,
+            "confidence_level": self.confidence_level,
+            "targets": dict(self.targets),
+            "false_discovery_rate": self.false_discovery_rate,
+            "correction": self.correction,
+            "min_labels": self.min_labels,
+            "notes": self.notes(),
+            "alerts": [
+                {
+                    "key": list(map(plain, alert.key)),
+                    "metric": alert.metric,
+                    "side": alert.side,
+                    "target": alert.target,
+                    "probability": alert.probability,
+                    "q_value": alert.q_value,
+                }
+                for alert in self.alerts
+            ],
+            "total": self.total.to_dict(),
+            "groups": [
+                {
+                    "key": list(map(plain, key)),
+                    "census": dict(group.census),
+                    "too_small": group.too_small,
+                    "notes": list(group.notes),
+                    "below": {name: finite(chance) for name, chance in group.below.items()},
+                    "metrics": {
+                        name: {key: finite(x) if isinstance(x, float) else x for key, x in asdict(one).items()}
+                        for name, one in group.metrics.items()
+                    },
+                }
+                for key, group in self.groups.items()
+            ],
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row per group and metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named).
+
+        Grouping columns come first; a column of numbers that is called like one of them has "_" at its end.
+        """
+        alerts = {(alert.key, alert.metric) for alert in self.alerts}
+        rows = [
+            {
+                "metric": name,
+                **group.census,
+                **asdict(one),
+                "target": self.targets.get(name, np.nan),
+                "below_target": group.below.get(name, np.nan),
+                "q_value": self.q_values.get((key, name), np.nan),
+                "alert": (key, name) in alerts,
+                "too_small": group.too_small,
+            }
+            for key, group in self.groups.items()
+            for name, one in group.metrics.items()
+        ]
+        keys = [key for key in self.groups for _ in self.metrics]
+        columns: dict[str, list[Any]] = {name: [key[i] for key in keys] for i, name in enumerate(self.names)}
+        for name in rows[0]:
+            columns[name + "_" * (name in columns)] = [row[name] for row in rows]
+        return frames.to_native_frame(columns, backend)
+
+    def __repr__(self) -> str:
+        names = listed([key_text(name) for name in self.names])
+        alerts = f", {counted(len(self.alerts), 'alert')}" if self.targets else ""
+        return (
+            f"<GroupedEvaluation of {counted(len(self.groups), 'group')} by {names}, "
+            f"{counted(self.total.data.n_rows, 'row')}{alerts}: {', '.join(self.metrics)}>"
+        )
+
+    def __str__(self) -> str:
+        table = text_table(*self.table(), words=len(self.names))
+        return "\n".join([*self.words(), "", *table, *self._left_out(), "", *self.notes()])
+
+    def _repr_html_(self) -> str:
+        below = [*self._left_out(), *self.notes()]
+        return f"<div>{html_lines(self.words())}{html_table(*self.table())}{html_lines(below)}</div>"
+
+    def words(self) -> list[str]:
+        """What stands above the table: how many groups and rows, which targets are missed, what is too small."""
+        census = self.total.data.census()
+        by = listed([key_text(name) for name in self.names])
+        whole = f"{counted(census['rows'], 'row')}, {census['labelled']:,} labelled, {census['missing']:,} missing"
+        share = census["missing"] / census["rows"]
+        words = [f"{counted(len(self.groups), 'group')} by {by}: {whole} ({share:.1%})"]
+        words += [self._verdict(name) for name in self.targets]
+        small = sum(bool(group.too_small) for group in self.groups.values())
+        if small:
+            words.append(
+                f"{counted(small, 'group')} {'is' if small == 1 else 'are'} too small to judge: fewer than "
+                f"{self.min_labels} positives or negatives to go by."
+            )
+        return words
+
+    def _verdict(self, name: str) -> str:
+        """How many groups miss a target, and which."""
+        missed = [alert for alert in self.alerts if alert.metric == name]
+        judged = sum(metric == name for _, metric in self.q_values)
+        number = f"{len(missed):,}" if missed else "None"
+        target = f"{name} {side_of(self.metrics[name])} {self.targets[name]:g}"
+        rate = f"(false-discovery rate {level_text(self.false_discovery_rate)})"
+        text = f"{number} of {counted(judged, 'group')} miss{'es' if len(missed) < 2 else ''} {target} {rate}"
+        which = [f"{alert.group} ({chance_text(alert.probability)})" for alert in missed[:_NAMED]]
+        which += [f"and {len(missed) - _NAMED:,} more"] if len(missed) > _NAMED else []
+        return f"{text}: {'; '.join(which)}." if which else f"{text}."
+
+    def notes(self) -> list[str]:
+        """What stands below the table: what the intervals are for, and what groups warn of."""
+        level = level_text(self.confidence_level)
+        notes = [f"In brackets: {level} intervals for the rows of each group, which has a label model of its own."]
+        warned = sum(bool(group.notes) and not group.too_small for group in self.groups.values())
+        if warned:
+            notes.append(
+                f"{counted(warned, 'group')} {'has' if warned == 1 else 'have'} something to say about "
+                f"{'its' if warned == 1 else 'their'} labels: groups[key].notes."
+            )
+        return [*notes, *(f"All rows together: {note}" for note in self.total_notes)]
+
+    def table(self, most: int | None = _SHOWN) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the table as text: all rows together, then one row per group, `most` of them at most.
+
+        With targets it shows their metrics alone.
+        """
+        shown = list(self.targets or self.metrics)
+        header = [
+            *(key_text(name) for name in self.names),
+            "rows",
+            "missing",
+            *shown,
+            *(f"P({name} {_WRONG[side_of(self.metrics[name])]} {self.targets[name]:g})" for name in self.targets),
+            "",
+        ]
+        whole = self.task.of_all(self.total)
+        first = [["all", *[""] * (len(self.names) - 1), *self._cells(whole, shown), ""]]
+        alerts = {alert.key for alert in self.alerts}
+        rows = [
+            [
+                *group_texts(self.names, key, self.period, self.every),
+                *self._cells(group, shown),
+                _mark(group, key in alerts),
+            ]
+            for key, group in islice(self.groups.items(), most)
+        ]
+        return header, first + rows
+
+    def _cells(self, group: GroupSummary, shown: list[str]) -> list[str]:
+        return [
+            f"{group.census['rows']:,}",
+            f"{group.census['missing'] / max(group.census['rows'], 1):.1%}",
+            *(_cell(group.metrics[name]) for name in shown),
+            *(chance_text(group.below[name]) for name in self.targets),
+        ]
+
+    def _left_out(self) -> list[str]:
+        more = len(self.groups) - _SHOWN
+        return [f"... and {more:,} more"] if more > 0 else []
+
+
+def _cell(one: MetricSummary) -> str:
+    if one.method == "bounds":
+        return f"{number_text(one.worst, 2)} to {number_text(one.best, 2)} at all"
+    if np.isnan(one.mean):
+        return "undefined"
+    decimals = decimals_for(one.high - one.low)
+    mean, low, high = (number_text(x, decimals) for x in (one.mean, one.low, one.high))
+    return f"{mean} ({low} to {high})"
+
+
+def _mark(group: GroupSummary, alert: bool) -> str:
+    return "alert" if alert else "too small" if group.too_small else ""
+
+
+class _MissingGroupError(KeyError):
+    """A KeyError, as mappings raise, whose message is printed as it is written."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])

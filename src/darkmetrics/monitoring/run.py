@@ -1,0 +1,275 @@
+"""evaluate_by(): segments and periods of a table in one pass."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics.columns import check_label_values, threshold_number
+from darkmetrics.distribution import check_level
+from darkmetrics.evaluate import fill_value, generator_from, stated_for_frame
+from darkmetrics.evaluation_set import EvaluationSet, sets_from_counted
+from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, UndefinedMetricWarning
+from darkmetrics.methods import method_from
+from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
+from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
+from darkmetrics.monitoring.groups import Found, Group, Notes, Task
+from darkmetrics.monitoring.result import GroupedEvaluation
+from darkmetrics.monitoring.words import counted, group_text, in_order, named
+from darkmetrics.processes import generators_from, jobs_from, run_each
+
+# What each kind of warning says of a group, in a phrase.
+_PHRASES = {
+    MissingnessWarning: "missing rows look different from labelled ones, and why they do changes the answer",
+    CalibrationWarning: "few labels to learn from",
+    UndefinedMetricWarning: "a metric may be undefined (0/0)",
+}
+
+
+def evaluate_by(
+    frame: Any,
+    by: str | Sequence[str] | None = None,
+    *,
+    label: str,
+    score: str,
+    time: str | None = None,
+    every: str | None = None,
+    metrics: Any = DEFAULT_METRICS,
+    targets: Mapping[str, float] | None = None,
+    false_discovery_rate: float = 0.05,
+    correction: str = "bh",
+    min_labels: int = 5,
+    threshold: float = 0.5,
+    decision: str | None = None,
+    probability: str | None = None,
+    weight: str | None = None,
+    resolution: str | int = "auto",
+    label_model: Any = "auto",
+    missingness: Any = None,
+    calibration: Any = None,
+    method: Any = "auto",
+    pos_label: Any = 1,
+    missing_label: Any = None,
+    zero_division: Any = "warn",
+    rng: Any = None,
+    confidence_level: float = 0.9,
+    n_jobs: int = 1,
+    progress: bool | None = None,
+) -> GroupedEvaluation:
+    """How good is this classifier in each segment and period, and which of them miss their target?
+
+    The table's own engine counts all groups in one pass. Each group is then evaluated by itself, as `evaluate_frame`
+    would evaluate its rows, with a label model of its own: one that all groups shared would hide the very change that
+    monitoring looks for.
+
+    Parameters
+    ----------
+    frame : DataFrame, lazy frame, relation, path, glob, or list of paths
+        As in `evaluate_frame`.
+    by : str or list of str, optional
+        Columns whose values make the groups; null is a value of its own. Not needed where `time` is given.
+    label, score : str
+        Names of the columns with labels (missing ones null or NaN) and scores.
+    time, every : str, optional
+        A column with dates or times, and how it is cut into periods: "hour", "day", "week", "month", "quarter" or
+        "year". Without `every` each value of the column is a period.
+    metrics
+        As in `evaluate`; metrics that have a target are added.
+    targets : mapping from metric to number, optional
+        What to reach: at least the number, or at most where lower is better.
+    false_discovery_rate : float
+        How large a share of the alerts may be false, on average.
+    correction : {"bh", "by"}
+        How that is kept: Benjamini and Hochberg's procedure, proven for groups that are independent, with one target;
+        or Benjamini and Yekutieli's, for any dependence (several targets, shared reference rows), with fewer alerts.
+    min_labels : int
+        A group with fewer labelled positives or negatives than this is too small to judge: its label model leans on a
+        prior, and a label more or less moves its metrics by a fifth. It is marked (`too_small`), what is possible at
+        all (`worst`, `best`) is right all the same, and it takes no part in the alerts. With reference rows
+        (`calibration`) or a `probability` column, positives expected among the missing rows count as well.
+    threshold, decision, probability, weight, resolution
+        As in `evaluate_frame`. Beyond a million rows scores are counted in 1,024 buckets per group; decisions, and
+        metrics of them, stay exact.
+    label_model, missingness, calibration, method, pos_label, missing_label, zero_division, confidence_level
+        As in `evaluate_frame`, for each group. A metric that is 0/0 misses no target unless `zero_division` says what
+        it counts as.
+    rng : None, int or numpy Generator
+        Source of randomness for Monte Carlo; each group has its own, so that neither order nor `n_jobs` matter.
+    n_jobs : int
+        Processes, -1 for one per core.
+    progress : bool, optional
+        Show a progress bar (needs the package rich); by default where standard error is a terminal.
+
+    Returns
+    -------
+    GroupedEvaluation
+        A mapping from the key of a group, a tuple with a value per column, to its `Evaluation`.
+
+    Notes
+    -----
+    An alert says that the target is missed on the rows of the group, not in the population that they come from. Its
+    p-value is the probability, given the data, that the target is met, and a little more in the tails of laws that are
+    not known so well there. Where the target is truly met and the group's law is right, that is at most u with
+    probability u at most. A law that rests on a wrong reason for missing labels
+    gives wrong alerts, as it gives wrong intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> import darkmetrics as dm
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(3000)
+    >>> y = (rng.random(3000) < p).astype(float)
+    >>> country = np.repeat(["DE", "FR", "IT"], 1000)
+    >>> p[country == "FR"] **= 1.5  # scores have become too low in France
+    >>> y[rng.random(3000) < 0.3] = np.nan
+    >>> table = pd.DataFrame({"country": country, "fraud": y, "p": p})
+    >>> result = dm.evaluate_by(
+    ...     table, "country", label="fraud", score="p", metrics=["precision", "recall"], targets={"recall": 0.72}
+    ... )
+    >>> print(result)
+    3 groups by country: 3,000 rows, 2,067 labelled, 933 missing (31.1%)
+    1 of 3 groups misses recall >= 0.72 (false-discovery rate 5%): FR (1).
+    <BLANKLINE>
+    country    rows   missing                   recall   P(recall < 0.72)
+    all       3,000     31.1%   0.691 (0.679 to 0.702)             >0.999
+    DE        1,000     32.4%   0.747 (0.729 to 0.765)              0.008
+    FR        1,000     31.1%   0.579 (0.558 to 0.599)                  1   alert
+    IT        1,000     29.8%   0.740 (0.721 to 0.758)              0.039
+    <BLANKLINE>
+    In brackets: 90% intervals for the rows of each group, which has a label model of its own.
+    >>> result["IT"]["precision"]
+    <Discrete: mean 0.7321, 90% interval 0.7027 to 0.7588, exact>
+    """
+    names = _names(by, time, every)
+    chosen, numbers = targets_from(targets, metrics_from(metrics))
+    rate, way = check_rate(false_discovery_rate), check_correction(correction)
+    jobs, how = jobs_from(n_jobs), method_from(method)
+    fill_value(zero_division)
+    generator_from(rng)
+    check_label_values(pos_label, missing_label)
+    if decision is not None and threshold != 0.5:
+        raise InputError(f"threshold: {threshold!r}, but decision already gives the decisions. Give one of them.")
+    cut = None if decision is not None else threshold_number(threshold)
+    reference: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "resolution": resolution}
+    stated = stated_for_frame(label_model, missingness, calibration, label=label, score=score, **reference)
+    columns = frames.ColumnNames(label, score, decision, probability, weight)
+    task = Task(
+        metrics=tuple(chosen),
+        targets=numbers,
+        settings={
+            "label_model": label_model,
+            **stated,
+            "method": how,
+            "zero_division": zero_division,
+            "confidence_level": check_level(confidence_level),
+        },
+        min_labels=_least(min_labels),
+        n_draws=getattr(how, "n_resamples", 1),
+        expected=probability is not None or getattr(label_model, "calibration", stated["calibration"]) is not None,
+        label=columns.title("label"),
+        score=score,
+    )
+    cells = frames.count_cells(
+        frame,
+        columns,
+        threshold=cut,
+        pos_label=pos_label,
+        missing_label=missing_label,
+        resolution=resolution,
+        by=names if every is None else names[:-1],
+        time=None if every is None else time,
+        every=every,
+    )
+    name = columns.title("label")
+    sets: list[EvaluationSet] = sets_from_counted(cells, threshold=cut, pos_label=pos_label, label=name)
+    keys = list(zip(*(cells.keys[name] for name in names), strict=True))
+    *own, last = generators_from(rng, len(keys) + 1)
+    places = in_order(keys)
+    pieces = [
+        Group(keys[i], f"the group {named(names, keys[i])}", sets[i], source)
+        for i, source in zip(places, own, strict=True)
+    ]
+    notes = Notes()
+    with notes.taken():
+        total = task.evaluated(Group((), "all rows together", EvaluationSet.merged(sets), last))
+    found: list[Found] = run_each(task.summarised, pieces, jobs, progress, "Groups")
+    _warn(found, notes)
+    q_values = q_values_of(found, way) if numbers else {}
+    groups = {one.summary.key: one.summary for one in found}
+    metrics_by_name = {metric.name: metric for metric in chosen}
+    alerts = [
+        Alert(
+            key=key,
+            metric=name,
+            side=side_of(metrics_by_name[name]),
+            target=numbers[name],
+            probability=groups[key].below[name],
+            q_value=q_value,
+            group=group_text(names, key, time, every),
+        )
+        for (key, name), q_value in q_values.items()
+        if q_value <= rate
+    ]
+    return GroupedEvaluation(
+        names=names,
+        period=time,
+        every=every,
+        groups=groups,
+        total=total,
+        metrics=metrics_by_name,
+        targets=numbers,
+        alerts=tuple(sorted(alerts, key=lambda alert: (alert.q_value, -alert.probability))),
+        q_values=q_values,
+        false_discovery_rate=rate,
+        correction=way,
+        confidence_level=total.confidence_level,
+        min_labels=task.min_labels,
+        total_notes=tuple(notes.texts),
+        task=task,
+        pieces={piece.key: piece for piece in pieces},
+    )
+
+
+def _names(by: Any, time: str | None, every: str | None) -> tuple[str, ...]:
+    """The grouping columns, time last."""
+    if every is not None and time is None:
+        raise InputError(f"every: {every!r}, but there is no time column to cut into periods. Name it with time=.")
+    given = [] if by is None else [by] if isinstance(by, str) else by
+    if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) for name in given):
+        raise InputError(f"by: expected a column name or a list of them, got {by!r}.")
+    names = (*given, *([] if time is None else [time]))
+    if not names:
+        raise InputError("by: no grouping column. Name at least one, or a time column with time= and every=.")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"by: {twice!r} is named twice.")
+    return names
+
+
+def _least(min_labels: Any) -> int:
+    if isinstance(min_labels, bool) or not isinstance(min_labels, (int, np.integer)) or min_labels < 0:
+        raise InputError(f"min_labels: {min_labels!r}. It must be a whole number of at least 0.")
+    return int(min_labels)
+
+
+def _warn(found: Sequence[Found], total: Notes) -> None:
+    """One warning for all groups; those that are too small are marked as such and not counted."""
+    parts, worst = [], None
+    for kind, phrase in _PHRASES.items():
+        number = sum(kind in one.warned and not one.summary.too_small for one in found)
+        if number or kind in total.kinds:
+            worst = worst or kind
+            where = [f"in {number:,} of {counted(len(found), 'group')}"] if number else []
+            where += ["for all rows together"] if kind in total.kinds else []
+            parts.append(f"{' and '.join(where)} {phrase}")
+    if worst is not None:
+        text = "; ".join(parts)
+        warnings.warn(
+            f"{text[0].upper()}{text[1:]}. The notes of each group (groups[key].notes) and of the result say more.",
+            worst,
+            stacklevel=3,
+        )

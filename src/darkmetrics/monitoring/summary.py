@@ -1,0 +1,65 @@
+"""What is kept of each group: a few numbers per metric, not the laws, which would not fit into memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSummary:
+    """One metric in one group, in numbers; NaN where there is none.
+
+    Attributes
+    ----------
+    mean, low, high : float
+        Mean of the law and ends of its interval.
+    labelled_only : float
+        The metric on the labelled rows alone.
+    worst, best : float
+        What the metric can be at all, over all labelings of the missing rows; `worst` is the larger one where lower is
+        better.
+    undefined : float
+        Probability of a 0/0.
+    method : str
+        How the law was found; "bounds" where the labels do not suffice for one, and only `worst` and `best` hold.
+    """
+
+    mean: float
+    low: float
+    high: float
+    labelled_only: float
+    worst: float
+    best: float
+    undefined: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """One group in numbers.
+
+    Attributes
+    ----------
+    key : tuple
+        The value of each grouping column; None where it is null.
+    census : dict
+        Counts: "rows", "labelled", "positive", "negative", "missing".
+    metrics : mapping from metric name to MetricSummary
+        The numbers.
+    below : mapping from metric name to float
+        Probability that the target is missed, for each metric that has one; NaN where the metric is never defined or
+        the group has no law.
+    too_small : str
+        Why the group says too little to take part in the alerts; empty if it does take part.
+    notes : tuple of str
+        Warnings about this group.
+    """
+
+    key: Key
+    census: Mapping[str, int]
+    metrics: Mapping[str, MetricSummary]
+    below: Mapping[str, float]
+    too_small: str
+    notes: tuple[str, ...]

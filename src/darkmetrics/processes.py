@@ -1,0 +1,77 @@
+"""How work is shared out: a generator for each piece, one process or several, and a progress bar."""
+
+import multiprocessing
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import numpy as np
+
+from darkmetrics.evaluate import generator_from
+from darkmetrics.exceptions import InputError
+from darkmetrics.methods.base import check_n_resamples
+
+
+def generators_from(rng: Any, number: int) -> list[np.random.Generator]:
+    """One generator for each piece of work, so that it does not matter which process draws from it."""
+    generator = generator_from(rng)
+    try:
+        return generator.spawn(number)
+    except TypeError:  # made without a seed sequence, as an old RandomState is
+        return [np.random.default_rng(seed) for seed in generator.integers(2**63, size=number).tolist()]
+
+
+def jobs_from(n_jobs: Any) -> int:
+    """A number of processes; -1 stands for all cores."""
+    if isinstance(n_jobs, (int, np.integer)) and n_jobs == -1:
+        return os.cpu_count() or 1
+    return check_n_resamples(n_jobs, "n_jobs")
+
+
+def run_each(
+    function: Callable[[Any], Any], pieces: Sequence[Any], jobs: int, progress: bool | None, title: str
+) -> list[Any]:
+    """The results in order, by one process or several."""
+    jobs = min(jobs, len(pieces))
+    if jobs <= 1:
+        return list(_shown(map(function, pieces), len(pieces), progress, title))
+    try:
+        pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"n_jobs: a metric, label model or mechanism cannot be sent to other processes ({error}). Define it in a "
+            "module, not on the fly, or use n_jobs=1."
+        ) from None
+    try:
+        with ProcessPoolExecutor(jobs, mp_context=_context()) as pool:
+            results = pool.map(function, pieces, chunksize=max(1, len(pieces) // (8 * jobs)))
+            return list(_shown(results, len(pieces), progress, title))
+    except BrokenProcessPool as error:
+        raise InputError(
+            f"n_jobs: {jobs} processes could not be started, or one of them died ({error}). A script that is run by "
+            "Python needs its calls below `if __name__ == '__main__':`; n_jobs=1 needs nothing."
+        ) from error
+
+
+def _context() -> Any:
+    """Processes that do not begin as a copy of this one: an engine's threads would be copied halfway through."""
+    clean = "forkserver" in multiprocessing.get_all_start_methods()
+    return multiprocessing.get_context("forkserver" if clean else None)
+
+
+def _shown(results: Iterable[Any], total: int, progress: bool | None, title: str) -> Iterator[Any]:
+    """The same, with a progress bar on standard error where one is wanted."""
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        return iter(results)
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ImportError:
+        if progress:
+            raise InputError("progress: needs the package rich; pip install 'darkmetrics[cli]'.") from None
+        return iter(results)
+    return iter(track(results, title, total, console=Console(stderr=True)))

@@ -1,0 +1,60 @@
+"""What tests of plots ask of Axes."""
+
+from typing import Any
+
+import numpy as np
+
+
+def labels_of(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def signed(ax, label):
+    """The artist that a label of the legend belongs to."""
+    handles, labels = ax.get_legend_handles_labels()
+    return handles[labels.index(label)]
+
+
+def check_readable(ax, width=400):
+    """Axes have names, and at 400 pixels the legend stands outside the data and inside the picture."""
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    figure = ax.figure
+    figure.set_dpi(width / figure.get_size_inches()[0])
+    figure.canvas.draw()
+    legend = ax.get_legend()
+    if legend is not None:
+        box = legend.get_window_extent()
+        # A pixel for rounding.
+        assert box.y0 >= ax.bbox.y1 - 1.0
+        assert figure.bbox.x0 - 1.0 <= box.x0
+        assert box.x1 <= figure.bbox.x1 + 1.0
+        assert box.y1 <= figure.bbox.y1 + 1.0
+    texts = [ax.xaxis.label, ax.yaxis.label]
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        texts += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    for text in texts:
+        box = text.get_window_extent()
+        assert figure.bbox.x0 - 1.0 <= box.x0
+        assert box.x1 <= figure.bbox.x1 + 1.0
+    assert ax.bbox.width > 0.3 * width
+
+
+def signs(ax):
+    """What tells the entries of a legend apart without colour: marker, dashes, width, hatch, filling, depth of grey."""
+    found: list[tuple[Any, ...]] = []
+    for artist in ax.get_legend_handles_labels()[0]:
+        kind = type(artist).__name__
+        if kind == "BarContainer":
+            found.append((kind, artist[0].get_hatch()))
+        elif kind == "ErrorbarContainer":
+            found.append((kind, artist[0].get_marker() if artist[0] is not None else ""))
+        elif hasattr(artist, "get_marker"):
+            dashes = str(artist._dash_pattern) if artist.get_linestyle() != "None" else ""
+            found.append((kind, artist.get_marker(), dashes, artist.get_markerfacecolor() == "white"))
+        elif hasattr(artist, "get_linewidths"):  # areas and bundles of lines
+            found.append((kind, *np.atleast_1d(artist.get_linewidths()).tolist(), artist.get_alpha()))
+        else:
+            found.append((kind, str(artist.get_linestyle()), artist.get_fill()))
+    return found

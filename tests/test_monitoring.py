@@ -1,0 +1,646 @@
+"""evaluate_by: every group as `evaluate` has it, groups that say too little, and alerts by hand."""
+
+import datetime as dt
+import json
+import os
+import pickle
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import darkmetrics as dm
+import oracle
+from darkmetrics.monitoring import Alert, GroupedEvaluation, evaluate_by
+from darkmetrics.processes import generators_from, run_each
+
+NUMBERS = ("mean", "low", "high", "labelled_only", "worst", "best", "undefined")
+
+
+def rows(n=900, seed=0, missing=0.3, **columns):
+    """Rows of three countries and three months, labels missing at random."""
+    rng = np.random.default_rng(seed)
+    score = rng.random(n).round(3)
+    label = np.where(rng.random(n) < missing, np.nan, (rng.random(n) < score).astype(float))
+    table = {
+        "country": rng.choice(["DE", "FR", "IT"], n),
+        "booked": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 90, n), unit="D"),
+        "fraud": label,
+        "p": score,
+    }
+    return pd.DataFrame(table | columns)
+
+
+def by(table, groups: Any = "country", **settings: Any) -> GroupedEvaluation:
+    return evaluate_by(table, groups, label="fraud", score="p", **settings)
+
+
+def quietly(table, groups: Any = "country", **settings: Any) -> GroupedEvaluation:
+    """Without the warnings that small sets give."""
+    with warnings.catch_warnings():
+        for kind in (dm.MissingnessWarning, dm.CalibrationWarning, dm.UndefinedMetricWarning):
+            warnings.simplefilter("ignore", kind)
+        return by(table, groups, **settings)
+
+
+def evaluated(table, **settings: Any) -> dm.Evaluation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dm.MissingnessWarning)
+        return dm.evaluate(table["fraud"], table["p"], **settings)
+
+
+def numbers_of(evaluation, name):
+    """The numbers of a summary, from the law itself; all metrics here are better when higher."""
+    law = evaluation[name]
+    return [law.mean(), *law.interval(0.9), evaluation.labelled_only[name], *law.support(), law.undefined]
+
+
+# ------------------------------------------------------------------------------------------------- groups and the total
+
+
+def test_each_group_is_what_evaluate_says_of_its_rows():
+    table = rows(900)
+    result = quietly(table, resolution="exact")
+    assert len(result) == 3
+    for key in result:
+        said = evaluated(table[table["country"] == key[0]])
+        assert result.groups[key].census == said.data.census()
+        for name in said:
+            found = [getattr(result.groups[key].metrics[name], number) for number in NUMBERS]
+            # The same arithmetic on the same cells.
+            assert found == pytest.approx(numbers_of(said, name), abs=1e-12)
+            assert result[key][name].mean() == pytest.approx(said[name].mean(), abs=1e-12)
+
+
+def test_segments_in_periods_are_groups_too():
+    table = rows()
+    settings: dict[str, Any] = {"metrics": ["precision", "recall"], "missingness": "by_score"}
+    result = quietly(table, ["country"], time="booked", every="month", **settings)
+    assert len(result) == 9
+    for (country, month), group in result.groups.items():
+        own = table[(table["country"] == country) & (table["booked"].dt.month == month.month)]
+        said = evaluated(own, **settings)
+        for name in said:
+            found = [getattr(group.metrics[name], number) for number in NUMBERS]
+            assert found == pytest.approx(numbers_of(said, name), abs=1e-12)
+
+
+def test_the_total_is_what_evaluate_says_of_all_rows():
+    table = rows()
+    total, said = quietly(table, metrics=["recall", "roc_auc"], resolution="exact").total, evaluated(table)
+    for name in ("recall", "roc_auc"):
+        assert numbers_of(total, name) == pytest.approx(numbers_of(said, name), abs=1e-12)
+
+
+def test_weights_probabilities_and_decisions_are_those_of_the_columns():
+    rng = np.random.default_rng(1)
+    table = rows(
+        300, w=rng.integers(1, 4, 300).astype(float), chance=rng.random(300).round(2), yes=rng.random(300) < 0.4
+    )
+    columns = {"weight": "w", "probability": "chance", "decision": "yes"}
+    result = by(table, metrics=["precision", "recall"], **columns)
+    own = table[table["country"] == "FR"]
+    said = dm.evaluate(
+        own["fraud"],
+        own["p"],
+        y_pred=own["yes"],
+        sample_weight=own["w"],
+        label_model=own["chance"],
+        metrics=["precision", "recall"],
+    )
+    for name in said:
+        assert result["FR"][name].mean() == pytest.approx(said[name].mean(), abs=1e-12)
+        assert result["FR"][name].var() == pytest.approx(said[name].var(), abs=1e-12)
+
+
+def test_buckets_leave_metrics_of_decisions_as_they_are():
+    table = rows()
+    settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "label_model": "half"}
+    exact, bucketed = (by(table, resolution=resolution, **settings) for resolution in ("exact", 64))
+    assert bucketed.total.data.buckets == 64
+    for key in exact:
+        assert bucketed.groups[key].metrics["recall"] == exact.groups[key].metrics["recall"]
+        assert bucketed.groups[key].metrics["roc_auc"] != exact.groups[key].metrics["roc_auc"]
+
+
+def test_neither_processes_nor_the_order_of_rows_matter():
+    table = rows(400)
+    settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "method": "monte_carlo", "label_model": "calibrated"}
+    settings |= {"targets": {"recall": 0.8}}
+    one = by(table, rng=1, **settings)
+    two = by(table, rng=1, n_jobs=2, **settings)
+    shuffled = by(table.sample(frac=1.0, random_state=0), rng=1, **settings)
+    assert one.to_dict() == two.to_dict() == shuffled.to_dict()
+    assert by(table, rng=2, **settings).to_dict() != one.to_dict()
+
+
+def test_a_group_draws_from_a_generator_of_its_own():
+    table = rows(400)
+    result = by(table, metrics="recall", method="monte_carlo", label_model="calibrated", rng=5)
+    sources = generators_from(5, 4)  # three countries in alphabetical order, and the total
+    own = table[table["country"] == "FR"]
+    settings: dict[str, Any] = {"metrics": "recall", "method": "monte_carlo", "label_model": "calibrated"}
+    said = dm.evaluate(own["fraud"], own["p"], rng=sources[1], **settings)
+    assert result["FR"]["recall"].mean() == said["recall"].mean()
+    said = dm.evaluate(table["fraud"], table["p"], rng=sources[3], **settings)
+    assert result.total["recall"].mean() == pytest.approx(said["recall"].mean(), abs=1e-12)
+
+
+def test_a_group_looked_at_twice_has_the_same_numbers():
+    result = by(rows(400), metrics="recall", method="monte_carlo", label_model="calibrated", rng=0)
+    first = result["IT"]
+    assert first["recall"].mean() == result.groups[("IT",)].metrics["recall"].mean
+    assert result["IT"] is first
+    restored = pickle.loads(pickle.dumps(result))
+    assert restored["IT"]["recall"].mean() == first["recall"].mean()
+    assert restored.to_dict() == result.to_dict()
+
+
+def test_only_a_few_evaluations_are_kept():
+    n = 60 * 20
+    table = rows(n, shop=np.arange(n) % 20)
+    result = quietly(table, "shop", metrics="accuracy", label_model="half")
+    assert [evaluation["accuracy"].mean() for evaluation in result.values()] == [
+        group.metrics["accuracy"].mean for group in result.groups.values()
+    ]
+    assert len(result._kept) == 16
+
+
+# ----------------------------------------------------------------------------------------------------- keys and mapping
+
+
+def test_the_result_is_a_mapping_over_keys_in_order():
+    result = by(rows(), metrics="accuracy", label_model="half")
+    assert list(result) == [("DE",), ("FR",), ("IT",)]
+    assert "FR" in result
+    assert ("FR",) in result
+    assert "XX" not in result
+    assert ["FR"] not in result
+    assert result.get("XX") is None
+    with pytest.raises(KeyError, match=r"key: 'XX' is not among the 3 groups\. Give the value of 'country'"):
+        result["XX"]
+
+
+def test_a_null_key_is_a_group_of_its_own_and_comes_last():
+    table = rows()
+    table.loc[table.index % 4 == 0, "country"] = None
+    result = by(table, metrics="accuracy", label_model="half")
+    assert list(result) == [("DE",), ("FR",), ("IT",), (None,)]
+    assert result[None].data.n_rows == table["country"].isna().sum()
+    assert result.label(None) == "(missing)"
+    assert "(missing)" in str(result)
+    assert result.to_dict()["groups"][-1]["key"] == [None]
+
+
+@pytest.mark.parametrize(
+    ("every", "first", "text"),
+    [
+        ("day", dt.date(2026, 1, 1), "2026-01-01"),
+        ("month", dt.date(2026, 1, 1), "2026-01"),
+        ("quarter", dt.date(2026, 1, 1), "2026-Q1"),
+        ("year", dt.date(2026, 1, 1), "2026"),
+    ],
+)
+def test_time_is_cut_into_periods(every, first, text):
+    result = quietly(rows(), None, time="booked", every=every, metrics="accuracy", label_model="half")
+    assert (result.names, result.period, result.every) == (("booked",), "booked", every)
+    assert next(iter(result)) == (first,)
+    assert result.label(first) == text
+    assert result.to_dict()["groups"][0]["key"] == ["2026-01-01"]
+    assert sum(group.census["rows"] for group in result.groups.values()) == 900
+
+
+def test_time_without_every_has_a_period_per_value():
+    table = rows(month=np.arange(900) % 3)
+    result = by(table, "country", time="month", metrics="accuracy", label_model="half")
+    assert (result.names, result.period, result.every) == (("country", "month"), "month", None)
+    assert result["DE", 2].data.n_rows == ((table["country"] == "DE") & (table["month"] == 2)).sum()
+
+
+HOSTILE = ["<script>alert(1)</script>", "two\nlines", "\u202eleftwards", "$x_1$", "", "a" * 200]
+
+
+def test_hostile_names_do_no_harm():
+    table = rows(600, **{"<b>": np.resize(HOSTILE, 600)})
+    result = by(table, "<b>", metrics="accuracy", label_model="half", targets={"accuracy": 0.9})
+    page = result._repr_html_()
+    assert "<script>" not in page
+    assert "<b>" not in page
+    assert "&lt;script&gt;" in page
+    text = str(result)
+    assert "\u202e" not in text
+    assert len(result.table()[1]) == 1 + len(HOSTILE)
+    lines = text.splitlines()
+    assert sum("two\\nlines" in line for line in lines if line.startswith("two")) == 1
+    # Above and below the table stand sentences; within it every row is a line.
+    assert lines.index("") + 2 + len(HOSTILE) + 1 == lines.index("", lines.index("") + 1)
+    assert json.loads(json.dumps(result.to_dict()))["groups"][0]["key"] == [""]
+    assert result["two\nlines"].data.n_rows == 100
+
+
+def test_a_column_may_be_called_like_a_number_of_the_frame():
+    table = rows(metric=np.arange(900) % 2)
+    frame = by(table, "metric", metrics="accuracy", label_model="half").to_frame("pandas")
+    assert frame["metric"].tolist() == [0, 1]
+    assert frame["metric_"].tolist() == ["accuracy", "accuracy"]
+
+
+# ------------------------------------------------------------------------------------ groups that say little or nothing
+
+
+def odd_groups():
+    """No label, one class, one row, all labels, few labels, and one with enough of them."""
+    parts: dict[str, Any] = {
+        "all known": ([1, 0, 1, 0] * 5, [0.9, 0.2, 0.4, 0.7] * 5),
+        "enough": ([1, 0, 1, 0, None, None] * 20, [0.9, 0.2, 0.4, 0.7, 0.8, 0.3] * 20),
+        "few": ([1, 0, 1, 0, None, None], [0.9, 0.2, 0.4, 0.7, 0.8, 0.3]),
+        "no label": ([None, None, None], [0.9, 0.2, 0.6]),
+        "one row": ([None], [0.6]),
+        "only negatives": ([0, 0, None], [0.9, 0.2, 0.6]),
+        "only positives": ([1, 1, None], [0.9, 0.2, 0.6]),
+    }
+    return pd.DataFrame(
+        [
+            (name, np.nan if label is None else float(label), score)
+            for name, (labels, scores) in parts.items()
+            for label, score in zip(labels, scores, strict=True)
+        ],
+        columns=["country", "fraud", "p"],
+    )
+
+
+BOUNDED = ("precision", "recall", "accuracy", "roc_auc", "brier")
+
+
+@pytest.fixture(scope="module")
+def odd():
+    return quietly(odd_groups(), metrics=BOUNDED, missingness="by_score", zero_division=0, targets={"recall": 0.99})
+
+
+def test_groups_of_every_kind_are_summarised_and_marked(odd):
+    assert {key[0]: group.too_small for key, group in odd.groups.items()} == {
+        "all known": "",
+        "enough": "",
+        "few": "2 labelled positives and 2 labelled negatives, fewer than 5",
+        "no label": "no labelled row",
+        "one row": "no labelled row",
+        "only negatives": "0 labelled positives and 2 labelled negatives, fewer than 5",
+        "only positives": "2 labelled positives and 0 labelled negatives, fewer than 5",
+    }
+    assert {key[0] for key, _ in odd.q_values} == {"all known", "enough"}
+    assert {alert.key[0] for alert in odd.alerts} == {"all known", "enough"}
+    assert "5 groups are too small to judge" in str(odd)
+    json.dumps(odd.to_dict(), allow_nan=False)
+    known = odd.groups["all known",].metrics["recall"]
+    assert (known.mean, known.low, known.high, known.worst, known.best) == (0.5,) * 5
+
+
+def test_the_default_model_takes_groups_of_every_kind():
+    result = quietly(odd_groups(), metrics="recall")
+    laws = {key[0] for key, group in result.groups.items() if group.metrics["recall"].method != "bounds"}
+    assert laws == {"all known", "enough", "few", "only negatives"}
+    assert result.groups["only positives",].too_small == "no labelled negative"
+
+
+@pytest.mark.parametrize("name", ["no label", "one row", "only positives", "few"])
+@pytest.mark.parametrize("metric", BOUNDED)
+def test_bounds_of_small_groups_are_those_of_all_labelings(odd, name, metric):
+    table = odd_groups()
+    one = odd.groups[name,].metrics[metric]
+    low, high = _extremes(table[table["country"] == name], metric)
+    worst, best = (high, low) if metric == "brier" else (low, high)
+    # Sums of six numbers.
+    assert (one.worst, one.best) == pytest.approx((worst, best), abs=1e-12)
+    if name in ("no label", "one row"):
+        assert one.method == "bounds"
+        assert np.isnan([one.mean, one.low, one.high, one.undefined]).all()
+
+
+def _extremes(own, metric):
+    """The smallest and largest value over all labelings, 0/0 counting as 0."""
+    labels, score = own["fraud"].to_numpy(), own["p"].to_numpy()
+    gaps = np.flatnonzero(np.isnan(labels))
+    values = []
+    for code in range(2**gaps.size):
+        complete = labels.copy()
+        complete[gaps] = (code >> np.arange(gaps.size)) & 1
+        value = oracle.sklearn_value(metric, complete, score, score >= 0.5, None)
+        values.append(0.0 if np.isnan(value) else value)
+    return min(values), max(values)
+
+
+def test_a_group_without_a_law_says_why(odd):
+    with pytest.raises(dm.InputError, match=r"country='no label': no labelled row, so there is nothing to learn from"):
+        odd["no label"]
+
+
+def test_five_labels_of_each_class_are_enough():
+    labels = [1.0] * 5 + [0.0] * 5 + [np.nan] * 5
+    table = pd.DataFrame({"country": "DE", "fraud": labels, "p": np.linspace(0.95, 0.1, 15)})
+    assert not quietly(table, metrics="recall").groups["DE",].too_small
+    less = table.assign(fraud=[np.nan, *labels[1:]])
+    assert quietly(less, metrics="recall").groups["DE",].too_small == "4 labelled positives, fewer than 5"
+    assert not quietly(less, metrics="recall", min_labels=4).groups["DE",].too_small
+    assert quietly(table, metrics="recall", min_labels=6).groups["DE",].too_small
+
+
+def test_with_reference_rows_a_group_needs_no_labels_of_its_own():
+    table = rows(600)
+    table.loc[table["country"] == "DE", "fraud"] = np.nan
+    reference = rows(500, seed=3, missing=0.0)
+    for calibration in (reference, (reference["fraud"], reference["p"])):
+        result = by(table, metrics="recall", calibration=calibration, targets={"recall": 0.9})
+        assert not result.groups["DE",].too_small
+        assert ("DE",) in {key for key, _ in result.q_values}
+        assert result["DE"]["recall"].std() > 0.0
+    few = table.groupby("country").head(6)
+    result = quietly(few, metrics="recall", calibration=reference)
+    assert "labelled and expected" in result.groups["DE",].too_small
+
+
+def test_with_no_label_anywhere_there_is_nothing_to_say():
+    words = r"^label column 'fraud': no labelled row.* probability='p'.*\(Found in all rows together"
+    with pytest.raises(dm.InputError, match=words):
+        by(rows(50, missing=1.0), metrics="recall")
+
+
+# -------------------------------------------------------------------------------------------------- errors and warnings
+
+
+class Picky(dm.label_models.Half):
+    """A label model that does not like some rows."""
+
+    def nodes(self, data):
+        if data.n_rows < 900 and data.cells.score.max() > 0.9999:
+            raise dm.InputError("label_model: these rows are not to my liking.")
+        return super().nodes(data)
+
+
+def test_an_error_in_one_group_names_it():
+    table = rows()
+    table.loc[np.flatnonzero(table["country"] == "FR")[:3], "p"] = 1.0
+    with pytest.raises(dm.InputError, match=r"not to my liking\. \(Found in the group country='FR'\.\)"):
+        by(table, label_model=Picky())
+    with pytest.raises(dm.MethodError, match=r"average_precision.*\(Found in all rows together\.\)"):
+        by(table, metrics="average_precision", method="exact", label_model="half")
+
+
+def test_a_mistake_in_code_of_the_user_names_the_group():
+    def broken(y_true, y_score):
+        if y_true.size < 400:
+            raise ZeroDivisionError
+        return 0.5
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        by(rows(), metrics={"mine": broken}, label_model="half", method=dm.methods.MonteCarlo(10))
+    assert any("the group country='DE'" in note for note in caught.value.__notes__)
+
+
+def test_many_groups_give_one_warning():
+    rng = np.random.default_rng(0)
+    n = 6000
+    score = rng.random(n)
+    label = (rng.random(n) < score).astype(float)
+    # Positives take longer to confirm, so missing rows have higher scores.
+    label[rng.random(n) < np.where(label == 1, 0.6, 0.1)] = np.nan
+    table = pd.DataFrame({"country": np.arange(n) % 6, "fraud": label, "p": score})
+    with pytest.warns(dm.MissingnessWarning, match="In 6 of 6 groups and for all rows together missing rows") as caught:
+        result = by(table, metrics="recall")
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert all("Missing rows look different" in group.notes[0] for group in result.groups.values())
+    assert "6 groups have something to say" in str(result)
+    assert "All rows together: Missing rows look different" in str(result)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result[0]  # what there is to say has been said
+
+
+def test_what_is_marked_as_too_small_is_not_warned_of_again():
+    table = odd_groups()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = by(table[table["country"].isin(["few", "enough"])], metrics="accuracy", missingness="by_score")
+    assert "few" in result.groups["few",].notes[0] or "2 positive" in result.groups["few",].notes[0]
+
+
+def test_warnings_of_others_go_their_way():
+    def loud(y_true, y_score):
+        warnings.warn("mine", RuntimeWarning, stacklevel=1)
+        return 0.5
+
+    with pytest.warns(RuntimeWarning, match="mine"):
+        by(rows(60), metrics={"loud": loud}, label_model="half", method=dm.methods.MonteCarlo(10))
+
+
+# --------------------------------------------------------------------------------------------------------------- alerts
+
+
+def q_values_by_hand(p_values, by_any_dependence):
+    """Benjamini and Hochberg's step-up procedure, as a list of q-values: for each the smallest rate that rejects it."""
+    m = len(p_values)
+    factor = sum(1 / i for i in range(1, m + 1)) if by_any_dependence else 1.0
+    rates = []
+    for p in p_values:
+        larger = [other for other in p_values if other >= p]
+        rates.append(min(1.0, *(factor * m * x / sum(y <= x for y in p_values) for x in larger)))
+    return rates
+
+
+@pytest.mark.parametrize("correction", ["bh", "by"])
+def test_alerts_are_those_of_the_procedure_by_hand(correction):
+    table = rows(2400, shop=np.arange(2400) % 12)
+    # With probabilities taken as known the p-value is the probability that the target is met.
+    targets = {"recall": 0.71, "fpr": 0.3}
+    result = quietly(table, "shop", metrics="precision", targets=targets, correction=correction, label_model="half")
+    assert list(result.metrics) == ["precision", "recall", "fpr"]
+    p_values = {
+        (key, name): evaluation.target_probability(name, target)
+        for key, evaluation in result.items()
+        for name, target in targets.items()
+    }
+    q_values = dict(zip(p_values, q_values_by_hand(list(p_values.values()), correction == "by"), strict=True))
+    for case, q in q_values.items():
+        assert result.q_values[case] == pytest.approx(q, rel=1e-9, abs=1e-12)
+        key, name = case
+        assert result.groups[key].below[name] == pytest.approx(1.0 - p_values[case], abs=1e-12)
+    alerts = {(alert.key, alert.metric) for alert in result.alerts}
+    assert alerts == {case for case, q in q_values.items() if q <= 0.05}
+    assert 0 < len(alerts) < len(q_values)
+    assert [alert.q_value for alert in result.alerts] == sorted(alert.q_value for alert in result.alerts)
+    some = result.alerts[0]
+    assert some.side == (">=" if some.metric == "recall" else "<=")
+    settings: dict[str, Any] = {"metrics": "precision", "targets": targets, "correction": correction}
+    stricter = quietly(table, "shop", false_discovery_rate=1e-6, label_model="half", **settings)
+    assert len(stricter.alerts) < len(result.alerts)
+
+
+def test_alerts_print_well():
+    alert = Alert(("DE",), "recall", ">=", 0.8, 0.99971, 0.000291, "DE")
+    assert repr(alert) == "<Alert: DE misses recall >= 0.8 with probability >0.999, q-value 0.00029>"
+    table = rows(2400, shop=np.arange(2400) % 12)
+    settings: dict[str, Any] = {"metrics": "recall", "missingness": "by_score"}
+    result = quietly(table, "shop", targets={"recall": 0.9}, **settings)
+    assert "12 of 12 groups miss recall >= 0.9 (false-discovery rate 5%): " in str(result)
+    assert "; and 7 more." in str(result)
+    assert "None of 12 groups misses recall >= 0.1 (" in str(
+        quietly(table, "shop", targets={"recall": 0.1}, **settings)
+    )
+
+
+def test_a_metric_that_is_undefined_misses_no_target():
+    table = rows(300)
+    table.loc[table["country"] == "DE", "p"] *= 0.4  # no positive decision
+    with pytest.warns(dm.UndefinedMetricWarning, match=r"In 1 of 3 groups a metric may be undefined \(0/0\)"):
+        result = by(table, metrics="precision", label_model="half", targets={"precision": 0.2})
+    assert np.isnan(result.groups["DE",].below["precision"])
+    assert not result.alerts
+    # Unless the user says what it counts as.
+    result = by(table, metrics="precision", label_model="half", targets={"precision": 0.2}, zero_division=0)
+    assert result.groups["DE",].below["precision"] == 1.0
+    assert [alert.key for alert in result.alerts] == [("DE",)]
+
+
+def test_the_part_of_a_law_that_is_undefined_misses_no_target():
+    # Recall is 0/0 if all three missing rows are negative, which has probability 1/8; else it is 1, which meets it.
+    labels, scores = [0.0, 0.0, np.nan, np.nan, np.nan], [0.1, 0.2, 0.7, 0.8, 0.9]
+    table = pd.DataFrame({"country": "DE", "fraud": labels, "p": scores})
+    settings: dict[str, Any] = {"metrics": "recall", "label_model": "half", "targets": {"recall": 0.5}}
+    below = {z: quietly(table, zero_division=z, **settings).groups["DE",].below["recall"] for z in ("warn", 0, 1)}
+    assert below == pytest.approx({"warn": 0.0, 0: 0.125, 1: 0.0}, abs=1e-12)
+
+
+def test_monte_carlo_draws_never_make_a_p_value_of_zero():
+    table = rows(300)
+    settings: dict[str, Any] = {"label_model": "half", "method": dm.methods.MonteCarlo(50), "rng": 0}
+    result = by(table, metrics="recall", targets={"recall": 0.9999}, **settings)
+    assert result.groups["DE",].below["recall"] == pytest.approx(1.0)
+    # Three groups with the smallest p-value there is.
+    assert set(result.q_values.values()) == {1 / 51}
+
+
+def test_without_targets_there_are_no_alerts():
+    result = by(rows(), metrics="accuracy", label_model="half")
+    assert (result.alerts, result.targets, dict(result.q_values)) == ((), {}, {})
+    assert "false-discovery" not in str(result)
+
+
+# ------------------------------------------------------------------------------------------------------ text and frames
+
+
+def test_the_table_has_the_total_first_and_at_most_forty_groups():
+    n = 2000
+    result = quietly(rows(n, shop=np.arange(n) % 50), "shop", metrics="accuracy", label_model="half")
+    lines = str(result).splitlines()
+    assert lines[0] == "50 groups by shop: 2,000 rows, 1,4" + lines[0][34:]
+    at = next(i for i, line in enumerate(lines) if line.startswith("shop"))
+    assert lines[at + 1].startswith("all ")
+    assert lines[at + 2].startswith("0 ")
+    assert lines[at + 42] == "... and 10 more"
+    assert "... and 10 more" in result._repr_html_()
+    assert len(result.table(most=None)[1]) == 51
+    assert repr(result) == "<GroupedEvaluation of 50 groups by shop, 2,000 rows: accuracy>"
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_to_frame_has_one_row_per_group_and_metric(odd, backend):
+    frame: Any = odd.to_frame(backend)
+    columns = list(frame.column_names if backend == "pyarrow" else frame.columns)
+    assert columns[:2] == ["country", "metric"]
+    assert columns[-5:] == ["target", "below_target", "q_value", "alert", "too_small"]
+    assert len(frame) == 7 * len(BOUNDED)
+    means = frame["mean"].to_pylist() if backend == "pyarrow" else frame["mean"].to_list()
+    expected = [one.mean for group in odd.groups.values() for one in group.metrics.values()]
+    assert np.array(means, dtype=float) == pytest.approx(np.array(expected), nan_ok=True)
+
+
+def test_to_dict_has_everything_that_json_can_have(odd):
+    plain = json.loads(json.dumps(odd.to_dict(), allow_nan=False))
+    assert plain["schema"] == "darkmetrics.groups/1"
+    assert plain["total"] == json.loads(json.dumps(odd.total.to_dict()))
+    none = next(group for group in plain["groups"] if group["key"] == ["no label"])
+    assert none["below"] == {"recall": None}
+    assert none["metrics"]["recall"]["worst"] == 0.0
+    assert plain["alerts"][0]["key"] == list(odd.alerts[0].key)
+
+
+def test_the_page_names_every_key_of_to_dict(odd):
+    path = Path(__file__).parents[1] / "docs" / "reference" / "monitoring.md"
+    section = path.read_text(encoding="utf-8").partition("## to_dict\n")[2].partition("\n## ")[0]
+    plain = odd.to_dict()
+    assert re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE) == list(plain)
+    for part in ("alerts", "groups"):
+        line = next(line for line in section.splitlines() if line.startswith(f"| `{part}` |"))
+        assert all(f"`{key}`" in line for key in plain[part][0])
+
+
+def test_results_draw_themselves():
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib import pyplot as plt
+
+    table = rows(400)
+    result = by(table, time="booked", every="month", metrics="accuracy", label_model="half")
+    assert result.plot() is not None
+    alone = by(table, None, time="booked", every="month", metrics="accuracy", label_model="half")
+    assert alone.plot_over_time(before=alone) is not None
+    plt.close("all")
+
+
+# -------------------------------------------------------------------------------------------------------- bad arguments
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"groups": None}, r"by: no grouping column\. Name at least one, or a time column"),
+        ({"groups": []}, r"by: no grouping column"),
+        ({"groups": 3}, r"by: expected a column name or a list of them, got 3"),
+        ({"groups": ["country", "country"]}, r"by: 'country' is named twice"),
+        ({"groups": ["booked"], "time": "booked", "every": "day"}, r"by: 'booked' is named twice"),
+        ({"every": "day"}, r"every: 'day', but there is no time column"),
+        ({"targets": {"recal": 0.8}}, r"targets: unknown metric 'recal'\. Did you mean 'recall'\?"),
+        ({"targets": {"recall": "0.8"}}, r"targets: '0\.8' for 'recall'\. A target must be a finite number"),
+        ({"targets": {"recall": np.nan}}, r"targets: nan for 'recall'"),
+        ({"targets": ["recall"]}, r"targets: expected a mapping such as"),
+        ({"targets": {"fbeta(2)": 0.5, "fbeta(2.0)": 0.6}}, r"targets: .* has two targets"),
+        ({"false_discovery_rate": 1.5}, r"false_discovery_rate: 1\.5\. It must lie strictly between 0 and 1"),
+        ({"false_discovery_rate": "5%"}, r"false_discovery_rate: '5%'"),
+        ({"correction": "bonferroni"}, r"correction: unknown correction 'bonferroni'"),
+        ({"min_labels": -1}, r"min_labels: -1\. It must be a whole number of at least 0"),
+        ({"min_labels": 2.5}, r"min_labels: 2\.5"),
+        ({"n_jobs": 0}, r"n_jobs: 0"),
+        ({"rng": "seed"}, r"rng: expected None, a seed"),
+        ({"confidence_level": 2}, r"confidence_level: 2"),
+        ({"zero_division": "maybe"}, r"zero_division: expected"),
+        ({"method": "exactly"}, r"method: unknown method 'exactly'"),
+        ({"missingness": "bad luck"}, r"missingness: unknown"),
+        ({"label_model": [0.5, 0.5]}, r"label_model: a table is counted where it is"),
+        ({"threshold": 0.3, "decision": "p"}, r"threshold: 0\.3, but decision already gives"),
+        ({"threshold": np.nan}, r"threshold: NaN"),
+    ],
+)
+def test_bad_arguments_are_told_before_anything_is_read(settings, message):
+    class Unread:
+        """A table that nobody must touch."""
+
+        def __getattr__(self, name):
+            raise AssertionError(name)
+
+    groups = settings.pop("groups", "country")
+    with pytest.raises(dm.InputError, match=message):
+        evaluate_by(Unread(), groups, label="fraud", score="p", **settings)
+
+
+def test_metrics_made_on_the_fly_need_one_process():
+    own = {"mine": lambda labels, scores: float(labels.mean())}
+    with pytest.raises(dm.InputError, match=r"n_jobs: a metric, label model or mechanism cannot be sent"):
+        by(rows(60), metrics=own, label_model="half", method=dm.methods.MonteCarlo(10), n_jobs=2)
+
+
+def test_a_process_that_dies_is_told_of():
+    with pytest.raises(dm.InputError, match=r"n_jobs: 2 processes could not be started, or one of them died"):
+        run_each(os._exit, [1, 1], 2, progress=False, title="Groups")
