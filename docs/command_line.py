@@ -21,7 +21,10 @@ BEFORE = """# Command line
 **Input.** CSV (comma, semicolon, tab or bar; also compressed), JSON lines, Parquet and Arrow/Feather, by suffix or by
 content; `-` is standard input. Only the columns that are needed are read. Parquet and Arrow take Polars, PyArrow or
 pandas, whichever is installed; text needs none of them. A column of text is numbers if every value in it is one.
-Blank lines of a CSV file are skipped, unless it has one column only, where they are missing values.
+Blank lines of a CSV file are skipped, unless it has one column only, where they are missing values. Parquet files
+over 64 MB, and all that `monitor` is given, are not read but counted where they lie, by Polars or DuckDB, so that they
+may be larger than memory; more than a million different scores are then taken together in buckets, and a note says how
+far that can have moved a metric. `monitor` takes patterns, too, such as `'2026-*.parquet'`.
 
 **Missing labels.** Null and NaN in any format. In a CSV file, where all is text, a label is missing if it is empty or
 one of `NaN`, `nan`, `null`, `NULL`, `None`, `NA`, `N/A` and `<NA>`, written like this, unless it is the `--pos-label`;
@@ -45,6 +48,13 @@ darkmetrics evaluate june.parquet --label fraud --score p --missingness by_label
 
 With `--confidence 0.1` it stops only when it is 90% sure that the target is missed. The probabilities are printed, and
 in JSON they are in `targets`.
+
+Every night, all months of this year by country, and a mail when one of them misses its target; an alert is rarely
+false, however many groups there are:
+
+```
+darkmetrics monitor '2026-*.parquet' --by country --time booked --every month --target recall=0.8 || ./mail
+```
 """
 
 _METRIC = {"metric": "name of the metric", "meaning": "what it is", "better": "higher, lower or neither"}
@@ -74,6 +84,28 @@ CSV: dict[str, dict[str, str]] = {
         "target": "with --target: the value to reach",
         "target_probability": "with --target: the probability that it is reached",
         "target_met": "with --target: whether that is at least --confidence",
+    },
+    "monitor": {
+        "month": "with `--by month`: its value; one such column for each `--by`, and for `--time`",
+        "metric": _METRIC["metric"],
+        "rows": "rows of the group",
+        "labelled": "rows with a label",
+        "positive": "rows labelled positive",
+        "negative": "rows labelled negative",
+        "missing": "rows without a label",
+        "mean": "the estimate",
+        "low": "lower end of the interval",
+        "high": "upper end of the interval",
+        "labelled_only": _DROPPED,
+        "worst": "worst case over all missing labels",
+        "best": "best case over all missing labels",
+        "undefined": _UNDEFINED,
+        "method": "how its law was found",
+        "target": "with --target: the value to reach",
+        "below_target": "with --target: the probability that it is missed",
+        "q_value": "with --target: the smallest --fdr at which there is an alert",
+        "alert": "whether there is one",
+        "too_small": "why the group has too few labels to be judged; empty if it has enough",
     },
     "bounds": {
         **_OF_METRIC,

@@ -1,0 +1,120 @@
+"""One measurement in a process of its own, so that its memory is its own: `python -m benchmarks.scale_worker task ...`.
+
+Prints one line of JSON. Times are of the work alone, without starting Python and importing the engine.
+"""
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.peer_scripts.harness import peak_memory
+
+# The group-by that users compare with: equal buckets, no attention to small scores, no mean score kept.
+PLAIN = "SELECT CAST(floor(score * {buckets}) AS INTEGER) AS bucket, {keys} label, count(*) AS n FROM rows GROUP BY ALL"
+
+
+def main() -> None:
+    task, *arguments = sys.argv[1:]
+    warnings.simplefilter("ignore")
+    found = TASKS[task](*arguments)
+    print(json.dumps(found | {"megabytes": peak_memory()}))
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def scan(engine: str, path: str) -> Any:
+    """The file as a frame that has read nothing yet."""
+    if engine == "duckdb":
+        import duckdb
+
+        return duckdb.read_parquet(path)
+    import polars as pl
+
+    return pl.scan_parquet(path)
+
+
+def plain(engine: str, path: str, buckets: str, *keys: str) -> dict[str, Any]:
+    """The engine's own group-by of score buckets and labels (and keys)."""
+    rows = scan(engine, path)
+    if engine == "duckdb":
+        query = PLAIN.format(buckets=buckets, keys="".join(f"{key}, " for key in keys))
+        seconds, found = timed(lambda: rows.query("rows", query).arrow().read_all())
+        return {"seconds": seconds, "groups": found.num_rows}
+    import polars as pl
+
+    bucket = (pl.col("score") * int(buckets)).floor().cast(pl.Int32).alias("bucket")
+    grouped = rows.group_by(bucket, *keys, "label").agg(pl.len())
+    seconds, found = timed(lambda: grouped.collect(engine="streaming"))
+    return {"seconds": seconds, "groups": found.height}
+
+
+def evaluate(engine: str, path: str) -> dict[str, Any]:
+    """The five default metrics with everything on its default."""
+    import darkmetrics as dm
+
+    seconds, result = timed(lambda: evaluated(scan(engine, path)))
+    data: dm.EvaluationSet = result.data
+    cells = data.cells.score.size
+    return {"seconds": seconds, "cells": cells, "buckets": data.buckets, "recall": result["recall"].mean()}
+
+
+def evaluated(frame: Any) -> Any:
+    from darkmetrics.evaluate import evaluate_frame
+
+    result = evaluate_frame(frame, label="label", score="score")
+    for law in result.values():
+        law.mean(), law.std(), law.interval(0.9)
+    return result
+
+
+def by_groups(engine: str, path: str, n_jobs: str) -> dict[str, Any]:
+    """Every segment in every month, and the total."""
+    from darkmetrics.monitoring import evaluate_by
+
+    settings = {"label": "label", "score": "score", "targets": {"recall": 0.7}, "n_jobs": int(n_jobs)}
+    seconds, result = timed(lambda: evaluate_by(scan(engine, path), by=["segment", "month"], **settings))
+    small = sum(bool(group.too_small) for group in result.groups.values())
+    return {"seconds": seconds, "groups": len(result), "too_small": small, "alerts": len(result.alerts)}
+
+
+def spark(rows: str) -> dict[str, Any]:
+    """Rows that Spark makes up itself; how many cells reached the driver, and the shuffles of the plans that ran."""
+    from experiments.scale.engines import shuffles, spark_rows, spark_session
+
+    from darkmetrics.evaluation_set import EvaluationSet
+
+    session = spark_session("local[2]")
+    try:
+        frame = spark_rows(session, int(rows))
+        session.range(1000).count()  # the first query of a session pays for its start
+        before = len(shuffles(session))
+        seconds, data = timed(lambda: EvaluationSet.from_frame(frame, label="label", score="score"))
+        plans = shuffles(session)[before:]
+        total, _ = timed(lambda: evaluated(frame))
+        plain_seconds, _ = timed(
+            lambda: (
+                frame.selectExpr("floor(score * 65536) AS bucket", "label").groupBy("bucket", "label").count().collect()
+            )
+        )
+    finally:
+        session.stop()
+    found = {"cells": data.cells.score.size, "buckets": data.buckets, "shuffles": plans}
+    return found | {"seconds": seconds, "evaluate_seconds": total, "plain_seconds": plain_seconds}
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "plain": plain,
+    "evaluate": evaluate,
+    "by_groups": by_groups,
+    "spark": spark,
+}
+
+if __name__ == "__main__":
+    main()
