@@ -137,7 +137,7 @@ def auc_values(data: RankData, positives: IntArray) -> FloatArray:
 
 
 def auc_extremes(data: RankData) -> tuple[float, float]:
-    """Lowest and highest ROC-AUC over all labelings of the missing rows (mathematics, section 5).
+    """Lowest and highest ROC-AUC over all labelings of the missing rows (mathematics, section 5); O(cells).
 
     For each number q of positives the best labeling takes the q highest missing scores, the worst the q lowest; one
     scan over q with prefix sums. With unequal weights the scan is sharp when the extremes lie on their side of 1/2.
@@ -149,21 +149,45 @@ def auc_extremes(data: RankData) -> tuple[float, float]:
 
 
 def _scan(data: RankData, *, best: bool) -> FloatArray:
-    """ROC-AUC when the missing rows turn positive one after the other, from the best or from the worst score."""
+    """ROC-AUC where it can be extreme while missing rows turn positive one by one, from the best or the worst score.
+
+    While the rows of a cell turn, numerator and denominator are quadratic in how many have: the extremes are where the
+    cell begins or ends, or beside a root of `N' D - N D'`, which is quadratic again. Next to an end that has one class
+    alone, and so no value, they are one row away from it.
+    """
     step = -1 if best else 1
-    counts = data.counts[::step].astype(np.int64)
-    weight = np.repeat(data.weight[::step], counts)
-    rho = np.repeat(data.rho[::step], counts)
-    p_sum = data.known_p + np.concatenate(([0.0], np.cumsum(weight)))
-    r_sum = data.known_r + np.concatenate(([0.0], np.cumsum(weight * rho)))
-    ties: FloatArray | float = 0.0
+    counts, weight, rho = (values[::step] for values in (data.counts.astype(np.float64), data.weight, data.rho))
+    p_sum = data.known_p + np.concatenate(([0.0], np.cumsum(counts * weight)))
+    r_sum = data.known_r + np.concatenate(([0.0], np.cumsum(counts * weight * rho)))
+    first, second = weight * (rho - p_sum[:-1]), -0.5 * weight**2
+    ties = np.zeros(p_sum.size)
     if data.full_ties:
-        group = np.repeat(data.group[::step], counts)
+        group = data.group[::step]
         start = np.flatnonzero(np.diff(group, prepend=-1))
-        inside = np.cumsum(weight)
-        before = np.repeat(inside[start] - weight[start], np.diff(np.append(start, group.size)))
-        after = data.group_known[group] + inside - before
-        gain = 0.5 * weight * (data.group_total[group] - 2.0 * after + weight)
+        before = p_sum[:-1] - np.repeat(p_sum[start], np.diff(np.append(start, group.size)))
+        gain = 0.5 * weight * (data.group_total - 2.0 * data.group_known)[group] - weight * before
         base = 0.5 * float((data.group_known * (data.group_total - data.group_known)).sum())
-        ties = data.settled_ties + base + np.concatenate(([0.0], np.cumsum(gain)))
-    return auc_from_sums(data, p_sum, r_sum, ties)
+        ties = data.settled_ties + base + np.concatenate(([0.0], np.cumsum(counts * (gain + counts * second))))
+        first, second = first + gain, second + second
+    ends = auc_from_sums(data, p_sum, r_sum, ties)
+    inner = np.flatnonzero(counts > 1.0)
+    if not inner.size:
+        return ends
+    c, w, p = counts[inner], weight[inner], p_sum[inner]
+    n = (r_sum[inner] - 0.5 * p**2 + ties[inner], first[inner], second[inner])
+    d = (p * (data.total - p), w * (data.total - 2.0 * p), -(w**2))
+    roots = _roots(n[2] * d[1] - n[1] * d[2], n[2] * d[0] - n[0] * d[2], n[1] * d[0] - n[0] * d[1])
+    q = np.clip(np.stack([np.ones(c.size), c - 1.0, *(f(root) for root in roots for f in (np.floor, np.ceil))]), 0.0, c)
+    r = r_sum[inner] + q * (w * rho[inner])
+    # What the numerator has beyond R - P^2 / 2 is due to ties.
+    tied = n[0] + q * (n[1] + q * n[2]) - (r - 0.5 * (p + q * w) ** 2) if data.full_ties else 0.0
+    return np.concatenate([ends, auc_from_sums(data, p + q * w, r, tied).ravel()])
+
+
+def _roots(a: FloatArray, half_b: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Real roots of `a x^2 + 2 half_b x + c`; zero where there is none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        larger = -(half_b + np.copysign(np.sqrt(half_b**2 - a * c), half_b))
+        found = larger / a, c / larger
+    low, high = (np.where(np.isfinite(root), root, 0.0) for root in found)
+    return low, high

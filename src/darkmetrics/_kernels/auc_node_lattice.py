@@ -13,10 +13,10 @@ from darkmetrics._kernels.auc import RankData
 from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmfs
 
 # How far the window reaches from the mean of a node: standard deviations, and rows of the farthest rank besides.
-_REACH, _ROWS_BESIDES = 6.5, 1.5
+_REACH, _ROWS_BESIDES = 5.5, 1.5
 # Steps of the lattice for a standard deviation of the mixture, and for that of a node, where exact ranks would need too
 # many places.
-_STEPS, _OWN_STEPS, _EXACT_PLACES = 24.0, 16.0, 1 << 15
+_STEPS, _OWN_STEPS, _EXACT_PLACES = 24.0, 16.0, 3 << 14
 MOST_BUCKETS = 32
 # Flips in one bucket: expected, counted, and the least chance of them that is kept.
 _FEW_FLIPS, _MOST_FLIPS, _FAINTEST = 4.0, 24, 1e-11

@@ -13,6 +13,8 @@ LOG_TAIL = 41.5
 # Convolution keeps masses down to here; their square roots still show in a standard deviation that is nearly zero.
 _FAINTEST = 1e-30
 _TRIM_EVERY = 16
+# Trials of a block at least, when many laws are found at once.
+_BLOCK = 64
 _DIRECT_ROWS = 256
 _MAX_SERIES_RATIO = 0.6
 
@@ -82,14 +84,36 @@ def poisson_binomial_pmfs(p: FloatArray, counts: IntArray) -> tuple[int, FloatAr
 
 
 def _by_shared_convolution(p: FloatArray) -> tuple[int, FloatArray]:
-    trials = p.shape[1]
-    # One column per row of `p`, so that a step is a few passes over contiguous memory.
-    pmfs = np.zeros((trials + 1, p.shape[0]))
+    # Trials are dealt out to blocks whose laws are much shorter, and found at once; then pairs of blocks are joined.
+    rows, trials = p.shape
+    blocks = 1 << max(0, (trials // _BLOCK).bit_length() - 1)
+    each = -(-trials // blocks)
+    dealt = np.zeros((each * blocks, rows))  # a trial too many has no chance
+    dealt[:trials] = p.T
+    low, pmfs = _trial_by_trial(dealt.reshape(each, blocks * rows))
+    while blocks > 1:
+        blocks //= 2
+        first, second = np.moveaxis(pmfs.reshape(-1, blocks, 2, rows), 2, 0).reshape(2, -1, blocks * rows)
+        size = first.shape[0]
+        pmfs, spare = np.zeros((2 * size - 1, blocks * rows)), np.empty_like(second)
+        for k in range(size):
+            pmfs[k : k + size] += np.multiply(second, first[k], out=spare)
+        kept = np.flatnonzero(pmfs.max(axis=1) > _FAINTEST)
+        low, pmfs = 2 * low + int(kept[0]), pmfs[kept[0] : kept[-1] + 1]
+    window = np.ascontiguousarray(pmfs.T)
+    return low, window / window.sum(axis=1, keepdims=True)
+
+
+def _trial_by_trial(p: FloatArray) -> tuple[int, FloatArray]:
+    """The number of successes by adding one trial (row) after the other, for all columns at once."""
+    trials = p.shape[0]
+    pmfs, spare = np.zeros((2, trials + 1, p.shape[1]))
     pmfs[0] = 1.0
-    low, high = 0, 1  # places outside have no mass worth keeping at any row
-    for k, (success, failure) in enumerate(zip(p.T, 1.0 - p.T, strict=True), start=1):
-        moved = pmfs[low:high] * success
-        pmfs[low:high] *= failure
+    low, high = 0, 1  # places outside have no mass worth keeping at any column
+    for k, (success, failure) in enumerate(zip(p, 1.0 - p, strict=True), start=1):
+        here = pmfs[low:high]
+        moved = np.multiply(here, success, out=spare[: high - low])
+        here *= failure
         pmfs[low + 1 : high + 1] += moved
         high += 1
         if k % _TRIM_EVERY == 0 or k == trials:
@@ -97,8 +121,7 @@ def _by_shared_convolution(p: FloatArray) -> tuple[int, FloatArray]:
             pmfs[low : low + kept[0]] = 0.0
             pmfs[low + kept[-1] + 1 : high] = 0.0
             low, high = low + int(kept[0]), low + int(kept[-1]) + 1
-    window = np.ascontiguousarray(pmfs[low:high].T)
-    return low, window / window.sum(axis=1, keepdims=True)
+    return low, pmfs[low:high]
 
 
 def _by_convolution(p: FloatArray) -> FloatArray:

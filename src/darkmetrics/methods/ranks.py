@@ -23,7 +23,7 @@ from darkmetrics.nodes import Nodes
 _LATTICE_VARIANCE = 16.0
 # Where at least eight laws are mixed their errors average out: the expansion does from a smaller variance on, and no
 # row is set apart that contributes up to a fifth of the variance.
-_MANY_NODES, _MIXED_VARIANCE, _MIXED_SHARE = 8, 3.0, 0.2
+_MANY_NODES, _MIXED_VARIANCE, _MIXED_SHARE = 8, 4.0, 0.2
 # Half the variance will do for nodes that have so little weight together.
 _LITTLE_WEIGHT = 1.0 / 16.0
 # The same for nodes that go one by one, with rows set apart.
