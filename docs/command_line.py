@@ -24,7 +24,8 @@ pandas, whichever is installed; text needs none of them. A column of text is num
 Blank lines of a CSV file are skipped, unless it has one column only, where they are missing values. Parquet files
 over 64 MB, and all that `monitor` is given, are not read but counted where they lie, by Polars or DuckDB, so that they
 may be larger than memory; more than a million different scores are then taken together in buckets, and a note says how
-far that can have moved a metric. `monitor` takes patterns, too, such as `'2026-*.parquet'`.
+far that can have moved a metric. `monitor` takes patterns, too, such as `'2026-*.parquet'`, and
+folders of Parquet files, which may be partitioned (`days/month=2026-01/part-0.parquet`).
 
 **Missing labels.** Null and NaN in any format. In a CSV file, where all is text, a label is missing if it is empty or
 one of `NaN`, `nan`, `null`, `NULL`, `None`, `NA`, `N/A` and `<NA>`, written like this, unless it is the `--pos-label`;
@@ -101,6 +102,7 @@ CSV: dict[str, dict[str, str]] = {
         "best": "best case over all missing labels",
         "undefined": _UNDEFINED,
         "method": "how its law was found",
+        "resolution": "how far buckets of scores can have moved it; 0 for exact scores, empty if not known",
         "target": "with --target: the value to reach",
         "below_target": "with --target: the probability that it is missed",
         "q_value": "with --target: the smallest --fdr at which there is an alert",

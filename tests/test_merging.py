@@ -207,14 +207,22 @@ def test_a_set_that_is_told_of_late_labels_is_the_set_of_the_rows_with_their_lab
     if buckets is None:
         assert_same(early.with_labels(late), expected)
         return
-    found, expected = early.coarsened(buckets).with_labels(late), expected.coarsened(buckets)
+    coarse, expected = early.coarsened(buckets), expected.coarsened(buckets)
     if kind != "probability":
-        assert_same(found, expected, mean_to=1e-12)
+        assert_same(coarse.with_labels(late), expected, mean_to=1e-12)
         assert_same(early.with_labels(late.coarsened(buckets)), expected, mean_to=1e-12)
         return
-    # Which of the rows got a label is not known, so the mean probability of a bucket's missing rows stays.
-    for name in ("positives", "negatives", "missing"):
-        np.testing.assert_array_equal(getattr(found.cells, name), getattr(expected.cells, name))
+    # Which of a bucket's probabilities are left is not known; old rows away and new ones in their place is right.
+    with pytest.raises(InputError, match=r"^late: the set has probabilities and its scores are in buckets"):
+        coarse.with_labels(late)
+    before = EvaluationSet(y[missing], score[missing], probability=more["probability"][missing])
+    assert_same(coarse - before + late, expected, mean_to=1e-9)
+
+
+def test_rows_taken_out_of_buckets_of_the_largest_scores_leave_finite_means():
+    data = EvaluationSet([1, 0, 1, 0], [1.7e308, 1.75e308, 1.79e308, -1.0]).coarsened(16)
+    left = (data + data) - data
+    np.testing.assert_allclose(left.cells.score, data.cells.score, rtol=1e-12)
 
 
 def test_more_late_labels_than_are_missing_name_score_and_counts():

@@ -185,6 +185,68 @@ def test_the_result_is_a_mapping_over_keys_in_order():
         result["XX"]
 
 
+def test_dates_as_text_and_times_are_keys_too():
+    table = rows()
+    table["booked"] = pd.Timestamp("2026-01-15") + pd.to_timedelta(np.arange(len(table)) % 90, unit="D")
+    result = quietly(table, time="booked", every="month", metrics="accuracy", label_model="half")
+    day = dt.date(2026, 2, 1)
+    whole = result["FR", day]
+    same = ("2026-02", "2026-02-01", "2026-02-01T00:00", pd.Timestamp(day), dt.datetime(2026, 2, 1), np.datetime64(day))
+    for key in same:
+        assert result["FR", key] is whole
+        assert ("FR", key) in result
+    for key in ("2026-02-02", "2027-02", "February", pd.Timestamp("2026-02-01 12:00"), 202602):
+        assert ("FR", key) not in result
+    with pytest.raises(KeyError, match=r"such as \('DE', datetime\.date\(2026, 1, 1\)\)\.$"):
+        result["FR", "2025-12"]
+    hours = quietly(table, None, time="booked", every="hour", metrics="accuracy", label_model="half")
+    assert hours["2026-02-01 00:00"] is hours[dt.date(2026, 2, 1)]
+
+
+def test_late_labels_are_noted_once():
+    table = rows()
+    table["month"] = np.array(["2026-01", "2026-02", "2026-03"])[np.arange(len(table)) % 3]
+    settings: Any = {"metrics": "accuracy", "label_model": "half"}
+    assert "labels come late" not in "".join(quietly(table, "month", **settings).notes())
+    table.loc[(table["month"] == "2026-03") & (table.index % 2 == 0), "fraud"] = np.nan
+    result = quietly(table, "month", **settings)
+    assert str(result).count("labels come late") == 1
+    assert sum("2026-03 lacks" in note for note in result.to_dict()["notes"]) == 1
+    assert "labels come late" not in str(quietly(table, "country", **settings))
+
+
+def test_the_total_and_missing_values_are_not_mistaken_for_groups():
+    table = rows()
+    table["country"] = table["country"].replace({"DE": "all", "FR": "(missing)", "IT": None})
+    names = [row[0] for row in by(table, metrics="accuracy", label_model="half").table()[1]]
+    assert names == ["(all rows)", "'(missing)'", "all", "(missing)"]
+
+
+def test_all_metrics_are_in_the_table_or_a_note_says_where_they_are():
+    few = by(rows(), metrics=["precision", "recall"], targets={"recall": 0.5}, label_model="half")
+    assert {"precision", "recall", "P(recall < 0.5)"} <= set(few.table()[0])
+    assert "Not in the table" not in str(few)
+    many = by(rows(), metrics=["precision", "f1", "accuracy"], targets={"recall": 0.5}, label_model="half")
+    assert "precision" not in many.table()[0]
+    assert "Not in the table, which has the metrics with a target: precision, f1 and accuracy; see to_frame()." in str(
+        many
+    )
+
+
+def test_a_table_that_is_cut_has_alerts_first():
+    n = 3000
+    table = rows(n, shop=np.arange(n) % 50)
+    table.loc[table["shop"].isin([45, 48]), "p"] = 0.01
+    result = quietly(table, "shop", metrics="recall", targets={"recall": 0.2}, label_model="half")
+    assert [alert.key for alert in result.alerts if alert.key[0] >= 40] == [(45,), (48,)]
+    names = [int(row[0]) for row in result.table()[1][1:]]
+    missed = sorted(alert.key[0] for alert in result.alerts)
+    assert names[: len(missed)] == missed
+    assert names[len(missed) :] == sorted(names[len(missed) :])
+    assert "... and 10 more; those with an alert come first" in str(result)
+    assert [int(row[0]) for row in result.table(most=None)[1][1:]] == list(range(50))
+
+
 def test_a_null_key_is_a_group_of_its_own_and_comes_last():
     table = rows()
     table.loc[table.index % 4 == 0, "country"] = None
@@ -605,6 +667,10 @@ def test_results_draw_themselves():
         ({"targets": {"recal": 0.8}}, r"targets: unknown metric 'recal'\. Did you mean 'recall'\?"),
         ({"targets": {"recall": "0.8"}}, r"targets: '0\.8' for 'recall'\. A target must be a finite number"),
         ({"targets": {"recall": np.nan}}, r"targets: nan for 'recall'"),
+        ({"targets": {"recall": 80}}, r"targets: 80 for 'recall', which lies between 0 and 1\. Give 0\.8 for 80%\."),
+        ({"targets": {"recall": -0.1}}, r"targets: -0\.1 for 'recall', which lies between 0 and 1\. Give a target"),
+        ({"targets": {"mcc": 1.5}}, r"targets: 1\.5 for 'mcc', which lies between -1 and 1\."),
+        ({"targets": {"log_loss": -1}}, r"targets: -1 for 'log_loss', which is at least 0\."),
         ({"targets": ["recall"]}, r"targets: expected a mapping such as"),
         ({"targets": {"fbeta(2)": 0.5, "fbeta(2.0)": 0.6}}, r"targets: .* has two targets"),
         ({"false_discovery_rate": 1.5}, r"false_discovery_rate: 1\.5\. It must lie strictly between 0 and 1"),
@@ -612,7 +678,7 @@ def test_results_draw_themselves():
         ({"correction": "bonferroni"}, r"correction: unknown correction 'bonferroni'"),
         ({"min_labels": -1}, r"min_labels: -1\. It must be a whole number of at least 0"),
         ({"min_labels": 2.5}, r"min_labels: 2\.5"),
-        ({"n_jobs": 0}, r"n_jobs: 0"),
+        ({"n_jobs": 0}, r"n_jobs: 0\. It must be at least 1, or -1 for one per core\."),
         ({"rng": "seed"}, r"rng: expected None, a seed"),
         ({"confidence_level": 2}, r"confidence_level: 2"),
         ({"zero_division": "maybe"}, r"zero_division: expected"),

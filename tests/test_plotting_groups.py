@@ -273,9 +273,34 @@ def test_a_segment_is_chosen_by_its_value(by_both):
         dm.plotting.plot_over_time(by_both, segment="ES")
 
 
+def test_rows_without_a_segment_are_drawn_when_asked_for_and_only_then():
+    table = rows()
+    table.loc[table["country"] == "IT", "country"] = None
+    result = of_rows(table, "country", time="booked", every="month")
+    with pytest.raises(
+        dm.InputError, match=r"segment: there are 3 of country. Say which one to draw: 'DE', 'FR', None"
+    ):
+        dm.plotting.plot_over_time(result)
+    ax = dm.plotting.plot_over_time(result, segment=None)
+    expected = [group.metrics["recall"] for key, group in result.groups.items() if key[0] is None]
+    assert bars(ax)[:, 1:] == pytest.approx(np.array([[one.low, one.high] for one in expected]))
+    assert ax.get_ylabel() == "recall\n(missing)"
+
+
+def test_periods_with_few_labels_are_in_the_legend():
+    table = rows()
+    last = table.index[table["month"] == "2026-06"]
+    table.loc[last[4:], "y"] = np.nan
+    ax = dm.plotting.plot_over_time(of_rows(table, time="booked", every="month"))
+    assert {"90% interval", "90% interval, too few labels"} <= set(labels_of(ax))
+    check_readable(ax)
+
+
 def test_groups_that_are_no_periods_say_how_to_get_some(by_month):
     with pytest.raises(dm.InputError, match=r"result: has no periods, only 'month' and 'country'. .*time='booked'"):
         dm.plotting.plot_over_time(of_rows(by=["month", "country"]))
+    with pytest.raises(dm.InputError, match=r"result: has no periods, only 'country'\. "):  # nothing to join by a line
+        dm.plotting.plot_over_time(of_rows(by="country"))
     with pytest.raises(dm.InputError, match="segment: 'FR', but there are periods only"):
         dm.plotting.plot_over_time(by_month, segment="FR")
 
@@ -313,6 +338,17 @@ def test_many_periods_have_small_signs_and_few_names():
     assert len(ax.get_xticks()) <= 4
     assert signed(ax, "labelled only").get_markersize() < 3
     check_readable(ax)
+    # One band, which holds the interval of every period that has enough labels, and has no bars that would be hair.
+    assert not ax.patches
+    label = "90% interval"
+    (band,) = [one for one in ax.collections if one.get_label() == label]
+    ends = np.concatenate([path.vertices for path in band.get_paths()])
+    for place, group in enumerate(result.groups.values()):
+        if not group.too_small:
+            here = ends[np.isclose(ends[:, 0], place - 0.5), 1]
+            one = group.metrics["recall"]
+            assert np.isclose(here, one.low).any()
+            assert np.isclose(here, one.high).any()
 
 
 # ------------------------------------------------------------------------------------------- both, and extremes
@@ -369,12 +405,9 @@ def test_names_are_text_and_not_mathematics_or_hidden():
     assert {"\\$x_1\\$ and \\$", "_hidden", "<b>bold</b>", "two\\nlines", "(missing)", "''", "bell \\x07"} <= set(texts)
     assert ax.get_ylabel().startswith("\\$c_1\\$ <i>")
     assert max(map(len, texts)) < 60
-    over_time = dm.plotting.plot_over_time(result)
-    check_readable(over_time)
     dated = of_rows(hostile(), "$c_1$ <i>\nof", time="booked", every="quarter", metrics="recall")
     for name in HOSTILE:
-        if name is not None:
-            check_readable(dm.plotting.plot_over_time(dated, segment=name))
+        check_readable(dm.plotting.plot_over_time(dated, segment=name))
 
 
 @pytest.mark.parametrize(
@@ -401,7 +434,7 @@ def test_extreme_groups_are_drawn_and_readable(case):
         result = of_rows(table, "country", targets=targets, **settings)
         check_readable(dm.plotting.plot_groups(result))
         check_readable(dm.plotting.plot_over_time(of_rows(table, "month", targets=targets, **settings)))
-        check_readable(dm.plotting.plot_over_time(result))
+        check_readable(dm.plotting.plot_over_time(of_rows(table, time="country", targets=targets, **settings)))
 
 
 def test_plots_of_something_else_say_what_they_want():

@@ -118,12 +118,13 @@ def test_a_glob_or_a_list_of_days_is_their_sum(tmp_path):
 
 def test_paths_that_name_nothing_are_refused(tmp_path):
     EvaluationSet([1], [0.5]).to_parquet(tmp_path / "monday.parquet")
+    (tmp_path / "empty").mkdir()
     for path, text in (
         (tmp_path / "mondey.parquet", "no such file. Did you mean"),
         (f"{tmp_path}/x*.parquet", "no file matches this pattern"),
         ([], "path: an empty list"),
         (17, "path: expected a path, a glob or a list of these, got int"),
-        (tmp_path, "is a directory"),
+        (tmp_path / "empty", "no Parquet file in this folder"),
     ):
         with pytest.raises(InputError, match=text):
             EvaluationSet.from_parquet(path)

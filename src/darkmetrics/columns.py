@@ -88,10 +88,11 @@ def _check_positive_there(classes: list[Any], pos_label: Any, name: str) -> None
         unsaid = pos_label == 1 and not all(c in (-1, 0) for c in classes)
         if len(classes) >= 2 or unsaid:
             shown = " and ".join(_shown(c) for c in classes)
-            raise InputError(
-                f"{name}: pos_label={pos_label!r} is not among the labels ({shown}). "
-                "Say which one is positive with pos_label=."
-            )
+            hint = "Say which one is positive with pos_label=."
+            word = next((c for c in classes if isinstance(c, str) and _is_gap_word(c)), None)
+            if word is not None and not isinstance(pos_label, str):
+                hint += f" If {word!r} means missing, say missing_label={word!r}; these labels are text, as '1' is."
+            raise InputError(f"{name}: pos_label={pos_label!r} is not among the labels ({shown}). {hint}")
 
 
 def check_classes(classes: list[Any], pos_label: Any, name: str) -> None:

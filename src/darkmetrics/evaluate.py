@@ -157,7 +157,7 @@ def evaluate_frame(
     """How good is this classifier on the rows of this table, wherever the table is, when part of its labels is missing?
 
     What `evaluate` says of arrays, for a table of any engine and any size: its own engine counts rows by score,
-    decision and label in one pass, and only these counts reach this process.
+    decision and label, and only these counts reach this process.
 
     Parameters
     ----------

@@ -265,6 +265,12 @@ class EvaluationSet(Census):
             raise InputError(
                 "late: it has no probability, but the set has, and rows are matched by it. Build it with the same one."
             )
+        if not exact and self.cells.probability is not None and known.n_rows:
+            raise InputError(
+                "late: the set has probabilities and its scores are in buckets, so which probabilities are left when "
+                "some labels arrive is not known. Count the rows anew and put them in place of the old ones: "
+                "set - old + new."
+            )
         whole, part, buckets = self._on_one_grid(known)
         return self._with(merging.with_late_labels(whole, part, buckets, self.threshold), buckets)
 

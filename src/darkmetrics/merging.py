@@ -95,7 +95,9 @@ def without(whole: Cells, part: Cells, buckets: int | None, threshold: float | N
     left = {name: getattr(whole, name) - gone[name] for name in COUNTS}
     score, probability = whole.score, whole.probability
     if buckets is not None:
-        score = _scores_left(whole, _at(place, part.total, whole), _at(place, part.total * part.score, whole))
+        # As distances from the means, which are small: sums of the largest floats would overflow.
+        distance = part.total * (part.score - np.append(whole.score, 0.0)[place])
+        score = _scores_left(whole, _at(place, part.total, whole), _at(place, distance, whole))
         if probability is not None:
             chance = np.zeros(part.score.size) if part.probability is None else np.nan_to_num(part.probability)
             m, taken = whole.missing, _at(place, part.missing * chance, whole)
@@ -108,14 +110,13 @@ def without(whole: Cells, part: Cells, buckets: int | None, threshold: float | N
     return Cells(**columns)
 
 
-def _scores_left(whole: Cells, gone: IntArray, gone_sum: FloatArray) -> FloatArray:
-    """The mean score of each bucket without the rows that go, which are so many and have this sum, for each cell."""
+def _scores_left(whole: Cells, gone: IntArray, distance: FloatArray) -> FloatArray:
+    """The mean score of each bucket without the rows that go: so many for each cell, so far from its mean in all."""
     starts = np.arange(whole.score.size) if whole.tie_starts is None else whole.tie_starts
     if not starts.size:
         return whole.score
     left = np.add.reduceat(whole.total - gone, starts)
-    sums = np.add.reduceat(whole.total * whole.score - gone_sum, starts)
-    mean = np.clip(sums / np.maximum(left, 1), *whole.tie_ends)
+    mean = np.clip(whole.score[starts] - np.add.reduceat(distance, starts) / np.maximum(left, 1), *whole.tie_ends)
     touched = (np.add.reduceat(gone, starts) > 0) & (left > 0)
     return np.repeat(np.where(touched, mean, whole.score[starts]), np.diff(starts, append=whole.score.size))
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def run_each(
             "module, not on the fly, or use n_jobs=1."
         ) from None
     try:
-        with ProcessPoolExecutor(jobs, mp_context=_context()) as pool:
+        with _one_thread_each(), ProcessPoolExecutor(jobs, mp_context=_context()) as pool:
             results = pool.map(function, pieces, chunksize=max(1, len(pieces) // (8 * jobs)))
             return list(_shown(results, len(pieces), progress, title))
     except BrokenProcessPool as error:
@@ -55,6 +56,21 @@ def run_each(
             f"n_jobs: {jobs} processes could not be started, or one of them died ({error}). A script that is run by "
             "Python needs its calls below `if __name__ == '__main__':`; n_jobs=1 needs nothing."
         ) from error
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes that start inside the block find linear algebra set to one thread, unless the user has said otherwise.
+
+    Each would start a thread per core for products of small matrices, and they would spend most of their time waiting.
+    """
+    names = [name for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS") if name not in os.environ]
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name in names:
+            os.environ.pop(name, None)
 
 
 def _context() -> Any:

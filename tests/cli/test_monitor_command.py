@@ -117,6 +117,17 @@ def test_a_pattern_is_all_of_its_parquet_files(run, dated, tmp_path, parquet_row
     assert many.out == one.out
 
 
+@pytest.mark.parametrize("given", ["days", "days/**/*.parquet", "days/**", "days/month=*"])
+def test_a_folder_that_may_be_partitioned_is_all_of_its_parquet_files(run, dated, tmp_path, given):
+    for (month,), part in dated.group_by("month"):
+        folder = tmp_path / "days" / f"month={month}"
+        folder.mkdir(parents=True)
+        write(part.drop("month"), folder / "part-0.parquet")
+    (tmp_path / "days" / "_SUCCESS").touch()
+    done = run("monitor", given, "--by", "month", *TOLD, "-f", "json")
+    assert json.loads(done.out) == expected(dated, "month").to_dict()
+
+
 def test_a_file_with_the_name_of_a_pattern_is_that_file(run, dated, tmp_path):
     write(dated, tmp_path / "x[1].parquet")
     write(dated.head(3), tmp_path / "x1.parquet")
@@ -190,8 +201,7 @@ def test_hostile_names_and_values_are_text_in_every_format(run, rows, tmp_path):
     for format_ in ("table", "markdown", "csv", "json"):
         done = run("monitor", "x.parquet", "--by", name, *TOLD, "-f", format_)
         assert done.code == 0
-        if format_ != "csv":
-            assert "\x1b" not in done.out
+        assert "\x1b" not in done.out
         if format_ == "markdown":
             assert len({line.replace("\\|", "").count("|") for line in done.out.strip().splitlines()}) == 1
         assert "\x1b" not in done.err
@@ -262,7 +272,8 @@ def test_a_long_table_is_cut_and_names_every_alert(run, rows, tmp_path):
     assert re.match(r"alert +target +P\(missed\) +q-value\n", alerts)
     assert re.search(r"\n44 +recall >= 0.2 ", alerts)  # not among the first 40
     assert len(groups.splitlines()) == 42  # header, all rows together, 40 groups
-    assert "The first 40 of 45 groups; --format csv has all." in done.err
+    assert "\n40 of 45 groups, those with an alert first; --format csv has all." in done.err
+    assert re.search(r"\n44 .* alert\n", groups)
     assert len(run("monitor", "x.csv", "--by", "team", *TOLD, "-f", "csv").out.splitlines()) == 46
 
 
@@ -279,6 +290,19 @@ def test_notes_are_said_in_options(run, csv_rows):
     done = run("monitor", csv_rows, "--by", "month", "-m", "recall")
     for word in ("groups[key]", "missingness=", "calibration=", "y_true"):
         assert word not in done.err
+    wide = run("monitor", csv_rows, "--by", "month", "--missingness", "random", "--target", "recall=0.1")
+    assert "precision, accuracy, f1 and roc_auc; --format csv has them." in wide.err
+
+
+def test_what_looks_odd_is_said_once(run, rows, tmp_path):
+    # Positives lose their labels, so that missing rows have higher scores.
+    hidden = pl.when(pl.col("score") > 0.3).then(None).otherwise("label")
+    write(
+        rows.with_columns(label=pl.when(pl.int_range(1500) % 3 > 0).then(hidden).otherwise("label")), tmp_path / "x.csv"
+    )
+    done = run("monitor", "x.csv", "--by", "country", "-m", "recall")
+    assert done.err.lower().count("missing rows look different") == 1
+    assert "Warning" not in done.err
 
 
 # ------------------------------------------------------------------------------------------------------ the picture
@@ -353,12 +377,13 @@ def test_without_matplotlib_a_picture_is_refused_before_the_work(refused, monkey
         (["--by", "month", "--fdr", "2"], "--fdr: 2.0. It must lie strictly between 0 and 1."),
         (["--by", "month", "--correction", "bonferroni"], "--correction: unknown correction 'bonferroni'."),
         (["--by", "month", "--min-labels", "-1"], "--min-labels: -1. It must be a whole number"),
-        (["--by", "month", "--jobs", "0"], "--jobs: 0"),
+        (["--by", "month", "--jobs", "0"], "--jobs: 0. It must be at least 1, or -1 for one per core."),
         (["--by", "month", "--resolution", "fine"], "--resolution: "),
         (["--by", "month", "--resolution", "3"], "--resolution: 3"),
         (["--by", "month", "--resolution", "9" * 5000], "--resolution: "),
         (["--by", "month", "--target", "recal=0.8"], "--target: unknown metric 'recal'. Did you mean 'recall'?"),
         (["--by", "month", "--target", "recall"], "--target: cannot read 'recall'. Write it like recall=0.8."),
+        (["--by", "month", "--target", "recall=80"], "--target: 80 for 'recall', which lies between 0 and 1. Give 0.8"),
         (["--by", "month", "-m", "recal"], "--metric: unknown metric 'recal'. Did you mean 'recall'?"),
         (["--by", "month", "--reference", "-"], "--reference: standard input cannot be the reference rows."),
         (["--by", "month", "--prob", "score", "--label-model", "half"], "--prob: --label-model already says"),
@@ -407,6 +432,8 @@ def test_columns_of_parquet_that_cannot_be_counted_are_refused_by_name(refused, 
 
 
 def test_a_pattern_without_files_or_of_other_files_is_refused(refused, rows, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert refused("monitor", "empty", *SEGMENTS) == "empty: no Parquet file in this folder."
     assert refused("monitor", "part-*.parquet", *SEGMENTS) == "part-*.parquet: no file has a name like this."
     for number in range(2):
         write(rows, tmp_path / f"{number}.csv")

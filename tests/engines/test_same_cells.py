@@ -364,7 +364,12 @@ def test_groups_get_buckets_when_rows_are_many(engine, monkeypatch):
     monkeypatch.setattr(counting, "_MOST_EXACT", 100)
     rng = np.random.default_rng(0)
     frame = engine({"y": [1, 0] * 150, "p": rng.random(300).tolist(), "k": ["a", "b", "b"] * 100})
-    assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).buckets == 1024
+    assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).buckets == 2**16
+    # The more groups, the fewer buckets each, but not below 1,024.
+    monkeypatch.setattr(counting, "_MOST_GROUPED", 2**15)
+    assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).buckets == 2**14
+    monkeypatch.setattr(counting, "_MOST_GROUPED", 2**10)
+    assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).buckets == 2**10
 
 
 def test_columns_may_have_any_name(engine):

@@ -110,11 +110,14 @@ def test_csv_types_are_those_of_all_rows(here, reader):
         ("damaged.parquet", r"damaged\.parquet: cannot be read; damaged"),
         ("ragged.csv", r"ragged\.csv: cannot be read; damaged, or rows of different columns\?"),
         ("nothing.csv", r"nothing\.csv: is empty\."),
-        (["scored.parquet", "table.csv"], r"scored\.parquet: is Parquet or CSV, and other files are not the same"),
+        (
+            ["scored.parquet", "table.csv"],
+            r"scored\.parquet: is Parquet, and table\.csv is CSV\. Give files of one format\.",
+        ),
         ({"y": [1]}, r"frame: expected a DataFrame .* got type dict\."),
         (np.zeros((2, 2)), r"frame: expected a DataFrame .* got type ndarray\."),
         (None, r"frame: expected a DataFrame .* got type NoneType\."),
-        ([], r"frame: expected a DataFrame .* got type list\."),
+        ([], r"frame: the list is empty\. Name at least one file\."),
         (pl.Series([1]), r"frame: expected a DataFrame .* got type Series\."),
     ],
 )
@@ -193,6 +196,74 @@ def test_a_column_without_a_type_has_only_missing_labels():
     for frame in (pl.DataFrame({"y": [None, None], "p": [0.1, 0.2]}), pa.table({"y": pa.nulls(2), "p": [0.1, 0.2]}),
                   pd.DataFrame({"y": [None, None], "p": [0.1, 0.2]})):  # fmt: skip
         assert count_cells(frame, Y_P, threshold=0.5).missing.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "last"),
+    [
+        *((kind, 2**60) for kind in ("int64", "uint64", "Int64", "int64[pyarrow]", "object")),
+        *((kind, None) for kind in ("Int64", "int64[pyarrow]", "object")),
+    ],
+)
+def test_pandas_labels_beyond_floats_are_told_apart(kind, last):
+    frame = pd.DataFrame({"y": pd.Series([2**60, 2**60 + 1, last], dtype=kind), "p": [0.1, 0.2, 0.3]})
+    counted = count_cells(frame, Y_P, threshold=0.5, pos_label=2**60 + 1)
+    assert counted.positives.tolist() == [0, 1, 0]
+    assert counted.missing.tolist() == [0, 0, int(last is None)]
+    assert counted.labels == [2**60, 2**60 + 1]
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "UTC", "+02:00"])
+def test_pandas_times_are_cut_by_the_clocks_of_their_zone(zone):
+    """An hour before and an hour after midnight there."""
+    times = pd.Series(pd.to_datetime(["2024-01-31 23:00", "2024-02-01 01:00", None])).dt.tz_localize(zone)
+    frame = pd.DataFrame({"y": [1, 0, 1], "p": [0.1, 0.2, 0.3], "t": times})
+    counted = count_cells(frame, Y_P, threshold=0.5, time="t", every="month")
+    assert [str(key) for key in counted.keys["t"]] == ["2024-01-01", "2024-02-01", "None"]
+
+
+def test_pandas_types_that_are_no_times_are_called_by_their_name():
+    frame = pd.DataFrame({"y": [1, 0], "p": [0.1, 0.2], "t": pd.period_range("2024-01", periods=2, freq="D")})
+    with pytest.raises(InputError, match=r"^time column 't': has type period\[D\]\. Periods need dates or datetimes"):
+        count_cells(frame, Y_P, threshold=0.5, time="t", every="month")
+
+
+def test_pandas_names_of_several_levels_are_refused():
+    frame = pd.DataFrame([[1, 0.5]], columns=pd.MultiIndex.from_tuples([("a", "y"), ("a", "p")]))
+    with pytest.raises(InputError, match=r"^frame: its columns have names of several levels\. Flatten them first"):
+        count_cells(frame, Y_P, threshold=0.5)
+
+
+def test_keys_that_hold_lists_are_refused():
+    lists = {"y": [1, 0], "p": [0.1, 0.2], "k": [[1], [2]]}
+    for frame in (pd.DataFrame(lists), pl.DataFrame(lists), pa.table(lists), pl.LazyFrame(lists)):
+        with pytest.raises(InputError, match=r"^by column 'k': has .*\. A key needs one value per row\."):
+            count_cells(frame, Y_P, threshold=0.5, by="k")
+
+
+@pytest.mark.heavy_engines
+def test_dask_groups_by_floats_of_arrow(named_engine):
+    named_engine("dask")
+    import dask.dataframe as dask
+
+    values = pa.array([1.5, None, float("nan"), 0.0, -0.0, 2.0] * 100)
+    table = pa.table({"y": [1, 0] * 300, "p": [0.5, 0.25, 0.125] * 200, "k": values})
+    frame = dask.from_pandas(table.to_pandas(types_mapper=pd.ArrowDtype), npartitions=3)
+    counted = count_cells(frame, Y_P, threshold=0.5, by="k")
+    rows = counted.positives + counted.negatives
+    assert counted.keys == {"k": [0.0, 1.5, 2.0, None]}
+    assert np.add.reduceat(rows, counted.starts[:-1]).tolist() == [200, 100, 100, 200]
+
+
+@pytest.mark.heavy_engines
+def test_dask_times_are_cut_by_the_clocks_of_their_zone(named_engine):
+    named_engine("dask")
+    import dask.dataframe as dask
+
+    times = pd.to_datetime(["2024-01-31 23:00", "2024-02-01 01:00"]).tz_localize("America/New_York")
+    frame = dask.from_pandas(pd.DataFrame({"y": [1, 0], "p": [0.1, 0.2], "t": times}), npartitions=2)
+    counted = count_cells(frame, Y_P, threshold=0.5, time="t", every="month")
+    assert [str(key) for key in counted.keys["t"]] == ["2024-01-01", "2024-02-01"]
 
 
 def test_importing_frames_imports_no_engine():

@@ -264,7 +264,8 @@ class MonitorOptions(GroupOptions, TargetOption, DecisionOptions, EstimateOption
         str,
         typer.Argument(
             metavar="FILE",
-            help="CSV (also .gz), Parquet, Arrow/Feather or JSON lines; - is standard input, '*.parquet' many files.",
+            help="CSV (also .gz), Parquet, Arrow/Feather or JSON lines; - is standard input. '*.parquet' or a "
+            "folder stands for many files.",
             show_default=False,
         ),
     ]

@@ -62,9 +62,16 @@ def _as_csv(records: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     names = list(dict.fromkeys(name for record in records for name in record))
     writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
+    writer.writerow({name: _tame(name) for name in names})
+    writer.writerows({name: _tame(value) for name, value in record.items()} for record in records)
     return text.getvalue()
+
+
+def _tame(value: Any) -> Any:
+    """Text of the user without signs that steer a terminal; lines and tabs are what CSV has quotes for."""
+    if not isinstance(value, str) or value.isprintable():
+        return value
+    return "".join(s if s.isprintable() or s in "\n\t" else s.encode("unicode_escape").decode() for s in value)
 
 
 def _as_markdown(table: Table) -> list[str]:

@@ -18,15 +18,31 @@ _TEXT = ("String", "Categorical", "Enum")
 def files_of(pattern: str) -> list[str]:
     """The files that a name or a pattern stands for; a file that has such a name is that file."""
     try:
-        if pattern == "-" or not glob.has_magic(pattern) or Path(pattern).exists():
+        folder = pattern != "-" and Path(pattern).is_dir()
+        if pattern == "-" or not (folder or glob.has_magic(pattern)) or Path(pattern).is_file():
             return [pattern]
     except (OSError, ValueError):  # a name that no file can have, which is said when it is opened
         return [pattern]
+    if folder:
+        inside = _inside(pattern)
+        if not inside:
+            raise WordedError(f"{pattern}: no Parquet file in this folder.")
+        return inside
     # Path.glob takes no pattern that begins at the root.
-    found = sorted(name for name in glob.glob(pattern, recursive=True) if Path(name).is_file())  # noqa: PTH207
-    if not found:
+    found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
+    # '**' matches folders and the files in them; files that begin like this are notes of the program that wrote others.
+    files = [name for name in found if Path(name).is_file()]
+    files = [name for name in files if Path(name).name[0] not in "._"] or files
+    files = files or [file for name in found for file in _inside(name)]
+    if not files:
         raise WordedError(f"{pattern}: no file has a name like this.")
-    return found
+    return list(dict.fromkeys(files))
+
+
+def _inside(folder: str) -> list[str]:
+    """The Parquet files of a folder and the folders in it."""
+    there = sorted(Path(folder).rglob("*"))
+    return [str(path) for path in there if path.suffix.lower() in _SUFFIXES and path.name[0] not in "._"]
 
 
 def can_be_scanned(file: DataFile, paths: Sequence[Path]) -> bool:
@@ -41,8 +57,12 @@ def scanned(
     """The files as a table, of which nothing is read yet; columns by role and `others` must be there."""
     from darkmetrics import frames
 
-    file.check_columns([*names.values(), *others])
-    frame = frames.lazy_frame(list(paths))
-    kind = str(frame.collect_schema()[names["label"]])
+    # Folders may be named after the values of a column that no file has: month=2026-01/part-0.parquet.
+    folders = {part.partition("=")[0] for path in paths for part in path.parts[:-1] if "=" in part}
+    file.check_columns([name for name in (*names.values(), *others) if name not in folders])
+    frame = frames.lazy_frame(list(paths), [*names.values(), *others])
+    schema = frame.collect_schema()
+    file.check_columns([name for name in (*names.values(), *others) if name not in schema.names()])
+    kind = str(schema[names["label"]])
     labels = label_values(options, as_text=kind.startswith(_TEXT))
     return Rows(file.name if len(paths) == 1 else options.file, {}, names, *labels, frame)

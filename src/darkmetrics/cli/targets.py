@@ -13,8 +13,12 @@ from darkmetrics.cli.words import WordedError
 
 def targets_from(given: Sequence[str] | None) -> dict[str, float]:
     """The targets by name of the metric."""
+    if not given:
+        return {}
+    from darkmetrics.monitoring.alerts import check_target
+
     targets: dict[str, float] = {}
-    for text in given or []:
+    for text in given:
         name, sign, value = text.rpartition("=")
         try:
             target = float(value)
@@ -23,7 +27,9 @@ def targets_from(given: Sequence[str] | None) -> dict[str, float]:
         if not sign or not name.strip() or not math.isfinite(target):
             raise WordedError(f"--target: cannot read {text!r}. Write it like recall=0.8.")
         with in_words({}, metrics="--target"):
-            name = dm.metrics.metrics_from(name.strip())[0].name
+            metric = dm.metrics.metrics_from(name.strip())[0]
+            check_target(metric, target, f"targets: {value.strip()} for {name.strip()!r}")
+            name = metric.name
         if name in targets:
             raise WordedError(f"--target: {name!r} has two targets. Give one.")
         targets[name] = target

@@ -46,6 +46,8 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"\blabel_model=y_score if the scores are probabilities you trust, or 'half'",
         "--prob with the score column if the scores are probabilities you trust, or --label-model half",
     ),
+    (r"\bprobability='([^']*)' if the scores are", r"--prob \1 if the scores are"),
+    (r"; see to_frame\(\)\.", "; --format csv has them."),
     (r"\blist_metrics\(\) shows", "`darkmetrics metrics` shows"),
     (r"\bSee \.diagnosis\.", "`darkmetrics diagnose` says more."),
     (r"\by_pred already", "--pred already"),

@@ -137,8 +137,11 @@ def _from_engine(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
         return array, np.zeros(array.size, dtype=np.bool_)
     missing = series.is_null().to_numpy().astype(np.bool_)
     if missing.any() and not dtype.is_float():
+        known = series.filter(~series.is_null()).to_numpy()
+        if dtype.is_integer() and bool(np.any((known > 2**53) | (known < -(2**53)))):
+            return _object_array(series.to_list()), missing  # as floats, different ones would be the same
         array = np.full(missing.size, np.nan)
-        array[~missing] = series.filter(~series.is_null()).to_numpy()
+        array[~missing] = known
         return array, missing
     return np.asarray(series.to_numpy()), missing
 

@@ -10,16 +10,17 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.buckets import MOST_BUCKETS, NO_BUCKET, with_bucket
 from darkmetrics.frames.checks import check_chances, check_scores, check_weights, decided
-from darkmetrics.frames.collecting import collected
+from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.labels import Labelled, classes_found, labelled
 from darkmetrics.frames.merging import Counted, Tally, merged, tallied
 from darkmetrics.frames.periods import check_period
 from darkmetrics.frames.roles import ColumnNames, Rows, read_roles
-from darkmetrics.frames.sources import lazy_frame, reading
+from darkmetrics.frames.scans import with_missing_words
+from darkmetrics.frames.sources import is_csv, lazy_frame, reading
 
 # Distinct scores are kept up to so many cells; beyond that, or for so many rows, scores go into buckets.
 _MOST_EXACT = 2**20
-_BUCKETS, _BUCKETS_PER_GROUP = 2**16, 2**10
+_BUCKETS, _FEWEST_PER_GROUP = 2**16, 2**10
 # What this process holds at most: with weights, with groups, and where the user demands every score.
 _MOST_WEIGHTED, _MOST_GROUPED, _MOST_DEMANDED = 2**22, 2**24, 2**26
 _LEAST_BUCKETS = 16
@@ -41,8 +42,8 @@ def count_cells(
 ) -> Counted:
     """The cells of a frame: rows alike in score and decision (and weight, and group), counted by label.
 
-    The engine that holds the rows counts them in one pass (a second and third, cheaper ones where that decides between
-    exact scores and buckets), and only cells reach this process.
+    The engine that holds the rows counts them in one GROUP BY, and only cells reach this process. Where it is not known
+    beforehand whether distinct scores fit there is a second query; beyond a million rows, a look into a few buckets.
 
     Parameters
     ----------
@@ -74,7 +75,10 @@ def count_cells(
     check_period(time, every)
     by = (by,) if isinstance(by, str) else tuple(by)
     with reading(frame):
-        rows = read_roles(lazy_frame(frame), columns, by, time, every)
+        found = lazy_frame(frame, [*columns.given().values(), *by, *([] if time is None else [time])])
+        if is_csv(frame):
+            found = with_missing_words(found, columns.label, pos_label, missing_label)
+        rows = read_roles(found, columns, by, time, every)
         return _counted(rows, columns, threshold, pos_label, missing_label, wanted)
 
 
@@ -87,8 +91,14 @@ def _counted(
     small = rows.count is not None and rows.count <= _MOST_EXACT
     if wanted == "exact" or (wanted == "auto" and small):
         return counter.result(counter.exact(_MOST_DEMANDED), None)
-    automatic = _BUCKETS_PER_GROUP if rows.keys else _BUCKETS
-    buckets = wanted if isinstance(wanted, int) else automatic
+    buckets = wanted if isinstance(wanted, int) else _BUCKETS
+    if wanted == "auto" and rows.keys:
+        # A look at the keys alone: few groups can have many buckets each.
+        groups, count = counter.groups()
+        if count <= _MOST_EXACT:
+            return counter.result(counter.exact(_MOST_DEMANDED), None)
+        while buckets > _FEWEST_PER_GROUP and buckets * groups > _MOST_GROUPED:
+            buckets //= 2
     tally = counter.bucketed(buckets)
     if wanted == "auto" and not tally.one_score_each and counter.exact_fits(tally):
         exact = counter.exact(_MOST_EXACT, or_none=True)
@@ -121,6 +131,15 @@ class _Counter:
         self.keys = [*source.rows.keys, "decision"]
         if columns.weight is not None:
             self.keys.append("weight")
+
+    def groups(self) -> tuple[int, int]:
+        """How many groups and rows there are."""
+        table = collected(
+            self.source.rows.frame.group_by(*self.source.rows.keys).agg(rows=nw.len()).head(_MOST_EXACT + 1)
+        )
+        if len(table) > _MOST_EXACT:
+            raise InputError(f"by: more than {_MOST_EXACT:,} groups. Group by columns with fewer different values.")
+        return len(table), int(numbers(table, "rows").sum())
 
     def exact(self, most: int, *, or_none: bool = False) -> Tally | None:
         """Cells of distinct scores; None, or an error, if there are more than `most`."""

@@ -21,7 +21,7 @@ def check_period(time: str | None, every: str | None) -> None:
             raise unknown_name("every", "period", str(every), PERIODS)
 
 
-def check_time_type(dtype: Any, every: str, name: str) -> None:
+def check_time_type(dtype: Any, called: str, every: str, name: str) -> None:
     """Only dates and datetimes have periods, and only datetimes have hours."""
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
         raise InputError(
@@ -29,7 +29,7 @@ def check_time_type(dtype: Any, every: str, name: str) -> None:
             "pl.col(...).str.to_date() or CAST(... AS DATE)."
         )
     if dtype not in (nw.Date, nw.Datetime):
-        raise InputError(f"{name}: has type {dtype}. Periods need dates or datetimes; cast it first.")
+        raise InputError(f"{name}: has type {called}. Periods need dates or datetimes; cast it first.")
     if every == "hour" and dtype == nw.Date:
         raise InputError(f"{name}: has dates without a time, which have no hours. Say every='day' or longer.")
 

@@ -3,18 +3,23 @@
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray
 from darkmetrics.exceptions import InputError
-from darkmetrics.frames.arrays import is_missing, label_column, number_column
-from darkmetrics.frames.collecting import in_order
+from darkmetrics.frames.arrays import is_container, is_missing, label_column, number_column
+from darkmetrics.frames.collecting import collected, in_order
+from darkmetrics.frames.native import addressable, on_wall_clock, type_name, with_plain_floats
 from darkmetrics.frames.periods import check_time_type, period_number, period_start
 
 _SHOWN = 12
+# Types of Spark that narwhals has no name for.
+_NESTED = ("map", "variant")
+# What is a number in a text file, in the regular expressions that all engines have.
+_NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 
 
 @dataclass(frozen=True)
@@ -110,16 +115,18 @@ class Rows:
 
 def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | None, every: str | None) -> Rows:
     """The rows of a narwhals frame with their columns in order; what cannot play its part is refused by name."""
-    schema = dict(frame.collect_schema())
+    frame, found = addressable(frame)
     parts = columns.given()
-    _check_names(schema, parts, by, time)
-    wanted = {part: nw.col(name) for part, name in parts.items()}
+    _check_names(found, parts, by, time)
+    inside = dict(zip(found, frame.collect_schema().names(), strict=True))
+    schema = dict(zip(found, frame.collect_schema().values(), strict=True))
+    wanted = {part: nw.col(inside[name]) for part, name in parts.items()}
     types = {part: schema[name] for part, name in parts.items()}
     titles = {part: title(part, name) for part, name in parts.items()}
     names = [*by, *([] if time is None else [time])]
     for place, name in enumerate(names):
         key = f"by {place}"
-        wanted[key], types[key] = nw.col(name), schema[name]
+        wanted[key], types[key] = nw.col(inside[name]), schema[name]
         titles[key] = title("time" if place == len(by) else "by", name)
     frame = frame.select(**wanted)
     held: dict[str, Values] = {}
@@ -131,7 +138,7 @@ def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | 
     for place, name in enumerate(names):
         key = f"by {place}"
         if place == len(by) and every is not None:
-            check_time_type(types[key], every, titles[key])
+            check_time_type(types[key], type_name(frame, key, types[key]), every, titles[key])
             frame = frame.with_columns(period_number(nw.col(key), every).alias(key))
             keys[key] = (name, every)
         else:
@@ -142,16 +149,20 @@ def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | 
     return Rows(frame, count, held["label"], held.get("decision"), keys)
 
 
-def _check_names(schema: Mapping[str, Any], parts: Mapping[str, str], by: Sequence[str], time: str | None) -> None:
+def _check_names(schema: Sequence[str], parts: Mapping[str, str], by: Sequence[str], time: str | None) -> None:
     wanted = [*parts.items(), *(("by", name) for name in by), *([] if time is None else [("time", time)])]
     for part, name in wanted:
         if name not in schema:
             lower = {str(column).lower(): column for column in schema}
             near = difflib.get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
             more = len(schema) - _SHOWN
-            shown = ", ".join(map(repr, list(schema)[:_SHOWN])) + (f" and {more:,} more" if more > 0 else "")
+            shown = ", ".join(map(repr, schema[:_SHOWN])) + (f" and {more:,} more" if more > 0 else "")
             hint = f"Did you mean {lower[near[0]]!r}?" if near else f"It has {shown or 'no columns'}."
             raise InputError(f"{part}: the frame has no column {name!r}. {hint}")
+        if schema.count(name) > 1:
+            raise InputError(
+                f"{part}: the frame has {schema.count(name)} columns {name!r}. Rename or drop all but one."
+            )
     seen: dict[str, str] = {}
     for part, name in parts.items():
         # A score that is a probability may well be named as both.
@@ -178,11 +189,13 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
             numbers = number_column(frame[part], name)
             return _replaced(frame, part, numbers), Values("number"), nw.Float64()
         if not _is_number(dtype):
-            raise InputError(f"{name}: has type {dtype}. Expected numbers; cast it first.")
+            _refuse_no_numbers(frame, part, dtype, name)
         return frame.with_columns(column.cast(nw.Float64)), Values("number"), nw.Float64()
     if is_time:
         if loose and dtype == nw.Object:
             return _with_times(frame, part)
+        if dtype == nw.Unknown:
+            frame, dtype = on_wall_clock(frame, part)
         return frame, Values("number"), dtype
     odd = dtype in (nw.Object, nw.Unknown) or (loose and dtype == nw.Categorical)
     if part in ("label", "decision"):
@@ -192,16 +205,32 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         return frame.with_columns(column.cast(nw.String)), Values("text"), nw.String()
     if part.startswith("by "):
-        if dtype.is_nested():
-            raise InputError(f"{name}: has type {dtype}. A key needs one value per row.")
-        return frame, Values("number"), dtype
+        called = type_name(frame, part, dtype)
+        if dtype.is_nested() or called.startswith(_NESTED):
+            raise InputError(f"{name}: has type {called}. A key needs one value per row.")
+        return with_plain_floats(frame, part) if dtype.is_float() else frame, Values("number"), dtype
     if dtype == nw.Boolean:
         return frame.with_columns(column.cast(nw.Float64)), Values("truth"), nw.Float64()
     if dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128):
         return frame, Values("whole"), dtype
-    if _is_number(dtype) or dtype == nw.Unknown:  # a column of nothing but nulls may have no type
+    called = type_name(frame, part, dtype)
+    # A column of nothing but nulls may have no type.
+    if _is_number(dtype) or (dtype == nw.Unknown and not called.startswith(_NESTED)):
         return frame.with_columns(column.cast(nw.Float64)), Values("number"), nw.Float64()
-    raise InputError(f"{name}: has type {dtype}. Expected booleans, numbers or text; cast it first.")
+    raise InputError(f"{name}: has type {called}. Expected booleans, numbers or text; cast it first.")
+
+
+def _refuse_no_numbers(frame: Any, part: str, dtype: Any, name: str) -> NoReturn:
+    """Says what is wrong with a column of a query that has no numbers; of text, the first value that is none."""
+    if dtype == nw.String and (frame.implementation.is_polars() or frame.implementation.is_duckdb()):
+        words = frame.select(part)
+        if not len(collected(words.head(1))):
+            raise InputError("frame: no rows. An evaluation set needs at least one.")
+        odd = collected(words.filter(~nw.col(part).str.contains(_NUMBER)).head(1))[part].to_list()
+        if odd:
+            raise InputError(f"{name}: {odd[0]!r} is text. Expected numbers; correct or drop such rows.")
+    called = type_name(frame, part, dtype)
+    raise InputError(f"{name}: has type {called}. Expected numbers; cast it first.")
 
 
 def _is_number(dtype: Any) -> bool:
@@ -214,7 +243,13 @@ def _replaced(frame: Any, part: str, values: AnyArray | Sequence[Any], dtype: An
 
 def _placed(frame: Any, part: str, name: str) -> tuple[Any, Values, Any]:
     """A column in memory as numbers, as text, or, if its values are neither, as places in a list of them."""
+    if part.startswith("by ") and frame.schema[part] in (nw.Object, nw.Unknown):
+        held = next((item for item in frame[part].to_list() if is_container(type(item))), None)
+        if held is not None:
+            raise InputError(f"{name}: has values of type {type(held).__name__}. A key needs one value per row.")
     array, missing = label_column(frame[part], name)
+    if array.dtype.kind in "iu" and not missing.any():
+        return _replaced(frame, part, array), Values("whole"), nw.Int64()  # beyond 2**53 floats would be the same
     if array.dtype.kind in "fiub":
         numbers = np.where(missing, np.nan, array.astype(np.float64)) if missing.any() else array.astype(np.float64)
         return _replaced(frame, part, numbers), Values("truth" if array.dtype.kind == "b" else "number"), nw.Float64()

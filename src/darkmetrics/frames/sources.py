@@ -12,13 +12,16 @@ import narwhals.stable.v2 as nw
 
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import DataFile
-from darkmetrics.files.text import csv_separator
+from darkmetrics.frames.native import check_levels
+from darkmetrics.frames.scans import scanned
 
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".tsv")
 
 
-def lazy_frame(frame: Any) -> Any:
+def lazy_frame(frame: Any, needed: Sequence[str] = ()) -> Any:
     """A narwhals frame of any DataFrame, table or relation, or of Parquet and CSV files, which are not read yet.
+
+    Of files, each must have the columns that are `needed`; others only count if all files have them.
 
     Examples
     --------
@@ -29,9 +32,12 @@ def lazy_frame(frame: Any) -> Any:
     """
     paths = _paths(frame)
     if paths:
-        return _scan(_files(paths))
+        return _scan(_files(paths), needed)
+    if isinstance(frame, (list, tuple)) and not frame:
+        raise InputError(f"frame: the {type(frame).__name__} is empty. Name at least one file.")
     # Frames of narwhals itself may be of another of its stable versions.
     native = getattr(frame, "to_native", lambda: frame)() if type(frame).__module__.startswith("narwhals") else frame
+    check_levels(native)
     try:
         found = nw.from_native(native, pass_through=True)
         if isinstance(found, (nw.DataFrame, nw.LazyFrame)):
@@ -59,7 +65,17 @@ def reading(frame: Any) -> Iterator[None]:
             raise
         said = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
         shown = f"{paths[0]}" + (f" and {len(paths) - 1:,} more" if len(paths) > 1 else "")
+        if any("://" in os.fspath(path) for path in paths):
+            raise InputError(
+                f"{shown}: cannot be read; is the address right, and is access granted? ({said})"
+            ) from error
         raise InputError(f"{shown}: cannot be read; damaged, or rows of different columns? ({said})") from error
+
+
+def is_csv(frame: Any) -> bool:
+    """Whether CSV files were given, which have no types of their own."""
+    paths = _paths(frame)
+    return bool(paths) and all(_kind(file) == "CSV" for file in _files(paths))
 
 
 def _paths(frame: Any) -> Sequence[Any]:
@@ -74,7 +90,10 @@ def _paths(frame: Any) -> Sequence[Any]:
 def _files(paths: Sequence[Any]) -> list[str]:
     """Single files, of which each is there; a name that exists is that file, whatever signs are in it."""
     found: list[str] = []
-    for path in map(os.fspath, paths):
+    for given in paths:
+        path = os.fspath(given)
+        if "://" not in path:
+            path = os.path.expanduser(path)  # noqa: PTH111  # a pattern is no Path
         if "://" in path:
             found.append(path)  # in a bucket of a cloud, where only the engine can look
         elif Path(path).is_dir():
@@ -98,18 +117,18 @@ def _files(paths: Sequence[Any]) -> list[str]:
     return found
 
 
-def _scan(files: list[str]) -> Any:
-    kinds = {_kind(file) for file in files}
+def _scan(files: list[str], needed: Sequence[str]) -> Any:
+    kinds = {_kind(file): file for file in files}
     if len(kinds) > 1:
-        raise InputError(f"{files[0]}: is Parquet or CSV, and other files are not the same. Give files of one format.")
+        (first, one), (second, other) = kinds.items()
+        raise InputError(f"{one}: is {first}, and {other} is {second}. Give files of one format.")
     engine = next((name for name in ("polars", "duckdb") if _importable(name)), None)
     if engine is None:
         raise InputError(
             f"{files[0]}: reading files takes Polars or DuckDB, and neither is there (pip install polars)."
         )
-    kind = kinds.pop()
     with reading(files):
-        found = nw.from_native((_polars if engine == "polars" else _duckdb)(files, kind))
+        found = nw.from_native(scanned(files, next(iter(kinds)), engine, needed))
         found.collect_schema()
     return found
 
@@ -125,53 +144,6 @@ def _kind(file: str) -> str:
         return "CSV"
     known = ", ".join((*_PARQUET, *_CSV))
     raise InputError(f"{file}: its name does not say Parquet or CSV ({known}). Rename it, or read it into a DataFrame.")
-
-
-def _polars(files: list[str], kind: str) -> Any:
-    import polars as pl
-
-    remote = any("://" in file for file in files)
-    if kind == "Parquet":
-        return pl.scan_parquet(files, glob=remote, hive_partitioning=_partitioned(files))
-    # All rows are looked at before types are chosen: a score of 1 may be followed by 0.5 a million rows later.
-    return pl.scan_csv(
-        files,
-        separator="," if remote else csv_separator(Path(files[0])),
-        glob=remote,
-        infer_schema_length=None,
-        try_parse_dates=True,
-    )
-
-
-def _duckdb(files: list[str], kind: str) -> Any:
-    import duckdb
-
-    # A connection of its own: settings and tables of the user's default connection are none of our business.
-    connection: Any = duckdb.connect()
-    names = [file if "://" in file else glob.escape(file) for file in files]
-    if kind == "Parquet":
-        return connection.read_parquet(names, hive_partitioning=_partitioned(files))
-    remote = any("://" in file for file in files)
-    table = connection.read_csv(
-        names,
-        header=True,
-        sep="," if remote else csv_separator(Path(files[0])),
-        sample_size=-1,  # all rows, as above
-        auto_type_candidates=["BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "VARCHAR"],
-    )
-    # DuckDB takes "yes" and "no" for booleans too, and then nobody would find the label "yes".
-    words = [name for name, kind in zip(table.columns, table.types, strict=True) if str(kind) == "VARCHAR"]
-    if not words:
-        return table
-    quoted = ['"' + name.replace('"', '""') + '"' for name in words]
-    found = table.aggregate(", ".join(f"bool_and(lower({name}) in ('true', 'false'))" for name in quoted)).fetchall()[0]
-    truth = [name for name, only in zip(quoted, found, strict=True) if only]
-    return table.project(f"* replace ({', '.join(f'{n}::boolean as {n}' for n in truth)})") if truth else table
-
-
-def _partitioned(files: list[str]) -> bool:
-    """Whether folders are named after values of a column: month=2024-01/part-0.parquet."""
-    return any("=" in part for file in files for part in Path(file).parts[:-1])
 
 
 def _importable(name: str) -> bool:

@@ -114,10 +114,23 @@ def targets_from(targets: Any, metrics: Sequence[Metric]) -> tuple[list[Metric],
         number = _number(target)
         if not math.isfinite(number):
             raise InputError(f"targets: {target!r} for {given!r}. A target must be a finite number.")
+        check_target(chosen[name], number, f"targets: {target!r} for {given!r}")
         if name in numbers:
             raise InputError(f"targets: {name!r} has two targets. Give one.")
         numbers[name] = number
     return list(chosen.values()), numbers
+
+
+def check_target(metric: Metric, target: float, found: str) -> None:
+    """A target that the metric cannot reach, or cannot miss, is a slip; `found` begins the message."""
+    low, high = metric.range
+    if low <= target <= high:
+        return
+    inside = f"lies between {low:g} and {high:g}" if math.isfinite(high) else f"is at least {low:g}"
+    inside = inside if math.isfinite(low) else f"is at most {high:g}"
+    percent = high == 1.0 and 1.0 < target <= 100.0
+    advice = f"Give {target / 100.0:.6g} for {target:.6g}%." if percent else "Give a target that it can reach."
+    raise InputError(f"{found}, which {inside}. {advice}")
 
 
 def _number(target: Any) -> float:

@@ -79,7 +79,12 @@ class Task:
     def _in_columns(self, message: str) -> str:
         """A message about arrays, in the names of the table."""
         message = re.sub(r"^y_true\b", lambda _: self.label, message)
-        return message.replace("label_model=y_score", f"probability={self.score!r}")
+        if "label_model=y_score" not in message:
+            return message
+        # What comes after it is another value of label_model, and not of probability.
+        return message.replace("label_model=y_score", f"probability={self.score!r}").replace(
+            "or 'half'", "or label_model='half'"
+        )
 
     def summarised(self, group: Group) -> Found:
         """The same in a few numbers, with its warnings; bounds alone where too few labels are there for a law."""
@@ -122,12 +127,14 @@ class Task:
             fill = self._fill(metric)
             worst, best = metric.bind(data, fill).extremes[:2][::better]
             labelled_only = metric.value(data, fill) if data.n_labelled else np.nan
-            return MetricSummary(np.nan, np.nan, np.nan, labelled_only, worst, best, np.nan, "bounds")
+            effect = metric.bucket_effect(data)
+            return MetricSummary(np.nan, np.nan, np.nan, labelled_only, worst, best, np.nan, "bounds", effect)
         law = evaluation[metric.name]
         low, high = law.interval(self.settings["confidence_level"])
         worst, best = law.support()[::better]
         labelled_only = evaluation.labelled_only[metric.name]
-        return MetricSummary(law.mean(), low, high, labelled_only, worst, best, law.undefined, law.method)
+        effect = metric.bucket_effect(data)
+        return MetricSummary(law.mean(), low, high, labelled_only, worst, best, law.undefined, law.method, effect)
 
     def _fill(self, metric: Metric) -> float:
         given = self.settings["zero_division"]
@@ -138,7 +145,15 @@ class Task:
             return NOTHING
         fill = None if isinstance(self.settings["zero_division"], str) else evaluation.fills[name]
         metric, target = evaluation.metrics[name], self.targets[name]
-        return verdict(evaluation[name], evaluation.nodes, metric, target, fill=fill, n_draws=self.n_draws)
+        return verdict(
+            evaluation[name],
+            evaluation.nodes,
+            metric,
+            target,
+            fill=fill,
+            n_draws=self.n_draws,
+            resolution=metric.bucket_effect(evaluation.data),
+        )
 
     def _too_small(self, data: EvaluationSet, evaluation: Evaluation | None) -> str:
         """Why a group says too little; empty if it does not."""

@@ -1,8 +1,8 @@
 """GroupedEvaluation: what evaluate_by found in every group, as words, table and numbers."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,19 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.alerts import Alert, chance_text, side_of
 from darkmetrics.monitoring.groups import Group, Notes, Task
+from darkmetrics.monitoring.periods import as_known, late_labels
 from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
 from darkmetrics.monitoring.words import counted, finite, group_text, group_texts, key_text, listed, named, plain
 from darkmetrics.tables import decimals_for, html_lines, html_table, level_text, number_text, text_table
 
 # Rows of the printed table, and alerts named above it; more are not read.
 _SHOWN, _NAMED = 40, 5
+# More metrics than these are too wide to be read, and only those with a target are shown.
+_WIDE = 3
 # Evaluations kept, so that looking twice at a group does not take twice the time.
 _KEPT = 16
+# Letters of a key that an error shows.
+_TYPED = 120
 # The other side of a target.
 _WRONG = {"<=": ">", ">=": "<"}
 
@@ -30,7 +35,8 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     """Segments and periods, each evaluated by itself: a mapping from the key of a group to its `Evaluation`.
 
     `groups` has the numbers of every group at once. `result[key]` evaluates a group again, since the laws of thousands
-    of groups would not fit into memory; it gives the same numbers. With one grouping column the value itself is a key.
+    of groups would not fit into memory; it gives the same numbers. With one grouping column the value itself is a key;
+    dates may be text as well ("2026-04-01", "2026-04").
 
     Attributes
     ----------
@@ -132,13 +138,26 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         try:
             if whole in self.groups:
                 return whole
+            if len(whole) == len(self.names):
+                meant = tuple(
+                    as_known(value, {known[i]: None for known in self.groups}, self._every(name))
+                    for i, (name, value) in enumerate(zip(self.names, whole, strict=True))
+                )
+                if meant in self.groups:
+                    return meant
         except TypeError:  # a list, say, which is no key of anything
             pass
-        first = named(self.names, next(iter(self.groups)))
-        raise _MissingGroupError(
+        first = next(iter(self.groups))
+        typed = repr(first if len(first) > 1 else first[0])
+        # A value that is a page long is described.
+        shown = typed if len(typed) <= _TYPED else f"that of the first group ({named(self.names, first)})"
+        raise MissingGroupError(
             f"key: {key!r} is not among the {counted(len(self.groups), 'group')}. Give the value of "
-            f"{listed([repr(name) for name in self.names])}, such as that of the first group ({first})."
+            f"{listed([repr(name) for name in self.names])}, such as {shown}."
         )
+
+    def _every(self, name: str) -> str | None:
+        return self.every if name == self.period else None
 
     def label(self, key: Any) -> str:
         """A group in words, fit to be shown: its values, with periods as short as they can be."""
@@ -277,14 +296,35 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
                 f"{counted(warned, 'group')} {'has' if warned == 1 else 'have'} something to say about "
                 f"{'its' if warned == 1 else 'their'} labels: groups[key].notes."
             )
-        return [*notes, *(f"All rows together: {note}" for note in self.total_notes)]
+        notes += [f"All rows together: {note}" for note in self.total_notes]
+        notes += self._bucket_notes()
+        if len(self._shown()) < len(self.metrics):
+            others = [name for name in self.metrics if name not in self.targets]
+            notes.append(f"Not in the table, which has the metrics with a target: {listed(others)}; see to_frame().")
+        return [*notes, *late_labels(self.names, self.period, self.every, self.groups)]
+
+    def _bucket_notes(self) -> list[str]:
+        """What counting scores in buckets can have done to the metrics; nothing where scores are exact."""
+        if self.total.data.buckets is None:
+            return []
+        effects = {name: [group.metrics[name].resolution for group in self.groups.values()] for name in self.metrics}
+        moved = [f"{name} by at most {max(found):.1g}" for name, found in effects.items() if max(found) > 0.0]
+        unknown = [name for name, found in effects.items() if any(math.isnan(effect) for effect in found)]
+        text = f"Scores are in {self.total.data.buckets:,} buckets per group"
+        text += f", which can move {listed(moved)} in a group; alerts allow for it." if moved else "."
+        return [text + (f" What they do to {listed(unknown)} is not known: no alerts." if unknown else "")]
+
+    def _shown(self) -> list[str]:
+        """The metrics of the table: all of them, or those with a target where all would be too many."""
+        return list(self.metrics if len(self.metrics) <= _WIDE else self.targets or self.metrics)
 
     def table(self, most: int | None = _SHOWN) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text: all rows together, then one row per group, `most` of them at most.
 
-        With targets it shows their metrics alone.
+        Groups are sorted by key; where not all are shown, those with an alert come first. Of more than three metrics
+        only those with a target are shown, if there are any.
         """
-        shown = list(self.targets or self.metrics)
+        shown = self._shown()
         header = [
             *(key_text(name) for name in self.names),
             "rows",
@@ -294,15 +334,20 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             "",
         ]
         whole = self.task.of_all(self.total)
-        first = [["all", *[""] * (len(self.names) - 1), *self._cells(whole, shown), ""]]
         alerts = {alert.key for alert in self.alerts}
+        order = list(self.groups)
+        if most is not None and most < len(order):
+            order.sort(key=lambda key: key not in alerts)  # a stable sort
+        # A group may be called "all" as well.
+        called = "(all rows)" if any(str(key[0]) == "all" for key in order) else "all"
+        first = [[called, *[""] * (len(self.names) - 1), *self._cells(whole, shown), ""]]
         rows = [
             [
                 *group_texts(self.names, key, self.period, self.every),
-                *self._cells(group, shown),
-                _mark(group, key in alerts),
+                *self._cells(self.groups[key], shown),
+                _mark(self.groups[key], key in alerts),
             ]
-            for key, group in islice(self.groups.items(), most)
+            for key in order[:most]
         ]
         return header, first + rows
 
@@ -316,7 +361,8 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
     def _left_out(self) -> list[str]:
         more = len(self.groups) - _SHOWN
-        return [f"... and {more:,} more"] if more > 0 else []
+        first = "; those with an alert come first" if self.alerts else ""
+        return [f"... and {more:,} more{first}"] if more > 0 else []
 
 
 def _cell(one: MetricSummary) -> str:
@@ -333,7 +379,7 @@ def _mark(group: GroupSummary, alert: bool) -> str:
     return "alert" if alert else "too small" if group.too_small else ""
 
 
-class _MissingGroupError(KeyError):
+class MissingGroupError(KeyError):
     """A KeyError, as mappings raise, whose message is printed as it is written."""
 
     def __str__(self) -> str:

@@ -90,8 +90,9 @@ def evaluate_by(
         all (`worst`, `best`) is right all the same, and it takes no part in the alerts. With reference rows
         (`calibration`) or a `probability` column, positives expected among the missing rows count as well.
     threshold, decision, probability, weight, resolution
-        As in `evaluate_frame`. Beyond a million rows scores are counted in 1,024 buckets per group; decisions, and
-        metrics of them, stay exact.
+        As in `evaluate_frame`. Beyond a million rows scores are counted in 1,024 to 65,536 buckets per group, the more
+        the fewer groups there are; decisions, and metrics of them, stay exact, and alerts allow for what buckets can
+        do to other metrics.
     label_model, missingness, calibration, method, pos_label, missing_label, zero_division, confidence_level
         As in `evaluate_frame`, for each group. A metric that is 0/0 misses no target unless `zero_division` says what
         it counts as.
@@ -134,11 +135,11 @@ def evaluate_by(
     3 groups by country: 3,000 rows, 2,067 labelled, 933 missing (31.1%)
     1 of 3 groups misses recall >= 0.72 (false-discovery rate 5%): FR (1).
     <BLANKLINE>
-    country    rows   missing                   recall   P(recall < 0.72)
-    all       3,000     31.1%   0.691 (0.679 to 0.702)             >0.999
-    DE        1,000     32.4%   0.747 (0.729 to 0.765)              0.008
-    FR        1,000     31.1%   0.579 (0.558 to 0.599)                  1   alert
-    IT        1,000     29.8%   0.740 (0.721 to 0.758)              0.039
+    country    rows   missing                precision                   recall   P(recall < 0.72)
+    all       3,000     31.1%   0.753 (0.737 to 0.768)   0.691 (0.679 to 0.702)             >0.999
+    DE        1,000     32.4%   0.738 (0.710 to 0.763)   0.747 (0.729 to 0.765)              0.008
+    FR        1,000     31.1%   0.811 (0.782 to 0.836)   0.579 (0.558 to 0.599)                  1   alert
+    IT        1,000     29.8%   0.732 (0.703 to 0.759)   0.740 (0.721 to 0.758)              0.039
     <BLANKLINE>
     In brackets: 90% intervals for the rows of each group, which has a label model of its own.
     >>> result["IT"]["precision"]
@@ -147,6 +148,9 @@ def evaluate_by(
     names = _names(by, time, every)
     chosen, numbers = targets_from(targets, metrics_from(metrics))
     rate, way = check_rate(false_discovery_rate), check_correction(correction)
+    asked: Any = n_jobs
+    if isinstance(asked, (int, np.integer)) and asked < 1 and asked != -1:
+        raise InputError(f"n_jobs: {n_jobs!r}. It must be at least 1, or -1 for one per core.")
     jobs, how = jobs_from(n_jobs), method_from(method)
     fill_value(zero_division)
     generator_from(rng)

@@ -24,6 +24,9 @@ class MetricSummary:
         Probability of a 0/0.
     method : str
         How the law was found; "bounds" where the labels do not suffice for one, and only `worst` and `best` hold.
+    resolution : float
+        How far score buckets can have moved the metric: 0 where scores are exact or the metric counts decisions, NaN
+        where it is not known.
     """
 
     mean: float
@@ -34,6 +37,7 @@ class MetricSummary:
     best: float
     undefined: float
     method: str
+    resolution: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

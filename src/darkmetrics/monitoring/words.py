@@ -20,8 +20,8 @@ def key_text(value: Any, every: str | None = None) -> str:
     >>> day = dt.date(2026, 4, 1)
     >>> [key_text(day, every) for every in ("day", "month", "quarter", "year")]
     ['2026-04-01', '2026-04', '2026-Q2', '2026']
-    >>> key_text("two\nlines"), key_text(None)
-    ('two\\nlines', '(missing)')
+    >>> key_text("two\nlines"), key_text(None), key_text("(missing)")
+    ('two\\nlines', '(missing)', "'(missing)'")
     """
     if value is None:
         return "(missing)"
@@ -29,7 +29,8 @@ def key_text(value: Any, every: str | None = None) -> str:
         return value.isoformat(" ", "minutes") if every in (None, "hour") else _period(value, every)
     if isinstance(value, dt.date):
         return _period(value, every)
-    raw = str(value)
+    # Text that looks like a missing value is marked as text.
+    raw = repr(value) if value == "(missing)" else str(value)
     # Cut before it is written out: a name of a million signs takes no time.
     text = "".join(s if s.isprintable() else s.encode("unicode_escape").decode() for s in raw[: _LONGEST + 1])
     return text if len(raw) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -8,6 +8,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import GroupedEvaluation, GroupSummary
+from darkmetrics.monitoring.periods import period_name
 from darkmetrics.monitoring.summary import Key
 from darkmetrics.monitoring.words import key_text
 from darkmetrics.plotting import style
@@ -31,6 +32,10 @@ _NOW, _EARLIER = 0.5, 0.84
 _FOOT = 0.17
 # More periods than these are drawn without space between them, and with small signs.
 _CROWD = 30
+# More than these are drawn as one band, since single bars would be hair.
+_BAND = 60
+# What segment= is if it is left out; None is the segment of rows that have none.
+_ANY: Any = object()
 # Letters that fit side by side under the axis.
 _LETTERS = 44
 
@@ -39,7 +44,7 @@ def plot_over_time(
     result: GroupedEvaluation,
     metric: str | None = None,
     *,
-    segment: Any = None,
+    segment: Any = _ANY,
     before: GroupedEvaluation | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
@@ -52,11 +57,12 @@ def plot_over_time(
     Parameters
     ----------
     result : GroupedEvaluation
-        The result of `evaluate_by`, with `time`, or by a single column that is taken for the time.
+        The result of `evaluate_by`, with `time`, or by a single column of dates, which may be text ("2026-04").
     metric : str, optional
         Which metric to draw; by default the first one that has a target, else the first one.
     segment : optional
-        Which segment to draw, if there are several: its value, or a tuple of values if segments have several columns.
+        Which segment to draw, if there are several: its value (None for rows that have none), or a tuple of values if
+        segments have several columns.
     before : GroupedEvaluation, optional
         The same periods as evaluated earlier, when fewer labels had arrived: hatched bars behind, which show what late
         labels have changed and whether they changed it within the intervals.
@@ -92,13 +98,14 @@ def plot_over_time(
     x = _places(line.periods)
     target = (result.targets or {}).get(name)
     floor = _set_view(ax, line.column, earlier, target)
-    crowd = x.size > _CROWD
+    crowd, band = x.size > _CROWD, x.size > _BAND
     if earlier is not None:
-        _draw_bars(ax, x, earlier, floor, 1.0 if crowd else _EARLIER, "as evaluated before", hatch="////")
+        before_width = 1.0 if crowd else _EARLIER
+        _draw_bars(ax, x, earlier, floor, before_width, "as evaluated before", hatch="////", band=band)
     small, label = line.column.small, f"{level_text(result.confidence_level)} interval"
-    _draw_bars(ax, x[~small], line.column.take(~small), floor, 1.0 if crowd else _NOW, label)
-    label = label if small.all() else "_"  # one entry for both
-    _draw_bars(ax, x[small], line.column.take(small), floor, 1.0 if crowd else _NOW, label, hatch=None)
+    _draw_bars(ax, x[~small], line.column.take(~small), floor, 1.0 if crowd else _NOW, label, band=band)
+    label = f"{label}, too few labels"
+    _draw_bars(ax, x[small], line.column.take(small), floor, 1.0 if crowd else _NOW, label, hatch=None, band=band)
     _draw_values(ax, x, line.column, crowd=crowd)
     if target is not None:
         ax.axhline(target, color=style.TARGET, linestyle=style.LINES[1], linewidth=1.2, label=f"target {target:g}")
@@ -123,13 +130,11 @@ class _Line(NamedTuple):
 
 def _line_of(result: GroupedEvaluation, segment: Any, metric: str) -> tuple[Key, _Line]:
     """The segment to draw and its periods."""
-    time = result.period
-    if time is None and len(result.names) == 1:
-        time = result.names[0]
+    time = period_name(result.names, result.period, result.groups)
     if time is None:
         raise InputError(
             f"result: has no periods, only {' and '.join(map(repr, result.names))}. Give evaluate_by dates, "
-            "such as time='booked', every='month'."
+            "such as time='booked', every='month', or a column that is in order as time=."
         )
     place = result.names.index(time)
     lines: dict[Key, list[GroupSummary]] = {}
@@ -141,7 +146,7 @@ def _line_of(result: GroupedEvaluation, segment: Any, metric: str) -> tuple[Key,
 
 
 def _segment(lines: dict[Key, list[GroupSummary]], segment: Any, names: list[str]) -> Key:
-    if segment is None and len(lines) == 1:
+    if segment is _ANY and len(lines) == 1:
         return next(iter(lines))
     if not names:
         raise InputError(f"segment: {segment!r}, but there are periods only. Leave it out.")
@@ -150,7 +155,7 @@ def _segment(lines: dict[Key, list[GroupSummary]], segment: Any, names: list[str
         return key
     known = [repr(one[0] if len(one) == 1 else one) for one in lines]
     there = f"{', '.join(known[:5])}{f' and {len(known) - 5:,} more' if len(known) > 5 else ''}"
-    found = f"there are {len(lines):,} of {', '.join(names)}" if segment is None else f"there is none {segment!r}"
+    found = f"there are {len(lines):,} of {', '.join(names)}" if segment is _ANY else f"there is none {segment!r}"
     raise InputError(f"segment: {found}. Say which one to draw: {there}.")
 
 
@@ -183,9 +188,20 @@ def _places(periods: list[Any]) -> FloatArray:
 
 
 def _draw_bars(
-    ax: "Axes", x: FloatArray, column: Column, floor: float, width: float, label: str, hatch: str | None = ""
+    ax: "Axes",
+    x: FloatArray,
+    column: Column,
+    floor: float,
+    width: float,
+    label: str,
+    hatch: str | None = "",
+    *,
+    band: bool = False,
 ) -> None:
-    """Intervals; hatched and pale if they are earlier ones, without a filling if there are too few labels."""
+    """Intervals; hatched and pale if they are earlier ones, without a filling if there are too few labels.
+
+    A `band` has no edges, and is grey where there are too few labels.
+    """
     # Where there is no law, as with no labels at all, what is possible takes its place.
     no_law = np.isnan(column.low) & column.small
     ends = np.where(no_law, column.lowest, column.low), np.where(no_law, column.highest, column.high)
@@ -193,12 +209,21 @@ def _draw_bars(
     if not seen.any():
         return
     look: dict[str, Any] = {"color": style.ESTIMATE, "alpha": 0.35, "linewidth": 0.0}
-    if hatch is None:
+    if hatch is None and band:
+        look["color"] = style.GREY
+    elif hatch is None:
         look = {"facecolor": "none", "edgecolor": style.GREY, "linewidth": 1.0, "linestyle": style.LINES[3]}
     elif hatch:
-        look = {"facecolor": "0.95", "edgecolor": "0.7", "linewidth": 0.8, "hatch": hatch}
+        look = {"facecolor": "0.95", "edgecolor": "0.7", "linewidth": 0.0 if band else 0.8, "hatch": hatch}
     low, high = np.maximum(ends[0][seen], floor), ends[1][seen]
-    ax.bar(x[seen], high - low, width, bottom=low, label=label, **look)
+    if band:
+        # Each period as two points, so that one alone is seen, and gaps stay gaps.
+        places = (x[seen][:, None] + np.array([-0.5, 0.5])).ravel()
+        apart = np.flatnonzero(np.diff(x[seen]) > 1.0) * 2 + 2
+        places, low, high = (np.insert(v, apart, np.nan) for v in (places, np.repeat(low, 2), np.repeat(high, 2)))
+        ax.fill_between(places, low, high, label=label, **look)
+    else:
+        ax.bar(x[seen], high - low, width, bottom=low, label=label, **look)
 
 
 def _draw_values(ax: "Axes", x: FloatArray, column: Column, *, crowd: bool) -> None:

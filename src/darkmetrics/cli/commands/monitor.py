@@ -2,7 +2,7 @@
 
 from __future__ import annotations  # names of the library in annotations must not import it
 
-import re
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,8 +39,6 @@ EXAMPLE = (
 _PICTURES = (".png", ".svg", ".pdf")
 # Rows of a table that a person reads; CSV and JSON have all groups.
 _SHOWN = 40
-# The newest period lacks this much more of its labels than earlier ones: they come late.
-_LATE = 0.1
 
 
 def main(
@@ -87,7 +85,9 @@ def main(
     with progress("reading") as begin:
         begin()
         table = load_table(options)
-    with in_words(table.names), table.counting():
+    with in_words(table.names), table.counting(), warnings.catch_warnings():
+        for kind in (dm.MissingnessWarning, dm.CalibrationWarning, dm.UndefinedMetricWarning):
+            warnings.simplefilter("ignore", kind)  # the notes below the table say it
         result = dm.evaluate_by(
             table.frame,
             options.by,
@@ -107,7 +107,7 @@ def main(
         with in_words({}):
             picture = _picture(result, plot)
         write_output(plot, picture, option="--plot")
-    say("\n".join([*result.words(), *_late(result), ""]))
+    say("\n".join([*result.words(), ""]))
     emit(rendered(_as_result(result), common.result_format), common.output)
     say("\n".join(["", *map(for_the_command_line, result.notes())]))
     return TARGET_MISSED if result.alerts else DONE
@@ -156,44 +156,13 @@ def _picture(result: dm.GroupedEvaluation, plot: str) -> bytes:
     import matplotlib as mpl
 
     mpl.use("Agg")  # a picture in a file needs no screen
-    over_time = len(result.names) == 1 and _periods(result) is not None
+    from darkmetrics.monitoring.periods import period_name
+
+    over_time = len(result.names) == 1 and period_name(result.names, result.period, result.groups) is not None
     ax = result.plot_over_time() if over_time else result.plot()
     stream = io.BytesIO()
     ax.figure.savefig(stream, format=Path(plot).suffix[1:].lower(), dpi=150)
     return stream.getvalue()
-
-
-def _periods(result: dm.GroupedEvaluation) -> list[Any] | None:
-    """The period of each group, as --time says it or as a single column of dates shows it; None if there are none."""
-    if result.period is not None:
-        place = result.names.index(result.period)
-        return [key[place] for key in result.groups]
-    keys = [key[0] for key in result.groups]
-    dates = len(result.names) == 1 and all(key is None or re.match(r"\d{4}-\d\d", str(key)) for key in keys)
-    return keys if dates else None
-
-
-def _late(result: dm.GroupedEvaluation) -> list[str]:
-    """A sentence where the newest period lacks far more of its labels than earlier ones."""
-    from statistics import median
-
-    from darkmetrics.monitoring.words import key_text
-
-    counts: dict[Any, list[int]] = {}
-    for period, group in zip(_periods(result) or [], result.groups.values(), strict=False):
-        if period is not None:
-            sums = counts.setdefault(period, [0, 0])
-            sums[0] += group.census["missing"]
-            sums[1] += group.census["rows"]
-    shares = {period: missing / rows for period, (missing, rows) in sorted(counts.items())}
-    if len(shares) < 3:
-        return []
-    *earlier, newest = shares.values()
-    if newest - median(earlier) < _LATE:
-        return []
-    last = key_text(list(shares)[-1], result.every)
-    says = f"{last} lacks {newest:.0%} of its labels, earlier periods {median(earlier):.0%}: labels come late."
-    return [f"{says} Its numbers will move as they arrive; run this again then."]
 
 
 def _as_result(result: dm.GroupedEvaluation) -> Result:
@@ -202,7 +171,8 @@ def _as_result(result: dm.GroupedEvaluation) -> Result:
     tables = [Table(header, rows, words=len(result.names))]
     if left_out > 0:
         tables[:0] = [_alerts(result)] if result.alerts else []
-        say(f"The first {_SHOWN} of {len(result):,} groups; --format csv has all.\n")
+        first = ", those with an alert first" if result.alerts else ""
+        say(f"{_SHOWN} of {len(result):,} groups{first}; --format csv has all.\n")
     return Result(result.to_dict(), _records(result), tables)
 
 
