@@ -89,7 +89,7 @@ def distance(found, expected):
     """Kolmogorov's, looked for between the atoms of both."""
     t = np.unique(np.concatenate([found[0], expected[0]]).round(9))
     t = t[~np.isnan(t)] + 5e-9
-    return float(np.abs(cdf(*found, t) - cdf(*expected, t)).max())
+    return float(np.abs(cdf(found[0], found[1], t) - cdf(expected[0], expected[1], t)).max())
 
 
 # ---------------------------------------------------------------------------------------------------------- halves
@@ -102,6 +102,7 @@ def test_law_by_halves_is_the_mixture_of_exact_laws(rows, missing, ties, monkeyp
     if ties is not None and rows > 100:  # groups of many rows: too many combinations for a test
         data = data._replace(counts=np.minimum(data.counts, 2.0))
     law = auc_law_by_halves(data, p, weight, math.nan)
+    assert law is not None
     expected = node_by_node(data, p, weight)
     assert distance(law[:2], expected) < 1e-12  # the same sums in another order
     assert law.masses.sum() == pytest.approx(1.0, abs=1e-12)
@@ -115,6 +116,8 @@ def test_law_by_halves_takes_the_value_given_for_what_is_undefined():
     p = np.full((9, 5), 0.1)
     absent = 0.9**5 + 0.1**5
     law, filled = (auc_law_by_halves(data, p, np.full(9, 1 / 9), fill) for fill in (math.nan, 0.25))
+    assert law is not None
+    assert filled is not None
     np.testing.assert_allclose(law.defined, 1.0 - absent)
     np.testing.assert_allclose(filled.defined, 1.0)
     np.testing.assert_allclose(filled.mean, absent * 0.25 + (1.0 - absent) * law.mean)

@@ -1,5 +1,7 @@
 """Scores counted in buckets must not make alerts: a target that is met by exact scores is met."""
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -18,7 +20,7 @@ def two_groups(rng, n=4000):
 def test_buckets_raise_no_alert_where_exact_scores_meet_the_target():
     frame = two_groups(np.random.default_rng(0))
     truth = min(roc_auc_score(part["y"], part["s"]) for part in frame.partition_by("g"))
-    settings = {"label": "y", "score": "s", "metrics": "roc_auc", "targets": {"roc_auc": truth - 1e-6}}
+    settings: dict[str, Any] = {"label": "y", "score": "s", "metrics": "roc_auc", "targets": {"roc_auc": truth - 1e-6}}
     coarse = dm.evaluate_by(frame, "g", resolution=16, **settings)
     # The control: buckets do push the metric below the target, so that only the allowance keeps the alert away.
     assert min(group.metrics["roc_auc"].mean for group in coarse.groups.values()) < truth - 1e-6
@@ -28,7 +30,7 @@ def test_buckets_raise_no_alert_where_exact_scores_meet_the_target():
 
 def test_a_target_out_of_reach_of_buckets_is_still_an_alert():
     frame = two_groups(np.random.default_rng(1))
-    settings = {"label": "y", "score": "s", "metrics": "roc_auc", "targets": {"roc_auc": 0.99}}
+    settings: dict[str, Any] = {"label": "y", "score": "s", "metrics": "roc_auc", "targets": {"roc_auc": 0.99}}
     assert len(dm.evaluate_by(frame, "g", resolution=64, **settings).alerts) == 2
 
 
