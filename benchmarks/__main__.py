@@ -33,7 +33,7 @@ GROUPS: dict[str, Any] = {
 }
 # Those whose benchmarks take small sizes too; and how long they take on two cores, which is worth knowing beforehand.
 SIZED = {"scale", "peers"}
-MINUTES = {"core": 2, "label_models": 1, "certificates": 1, "cli": 1, "curves": 2, "scale": 15, "peers": 40}
+MINUTES = {"core": 2, "label_models": 1, "certificates": 1, "cli": 1, "curves": 2, "scale": 15, "peers": 15}
 
 
 def main() -> None:

@@ -65,7 +65,7 @@ def skipped(rows: Rows) -> Iterator[str]:
     found = [row for row in rows if "peer" in row and "skipped" in row]
     yield from (f"- {row['peer']}: {row['skipped']}" for row in found)
     if not found:
-        yield "All peers installed and ran."
+        yield "All peers installed and ran." if any("peer" in row for row in rows) else "Not measured yet."
 
 
 def poisson_binomial_table(rows: Rows) -> Iterator[str]:
