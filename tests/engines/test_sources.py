@@ -269,3 +269,12 @@ def test_dask_times_are_cut_by_the_clocks_of_their_zone(named_engine):
 def test_importing_frames_imports_no_engine():
     code = "import sys, darkmetrics.frames; print({'polars', 'pandas', 'duckdb', 'pyarrow'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+@pytest.mark.parametrize("pattern", ["**", "*", "**/*.parquet"])
+def test_a_file_that_a_pattern_matches_twice_counts_once(tmp_path, pattern):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        pl.DataFrame({"y": [1, 0, None], "p": [0.9, 0.2, 0.7]}).write_parquet(tmp_path / name / "x.parquet")
+    cells = count_cells(str(tmp_path / pattern), ColumnNames("y", "p"), threshold=0.5)
+    assert (cells.positives + cells.negatives + cells.missing).sum() == 6

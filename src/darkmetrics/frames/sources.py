@@ -108,7 +108,8 @@ def _files(paths: Sequence[Any]) -> list[str]:
             matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207  # a pattern may begin anywhere
             if not matches:
                 raise InputError(f"{path}: no file matches this pattern.")
-            found.extend(_files(matches))
+            # "**" matches folders and the files in them: each file counts once.
+            found.extend(dict.fromkeys(os.path.normpath(file) for file in _files(matches)))
         else:
             DataFile.of_path(Path(path))  # says it in words when it is not there
             if not Path(path).stat().st_size:
