@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.buckets import bucket_index
+from darkmetrics._kernels.buckets import FEWEST_BUCKETS, bucket_index, nested_number
 from darkmetrics.cells import COUNTS, Cells, count_type, group_rows
 from darkmetrics.exceptions import InputError
 
-FEWEST_BUCKETS = 16
 _LABELLED = {"positives": "positive", "negatives": "negative", "missing": "unlabelled"}
 
 
@@ -20,7 +19,7 @@ def bucket_number(buckets: Any) -> int:
     whole = isinstance(buckets, (int, np.integer)) and not isinstance(buckets, bool)
     if not whole or buckets < FEWEST_BUCKETS:
         raise InputError(f"buckets: expected a whole number of at least {FEWEST_BUCKETS}, got {buckets!r}.")
-    return 1 << (int(buckets).bit_length() - 1)
+    return nested_number(buckets)
 
 
 def merged(tables: Sequence[Cells], buckets: int | None, threshold: float | None) -> Cells:

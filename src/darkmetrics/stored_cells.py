@@ -14,7 +14,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray
-from darkmetrics._kernels.buckets import bucket_index
+from darkmetrics._kernels.buckets import FEWEST_BUCKETS, bucket_index, nested_number
 from darkmetrics.cells import COUNTS, Cells, count_type
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import DataFile, engines, write_whole
@@ -198,7 +198,7 @@ def _assembled(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> Sto
 
 
 def _is_bucket_number(buckets: float) -> bool:
-    return buckets >= 16 and int(buckets).bit_count() == 1
+    return buckets >= FEWEST_BUCKETS and nested_number(int(buckets)) == buckets
 
 
 def _label(text: Any) -> Any:

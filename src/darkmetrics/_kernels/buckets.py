@@ -12,6 +12,13 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 
 # Makes the eighth root of 0.5 the last edge of its half. One number for all engines: they must not each compute it.
 HALF_ROOT = 0.5**-0.125
+# The fewest that a user may ask for: with less, ranks say next to nothing.
+FEWEST_BUCKETS = 16
+
+
+def nested_number(buckets: int) -> int:
+    """The power of two at or below a number of buckets: such buckets are nested, and sets of different ones merge."""
+    return 1 << (int(buckets).bit_length() - 1)
 
 
 def bucket_index(score: FloatArray, buckets: int) -> IntArray:

@@ -7,6 +7,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics._kernels.buckets import FEWEST_BUCKETS, nested_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.buckets import MOST_BUCKETS, NO_BUCKET, with_bucket
 from darkmetrics.frames.checks import check_chances, check_scores, check_weights, decided
@@ -23,7 +24,6 @@ _MOST_EXACT = 2**20
 _BUCKETS, _FEWEST_PER_GROUP = 2**16, 2**10
 # What this process holds at most: with weights, with groups, and where the user demands every score.
 _MOST_WEIGHTED, _MOST_GROUPED, _MOST_DEMANDED = 2**22, 2**24, 2**26
-_LEAST_BUCKETS = 16
 # Where distinct scores are counted to guess how many there are in all: so many stretches of so many buckets.
 _STRETCHES, _STRETCH = 6, 3
 
@@ -112,11 +112,11 @@ def _buckets_wanted(resolution: Any) -> str | int:
         return resolution
     if isinstance(resolution, bool) or not isinstance(resolution, (int, np.integer)):
         raise InputError(f"resolution: expected 'auto', 'exact' or a number of score buckets, got {resolution!r}.")
-    if not _LEAST_BUCKETS <= resolution <= MOST_BUCKETS:
+    if not FEWEST_BUCKETS <= resolution <= MOST_BUCKETS:
         raise InputError(
-            f"resolution: {int(resolution):,} buckets. Give {_LEAST_BUCKETS} to {MOST_BUCKETS:,}, or say 'exact'."
+            f"resolution: {int(resolution):,} buckets. Give {FEWEST_BUCKETS} to {MOST_BUCKETS:,}, or say 'exact'."
         )
-    return 1 << (int(resolution).bit_length() - 1)  # so that buckets of different sets are nested
+    return nested_number(int(resolution))
 
 
 class _Counter:

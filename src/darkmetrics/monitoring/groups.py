@@ -133,7 +133,7 @@ class Task:
         low, high = law.interval(self.settings["confidence_level"])
         worst, best = law.support()[::better]
         labelled_only = evaluation.labelled_only[metric.name]
-        effect = metric.bucket_effect(data)
+        effect = evaluation.resolution[metric.name]
         return MetricSummary(law.mean(), low, high, labelled_only, worst, best, law.undefined, law.method, effect)
 
     def _fill(self, metric: Metric) -> float:
@@ -152,7 +152,7 @@ class Task:
             target,
             fill=fill,
             n_draws=self.n_draws,
-            resolution=metric.bucket_effect(evaluation.data),
+            resolution=evaluation.resolution[name],
         )
 
     def _too_small(self, data: EvaluationSet, evaluation: Evaluation | None) -> str:
