@@ -12,7 +12,8 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
 from darkmetrics.exceptions import InputError, MethodError
 
-# Values of a metric that differ by less are one atom: the last bits of a float are noise of the arithmetic.
+# Values of a metric that differ by this part of their own size are one atom: the last bits of a float are noise of the
+# arithmetic. Relative to the largest value instead, small ones would all be one.
 _ATOM = 1e-13
 
 
@@ -48,9 +49,9 @@ class NodeMoments(NamedTuple):
         return mean, float(self.weight @ (self.var + (self.mean - mean) ** 2))
 
 
-def slack(t: FloatArray, scale: float) -> FloatArray:
-    """How far apart two values may be and still count as one, in a law whose values reach `scale`."""
-    return np.where(np.isinf(t), 0.0, _ATOM * np.maximum(scale, np.abs(t)))
+def slack(t: FloatArray, noise: float) -> FloatArray:
+    """How far apart two values may be and still count as one, where differences of larger terms leave this `noise`."""
+    return np.where(np.isinf(t), 0.0, np.maximum(noise, _ATOM * np.abs(t)))
 
 
 def check_level(confidence_level: Any) -> float:
@@ -80,6 +81,8 @@ class MetricDistribution(ABC):
         Whether both bounds are attained by some labeling; if not they are only known to enclose the law.
     by_node : NodeMoments or None
         Mean and variance of the metric given each posterior node, when there are several.
+    noise : float
+        Rounding error of the metric's values besides their own last digits (`Functional.noise`).
     """
 
     method: str = "exact"
@@ -87,6 +90,7 @@ class MetricDistribution(ABC):
     bounds: Interval = field(default=Interval(-np.inf, np.inf))
     bounds_sharp: bool = True
     by_node: NodeMoments | None = None
+    noise: float = 0.0
     # What proves how far the law is from the true one; None when nothing does, or when there is nothing to prove.
     certify: Callable[[Any], Certificate | None] | None = field(default=None, repr=False)
 
@@ -135,12 +139,20 @@ class MetricDistribution(ABC):
         return self._over(t, lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
 
     def ppf(self, q: Any) -> Any:
-        """Quantile: the smallest value that the metric stays at or below with probability at least `q`."""
+        """Quantile: the smallest value that the metric stays at or below with probability at least `q`.
+
+        Those of 0 and 1 are the worst and best case, `support()`.
+        """
         levels = np.asarray(q, dtype=np.float64)
         if bool(np.any(~((levels >= 0.0) & (levels <= 1.0)))):
             bad = levels.ravel()[np.argmax(~((levels.ravel() >= 0.0) & (levels.ravel() <= 1.0)))]
             raise InputError(f"q: {bad:g}. Quantile levels must lie in [0, 1].")
-        return self._over(levels, self._ppf)
+        return self._over(levels, self._quantiles)
+
+    def _quantiles(self, q: FloatArray) -> FloatArray:
+        """Quantiles inside the bounds; those of 0 and 1 are the bounds."""
+        low, high = self.bounds
+        return np.where(q <= 0.0, low, np.where(q >= 1.0, high, np.clip(self._ppf(q), low, high)))
 
     @cached_property
     def certificate(self) -> Certificate | None:
@@ -176,7 +188,7 @@ class MetricDistribution(ABC):
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
         """Draws from the law; `rng` is a seed or a numpy Generator."""
         uniform = np.random.default_rng(rng).random(size)
-        return self._over(uniform, self._ppf)
+        return self._over(uniform, self._quantiles)
 
     def to_dict(self, confidence_level: float = 0.9) -> dict[str, Any]:
         """Plain numbers at full precision, ready for JSON; what does not exist is None."""

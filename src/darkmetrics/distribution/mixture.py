@@ -73,8 +73,7 @@ class Mixture(MetricDistribution):
 
         The cdf has all of an atom a little below it already, and so b may lie there.
         """
-        assert self.by_node is not None
-        margin = 2.0 * slack(b, float(np.max(np.abs(self.by_node.mean) + 9.0 * np.sqrt(self.by_node.var))))
+        margin = 2.0 * slack(b, self.noise)
         found: FloatArray = np.full(b.shape, np.inf)
         for law in self.components:
             if isinstance(law, (Discrete, ProductLaw)):
@@ -126,7 +125,9 @@ def mix(
     if len(atoms) == len(kept) and sum(law.atoms.size for law in atoms) <= _MOST_ATOMS:
         values = np.concatenate([law.atoms for law in atoms])
         masses = np.concatenate([share[node] * law.masses for node, law in zip(inside, atoms, strict=True)])
-        return replace(Discrete.from_atoms(values, masses, np.nan), by_node=by_node, **facts)
+        return replace(
+            Discrete.from_atoms(values, masses, np.nan, noise=facts.get("noise", 0.0)), by_node=by_node, **facts
+        )
     return Mixture(components=kept, weight=share[inside], by_node=by_node, **facts)
 
 

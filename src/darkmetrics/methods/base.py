@@ -46,7 +46,7 @@ def about(functional: Functional, method: str) -> dict[str, Any]:
     low, high, sharp = functional.extremes
     if method == "exact" and functional.rounded:
         method = "near exact"
-    return {"method": method, "bounds": Interval(low, high), "bounds_sharp": sharp}
+    return {"method": method, "bounds": Interval(low, high), "bounds_sharp": sharp, "noise": functional.noise}
 
 
 def point_mass(functional: Functional, nodes: Nodes) -> MetricDistribution | None:

@@ -46,6 +46,11 @@ class Ratio:
     def __call__(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         return self.numerator(tp, fp, fn, tn) / self.denominator(tp, fp, fn, tn)
 
+    @property
+    def of_one_sign(self) -> bool:
+        """Whether nothing is subtracted in numerator and denominator."""
+        return all(min(part.tp, part.fp, part.fn, part.tn) >= 0.0 for part in (self.numerator, self.denominator))
+
     def at(self, yes: Any, no: Any) -> RatioForm:
         """The ratio in terms of TP and FN alone, when `yes` rows are decided positive and `no` negative.
 
@@ -109,6 +114,7 @@ class ConfusionMetric(Metric):
             direction=self.direction,
             ratio=form if isinstance(form, RatioForm) else None,
             bent=form if isinstance(form, BentForm) else None,
+            cancels=not (isinstance(self.formula, Ratio) and self.formula.of_one_sign),
         )
 
     def form_at(self, yes: Any, no: Any) -> RatioForm | BentForm | None:

@@ -171,6 +171,7 @@ class TopMetric(Metric):
             formula=of_positives,
             direction=(1, -1, None) if self.uses_all else (1, 0, 1),
             ratio=RatioForm(np.array(numerator), np.array(denominator)),
+            cancels=False,
         )
 
     def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
