@@ -40,7 +40,7 @@ def evaluate(
     y_score: Any = None,
     *,
     metrics: Any = DEFAULT_METRICS,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     y_pred: Any = None,
     label_model: Any = "auto",
     missingness: Any = None,
@@ -67,8 +67,9 @@ def evaluate(
     metrics : str, Metric, callable, or a sequence or mapping of these
         What to evaluate; `list_metrics()` shows all names, and "fbeta(2)" or "precision_at_k(100)" take a parameter.
     threshold, y_pred, pos_label, missing_label, sample_weight
-        As in `EvaluationSet`. Weights count in the metrics; what is learnt about labels counts rows, so weights that
-        depend on the label itself (ten for every fraud) call for probabilities of your own.
+        As in `EvaluationSet`: decisions are positive from a score of 0.5 on, unless `threshold` or `y_pred` says
+        otherwise. Weights count in the metrics; what is learnt about labels counts rows, so weights that depend on the
+        label itself (ten for every fraud) call for probabilities of your own.
     label_model : str, LabelModel, float or array-like
         Where the probabilities of the missing labels come from. "auto", the default, learns them from the labelled
         rows, the scores of the missing ones and `calibration`, and says what it assumed (`label_models.Auto`). Others:
@@ -138,7 +139,7 @@ def evaluate_frame(
     *,
     label: str,
     score: str,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     decision: str | None = None,
     probability: str | None = None,
     weight: str | None = None,
@@ -166,8 +167,8 @@ def evaluate_frame(
         name, which Polars or DuckDB then reads.
     label, score : str
         Names of the columns with labels (missing ones null or NaN) and scores.
-    threshold : float
-        The decision is positive when score >= threshold.
+    threshold : float, optional
+        The decision is positive when score >= threshold; 0.5 unless given.
     decision, probability, weight : str, optional
         Columns with decisions that do not follow from a threshold, with the chance that a row is positive, which is
         then believed as it is (`label_models.Given`), and with weights.

@@ -34,7 +34,7 @@ class _Task:
     ways: Mapping[str, Way]
     truth: Mapping[str, float]
     metrics: list[Metric]
-    threshold: float
+    threshold: float | None
     confidence_level: float
 
 
@@ -55,7 +55,7 @@ def backtest(
     label_models: Any = "auto",
     methods: Any = "auto",
     n_repeats: int = 100,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     calibration: Any = None,
     pos_label: Any = 1,
     missing_label: Any = None,
@@ -125,7 +125,7 @@ def backtest(
     complete = EvaluationSet(y.astype(np.float64), score, threshold=threshold)
     ways = Ground(hidden_by, pos_label, missing_label, complete, n_given).ways(label_models, methods, calibration)
     truth = {metric.name: metric.value(complete, metric.undefined_as) for metric in chosen}
-    task = _Task(y, score, hidden_by, ways, truth, chosen, threshold, level)
+    task = _Task(y, score, hidden_by, ways, truth, chosen, complete.threshold, level)
     found = run_each(partial(_repeat, task), generators_from(rng, repeats), jobs, progress, "Backtest")
     scores = {way: {name: _collected(found, way, name, truth[name]) for name in truth} for way in ways}
     notes = _notes(found, ways, truth)

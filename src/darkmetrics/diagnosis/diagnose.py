@@ -32,7 +32,7 @@ def diagnose(
     *,
     calibration: Any = None,
     metrics: Any = DEFAULT_METRICS,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     y_pred: Any = None,
     pos_label: Any = 1,
     missing_label: Any = None,

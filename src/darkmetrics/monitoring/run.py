@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics.columns import check_label_values, threshold_number
+from darkmetrics.columns import check_label_values, decided_from
 from darkmetrics.distribution import check_level
 from darkmetrics.evaluate import fill_value, generator_from, stated_for_frame
 from darkmetrics.evaluation_set import EvaluationSet, sets_from_counted
@@ -41,7 +41,7 @@ def evaluate_by(
     false_discovery_rate: float = 0.05,
     correction: str = "bh",
     min_labels: int = 5,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     decision: str | None = None,
     probability: str | None = None,
     weight: str | None = None,
@@ -155,9 +155,7 @@ def evaluate_by(
     fill_value(zero_division)
     generator_from(rng)
     check_label_values(pos_label, missing_label)
-    if decision is not None and threshold != 0.5:
-        raise InputError(f"threshold: {threshold!r}, but decision already gives the decisions. Give one of them.")
-    cut = None if decision is not None else threshold_number(threshold)
+    cut = decided_from(threshold, None if decision is None else "decision")
     reference: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "resolution": resolution}
     stated = stated_for_frame(label_model, missingness, calibration, label=label, score=score, **reference)
     columns = frames.ColumnNames(label, score, decision, probability, weight)
