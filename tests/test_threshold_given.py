@@ -1,6 +1,7 @@
 """A threshold is never mistaken for one that was not given, nor the other way round."""
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -107,7 +108,7 @@ def test_a_backtest_decides_at_one_half_unless_told():
     rng = np.random.default_rng(0)
     score = rng.random(80)
     y = (rng.random(80) < score).astype(float)
-    told = {"label_models": "half", "metrics": "recall", "n_repeats": 3, "rng": 1}
+    told: Any = {"label_models": "half", "metrics": "recall", "n_repeats": 3, "rng": 1}
     plain = dm.backtest(y, score, **told).to_dict()
     assert plain == dm.backtest(y, score, threshold=0.5, **told).to_dict()
     assert plain != dm.backtest(y, score, threshold=0.3, **told).to_dict()

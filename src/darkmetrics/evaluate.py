@@ -403,7 +403,7 @@ def generator_from(rng: Any) -> np.random.Generator:
 
 def _undefined_message(metric: Metric, law: MetricDistribution) -> str:
     chance = "always" if law.undefined > 1.0 - 1e-12 else f"with probability {law.undefined:.3g}"
-    left_out = np.isnan(metric.undefined_as) or law.method == "gaussian"
+    left_out = np.isnan(metric.undefined_as) or law.given_defined
     value = "left out of its law" if left_out else f"counted as {metric.undefined_as:g}"
     return (
         f"{metric.name} is undefined (0/0) {chance}; there it is {value}. "

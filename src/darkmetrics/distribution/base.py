@@ -72,8 +72,10 @@ class MetricDistribution(ABC):
     method : str
         How the law was found: "exact", "near exact", "monte carlo", "gaussian".
     undefined : float
-        Probability that the metric is 0/0. Its value there follows `zero_division`; when that is NaN the law is
-        conditional on the metric being defined.
+        Probability that the metric is 0/0. Its value there follows `zero_division`, unless `given_defined`.
+    given_defined : bool
+        Whether that chance is left out: the law is that of the metric given that it is defined. Else a 0/0 counts with
+        the value that stands for it.
     bounds : Interval
         Worst and best value over all labelings of the missing rows, whatever their probability.
     bounds_sharp : bool
@@ -84,6 +86,7 @@ class MetricDistribution(ABC):
 
     method: str = "exact"
     undefined: float = 0.0
+    given_defined: bool = False
     bounds: Interval = field(default=Interval(-np.inf, np.inf))
     bounds_sharp: bool = True
     by_node: NodeMoments | None = None

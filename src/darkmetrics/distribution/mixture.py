@@ -110,9 +110,13 @@ def mix(
     undefined = np.array([law.undefined for law in laws])
     share = weight * (1.0 - undefined) if given_defined else weight.copy()
     share[[isinstance(law, Undefined) for law in laws]] = 0.0
-    facts: dict[str, Any] = {**about, "undefined": min(1.0, float(weight @ undefined))}
+    facts: dict[str, Any] = {
+        **about,
+        "undefined": min(1.0, float(weight @ undefined)),
+        "given_defined": given_defined,
+    }
     if not share.sum() > 0.0:
-        return Undefined(**{**facts, "undefined": 1.0})
+        return Undefined(**{**facts, "undefined": 1.0, "given_defined": True})
     share = share / share.sum()
     inside = np.flatnonzero(share > 0.0).tolist()
     kept = [laws[node] for node in inside]
