@@ -14,9 +14,16 @@ from darkmetrics.calls import arguments_given
 from darkmetrics.distribution import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.evaluation_set import EvaluationSet, evaluation_set_from
-from darkmetrics.exceptions import InputError, MethodError, MissingnessWarning, UndefinedMetricWarning
+from darkmetrics.exceptions import (
+    InputError,
+    MethodError,
+    MissingnessWarning,
+    RefutedWarning,
+    UndefinedMetricWarning,
+)
 from darkmetrics.label_models import Features, Given, Half, LabelModel, LabelShift, Prevalence, Tilted, label_model_from
 from darkmetrics.label_models.auto import REFUTED, mixture_p_value, readings_differ, readings_in_words, weight_by_label
+from darkmetrics.label_models.choice import stated_reason
 from darkmetrics.label_models.score_table import score_table
 from darkmetrics.methods import Memo, Method, method_from
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
@@ -27,9 +34,10 @@ _WARN_FROM = 1e-6
 # A stated reason is called into question below this p-value: once in a thousand times without cause.
 _CLEARLY = 1e-3
 _REFUTED_MESSAGE = (
-    "The scores of the missing rows are no mixture of those of labelled positives and negatives, so labels are not "
-    "missing by label alone, and this answer may be far off. Say missingness='by_score' if the scores decide who gets "
-    "a label; if both do, give calibration=(labels, scores) of fully labelled rows. See .diagnosis."
+    "It was stated that labels are missing by label, but the scores of the missing rows are no mixture of those of "
+    "labelled positives and negatives: the label alone does not decide, and this answer may be far off. If the scores "
+    "do, it is missingness='by_score'; if both do, give calibration=(labels, scores) of fully labelled rows. See "
+    ".diagnosis."
 )
 # A warning that lists more metrics is not read.
 _METRICS_NAMED = 5
@@ -290,11 +298,11 @@ class _Asked:
                 warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=3)
             laws[metric.name] = law
             labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
-        reason_stated = stated["missingness"] is not None or isinstance(model, Tilted)
-        if not reason_stated and readings_differ(nodes):
+        reason = stated_reason(model, stated["missingness"])
+        if reason is None and readings_differ(nodes):
             warnings.warn(_readings_message(data, nodes, laws), MissingnessWarning, stacklevel=3)
         elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
-            warnings.warn(_REFUTED_MESSAGE, MissingnessWarning, stacklevel=3)
+            warnings.warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
         calibration = stated["calibration"]
         return Evaluation(
             data=data,
@@ -304,6 +312,7 @@ class _Asked:
             fills=fills,
             assumption=model.describe(data, nodes) if data.n_missing else "",
             nodes=nodes,
+            stated=reason,
             calibration=calibration if calibration is not None else getattr(model, "calibration", None),
             confidence_level=self.confidence_level,
             method=self.method,
@@ -416,8 +425,8 @@ def _readings_message(data: EvaluationSet, nodes: Nodes, laws: dict[str, MetricD
     answers = []
     for name, law in list(laws.items())[:_METRICS_NAMED]:
         if law.by_node is not None:
-            means = [_mean_of(law, nodes.reading == k) for k in range(len(nodes.readings))]
-            answers.append(f"{name} " + " or ".join(f"{mean:.3f}" for mean in means))
+            means = [f"{_mean_of(law, nodes.reading == k):.3f}" for k in range(len(nodes.readings))]
+            answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
     text = (
         "Missing rows look different from labelled ones, and why they do changes the answer. Of the missing rows "
         f"{readings_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "

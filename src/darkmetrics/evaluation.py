@@ -37,6 +37,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
     assumption: str
     # The probabilities of the missing labels that the laws are mixed over.
     nodes: Nodes
+    # What was said about why labels are missing (`label_models.choice.stated_reason`); None: nothing.
+    stated: str | None = None
     # Reference rows, if any were given: `diagnosis` compares with them.
     calibration: Any = None
     confidence_level: float = 0.9
@@ -75,7 +77,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """What the data say about why labels are missing, and what that does to these metrics (made on first use)."""
-        return diagnosis_of(self.data, self.calibration, tuple(self.metrics.values()), self.fills)
+        return diagnosis_of(self.data, self.calibration, tuple(self.metrics.values()), self.fills, self.stated)
 
     @cached_property
     def resolution(self) -> Mapping[str, float]:

@@ -11,7 +11,13 @@ from darkmetrics.columns import check_label_values, decided_from
 from darkmetrics.distribution import check_level
 from darkmetrics.evaluate import fill_value, generator_from, stated_for_frame
 from darkmetrics.evaluation_set import EvaluationSet, sets_from_counted
-from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, UndefinedMetricWarning
+from darkmetrics.exceptions import (
+    CalibrationWarning,
+    InputError,
+    MissingnessWarning,
+    RefutedWarning,
+    UndefinedMetricWarning,
+)
 from darkmetrics.methods import method_from
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
 from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
@@ -23,6 +29,7 @@ from darkmetrics.processes import generators_from, jobs_from, run_each
 # What each kind of warning says of a group, in a phrase.
 _PHRASES = {
     MissingnessWarning: "missing rows look different from labelled ones, and why they do changes the answer",
+    RefutedWarning: "the scores refute that labels are missing by label, as was stated",
     CalibrationWarning: "few labels to learn from",
     UndefinedMetricWarning: "a metric may be undefined (0/0)",
 }
