@@ -17,6 +17,7 @@ from darkmetrics._kernels.auc import RankData, auc_extremes, auc_values
 from darkmetrics._kernels.auc_bounds import Spread
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.linear_sum import weight_levels
+from darkmetrics.storing import made_of
 
 # Extremes of a formula of which nothing is known are searched over at most this many combinations of counts.
 _SEARCH_LIMIT = 4_000_000
@@ -45,6 +46,8 @@ class Functional(ABC):
     # Set by `coarse`: the bounds of the functional before its cells were merged, and whether that changed its values.
     bounds: Extremes | None = field(default=None, kw_only=True)
     rounded: bool = field(default=False, kw_only=True)
+
+    __getstate__ = made_of
 
     @abstractmethod
     def values(self, positives: IntArray) -> FloatArray:

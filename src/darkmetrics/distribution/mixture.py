@@ -29,7 +29,7 @@ class Mixture(MetricDistribution):
     def __post_init__(self) -> None:
         if self.by_node is None:
             moments = np.array([(law.mean(), law.var()) for law in self.components])
-            object.__setattr__(self, "by_node", NodeMoments(self.weight, moments[:, 0], moments[:, 1]))
+            object.__setattr__(self, "by_node", NodeMoments.of(self.weight, moments[:, 0], moments[:, 1]))
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         level: FloatArray = np.zeros(t.shape)
