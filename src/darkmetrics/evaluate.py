@@ -348,6 +348,9 @@ def _data_and_model(
     else:
         probability = None if named else label_model
         if features is not None:
+            names = frames.row_names(y_true=y_true, y_score=y_score)
+            if names is not None:
+                names.check("X", features.X)
             probability = _feature_predictions(features, y_true, settings)
         try:
             data = evaluation_set_from(y_true, y_score, probability=probability, **settings)

@@ -81,7 +81,11 @@ class EvaluationSet(Census):
         if score.size == 0:
             raise InputError("y_true: no rows. An evaluation set needs at least one.")
         check_finite(score, "y_score", "Scores must be finite; drop or fill those rows.")
+        names = frames.row_names(y_true=y_true, y_score=y_score, y_pred=y_pred, sample_weight=sample_weight)
         positive, missing, classes = read_labels(labels, missing, pos_label, missing_label, "y_true")
+        if names is not None:
+            names.check("probability", probability)  # one per row
+            names.at(missing).check("probability", probability)  # or one per missing row
         cut = decided_from(threshold, None if y_pred is None else "y_pred")
         decision = given_decisions(y_pred, score.size, pos_label, classes) if cut is None else score >= cut
         weight = row_weights(sample_weight, score.size)
