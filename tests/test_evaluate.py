@@ -522,6 +522,8 @@ def test_a_missing_score_is_refused():
         ("sample_weight", pd.Series([1.0] * 8)),
         ("pos_label", 0),
         ("pos_label", "yes"),
+        ("pos_label", pd.NA),
+        ("pos_label", np.array([1, 0])),
         ("missing_label", -1),
     ],
 )

@@ -406,10 +406,10 @@ def evaluation_set_from(y_true: Any, y_score: Any, *, threshold: Any = None, **s
 
 def _as_is(name: str, value: Any, data: EvaluationSet) -> bool:
     """Whether an argument was left out, or says what the set says."""
-    if value is None:
-        return True
-    # 1 is the default of `pos_label`, and may not have been said.
-    return name == "pos_label" and not frames.is_container(type(value)) and value in (data.pos_label, 1)
+    if value is None or name != "pos_label":
+        return value is None
+    # 1 is the default, and may not have been said. What holds values, or is none, compares in ways of its own.
+    return not (frames.is_container(type(value)) or frames.is_missing(value)) and value in (data.pos_label, 1)
 
 
 def _check_same_threshold(said: float, own: float | None) -> None:
