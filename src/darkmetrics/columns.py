@@ -156,6 +156,9 @@ def _shown(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else repr(value)
 
 
+_THRESHOLD = 0.5
+
+
 def threshold_number(threshold: Any) -> float:
     """A threshold as a finite number: an infinite one has no place on an axis, in JSON or between two others."""
     try:
@@ -171,6 +174,16 @@ def threshold_number(threshold: Any) -> float:
             f"threshold: {cut:g}. It must be finite: to flag {'no row' if cut > 0 else 'every row'}, give a number "
             f"{'above' if cut > 0 else 'below'} all scores."
         )
+    return cut
+
+
+def decided_from(threshold: Any, given: str | None) -> float | None:
+    """The score from which on rows are decided positive, 0.5 unless said; None where the argument `given` decides."""
+    if threshold is None:
+        return _THRESHOLD if given is None else None
+    cut = threshold_number(threshold)
+    if given is not None:
+        raise InputError(f"threshold: {cut!r}, but {given} already gives the decisions. Give one of them.")
     return cut
 
 

@@ -17,6 +17,7 @@ from darkmetrics._kernels.auc import RankData, auc_extremes, auc_values
 from darkmetrics._kernels.auc_bounds import Spread
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.linear_sum import weight_levels
+from darkmetrics.storing import made_of
 
 # Extremes of a formula of which nothing is known are searched over at most this many combinations of counts.
 _SEARCH_LIMIT = 4_000_000
@@ -57,6 +58,8 @@ class Functional(ABC):
             return 0.0
         largest = max(map(abs, self.range))
         return _NOISE * (largest if np.isfinite(largest) else 1.0)
+
+    __getstate__ = made_of
 
     @abstractmethod
     def values(self, positives: IntArray) -> FloatArray:

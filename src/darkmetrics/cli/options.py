@@ -89,8 +89,11 @@ class ThresholdOption:
     """The score from which on rows are decided positive."""
 
     threshold: Annotated[
-        float, typer.Option(metavar="T", help="Decided positive from this score on.", rich_help_panel=COLUMNS)
-    ] = 0.5
+        float | None,
+        typer.Option(
+            metavar="T", help="Decided positive from this score on; 0.5 unless given.", rich_help_panel=COLUMNS
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Rows:
         by_role = {role: columns[name] for role, name in names.items()}
         return cls(source, by_role, names, *label_values(options, as_text=read_as_text))
 
-    def data(self, threshold: float) -> dict[str, Any]:
+    def data(self, threshold: float | None) -> dict[str, Any]:
         """The arguments that hold the rows and say how to read them; a table is counted for that."""
         if self.frame is not None:
             with self.counting():

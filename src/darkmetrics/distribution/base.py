@@ -2,15 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
 from darkmetrics.exceptions import InputError, MethodError
+from darkmetrics.storing import made_of
 
 # Values of a metric that differ by this part of their own size are one atom: the last bits of a float are noise of the
 # arithmetic. Relative to the largest value instead, small ones would all be one.
@@ -37,6 +39,8 @@ class NodeMoments(NamedTuple):
     @classmethod
     def of(cls, weight: FloatArray, mean: FloatArray, var: FloatArray) -> "NodeMoments":
         """Moments of the nodes, whatever stands where the weight is zero."""
+        # In one piece: sums over columns of a table have other last digits than those over a copy of them.
+        mean, var = np.ascontiguousarray(mean), np.ascontiguousarray(var)
         out = weight <= 0.0
         if out.any():
             inner = float(weight[~out] @ mean[~out])
@@ -73,8 +77,10 @@ class MetricDistribution(ABC):
     method : str
         How the law was found: "exact", "near exact", "monte carlo", "gaussian".
     undefined : float
-        Probability that the metric is 0/0. Its value there follows `zero_division`; when that is NaN the law is
-        conditional on the metric being defined.
+        Probability that the metric is 0/0. Its value there follows `zero_division`, unless `given_defined`.
+    given_defined : bool
+        Whether that chance is left out: the law is that of the metric given that it is defined. Else a 0/0 counts with
+        the value that stands for it.
     bounds : Interval
         Worst and best value over all labelings of the missing rows, whatever their probability.
     bounds_sharp : bool
@@ -87,6 +93,7 @@ class MetricDistribution(ABC):
 
     method: str = "exact"
     undefined: float = 0.0
+    given_defined: bool = False
     bounds: Interval = field(default=Interval(-np.inf, np.inf))
     bounds_sharp: bool = True
     by_node: NodeMoments | None = None
@@ -218,9 +225,18 @@ class MetricDistribution(ABC):
             return None
         return self.certificate.ks_bound
 
+    def __copy__(self) -> Self:
+        return self  # as a tuple does: a law never changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        new = object.__new__(type(self))
+        memo[id(self)] = new
+        new.__dict__.update(deepcopy(made_of(self), memo))
+        return new
+
     def __getstate__(self) -> dict[str, Any]:
         # What the certificate is computed from may hold formulas that cannot be stored; its result can.
-        state = {key: value for key, value in self.__dict__.items() if key != "certificate"}
+        state = made_of(self)
         proof = self.certificate if self.certify is not None else None
         if proof is not None:
             facts = proof.ks_bound, proof.theorem, proof.assumptions, proof.confidence

@@ -22,6 +22,7 @@ class Discrete(MetricDistribution):
     def from_atoms(cls, values: FloatArray, masses: FloatArray, fill: float, **about: Any) -> "MetricDistribution":
         """Sort the atoms and join equal ones; nan values are undefined and become `fill`, or are left out."""
         nan = np.isnan(values)
+        about = {"given_defined": bool(np.isnan(fill)), **about}
         total = float(masses.sum())
         undefined = min(1.0, float(masses[nan].sum()) / total)
         if nan.any():
@@ -30,7 +31,7 @@ class Discrete(MetricDistribution):
             else:
                 values = np.where(nan, fill, values)
         if values.size == 0 or not masses.sum() > 0.0:
-            return Undefined(undefined=1.0, **about)
+            return Undefined(**{**about, "undefined": 1.0, "given_defined": True})
         order = np.argsort(values, kind="stable")
         values, masses = values[order], masses[order] / masses.sum()
         new = np.concatenate(([True], np.diff(values) > slack(values[1:], about.get("noise", 0.0))))
@@ -63,6 +64,8 @@ class Discrete(MetricDistribution):
 class Undefined(MetricDistribution):
     """The law of a metric that is 0/0 for every labeling: it has no value, and says so with `undefined` = 1."""
 
+    given_defined: bool = True
+
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         return np.full(t.shape, np.nan)
 
@@ -78,8 +81,13 @@ class Undefined(MetricDistribution):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Normal(MetricDistribution):
-    """A Gaussian law, as PEMI-Gauss gives it; what it has beyond the bounds that no labeling passes lies at them."""
+    """A Gaussian law, as PEMI-Gauss gives it; what it has beyond the bounds that no labeling passes lies at them.
 
+    It has no place for the value of a 0/0, and so is the law of the metric given that it is defined.
+    """
+
+    method: str = "gaussian"
+    given_defined: bool = True
     loc: float
     scale: float
 

@@ -29,7 +29,7 @@ class Mixture(MetricDistribution):
     def __post_init__(self) -> None:
         if self.by_node is None:
             moments = np.array([(law.mean(), law.var()) for law in self.components])
-            object.__setattr__(self, "by_node", NodeMoments(self.weight, moments[:, 0], moments[:, 1]))
+            object.__setattr__(self, "by_node", NodeMoments.of(self.weight, moments[:, 0], moments[:, 1]))
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         level: FloatArray = np.zeros(t.shape)
@@ -109,9 +109,13 @@ def mix(
     undefined = np.array([law.undefined for law in laws])
     share = weight * (1.0 - undefined) if given_defined else weight.copy()
     share[[isinstance(law, Undefined) for law in laws]] = 0.0
-    facts: dict[str, Any] = {**about, "undefined": min(1.0, float(weight @ undefined))}
+    facts: dict[str, Any] = {
+        **about,
+        "undefined": min(1.0, float(weight @ undefined)),
+        "given_defined": given_defined,
+    }
     if not share.sum() > 0.0:
-        return Undefined(**{**facts, "undefined": 1.0})
+        return Undefined(**{**facts, "undefined": 1.0, "given_defined": True})
     share = share / share.sum()
     inside = np.flatnonzero(share > 0.0).tolist()
     kept = [laws[node] for node in inside]

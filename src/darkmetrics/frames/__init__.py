@@ -13,6 +13,7 @@ from darkmetrics.frames.arrays import (
     to_native_frame,
 )
 from darkmetrics.frames.counting import count_cells
+from darkmetrics.frames.indexes import RowNames, row_names
 from darkmetrics.frames.merging import Counted
 from darkmetrics.frames.roles import ColumnNames
 from darkmetrics.frames.sources import lazy_frame
@@ -20,6 +21,7 @@ from darkmetrics.frames.sources import lazy_frame
 __all__ = [
     "ColumnNames",
     "Counted",
+    "RowNames",
     "count_cells",
     "is_container",
     "is_missing",
@@ -27,6 +29,7 @@ __all__ = [
     "lazy_frame",
     "number_column",
     "row_count",
+    "row_names",
     "take_rows",
     "to_native_frame",
 ]

@@ -151,7 +151,7 @@ def _from_other(values: Any, name: str) -> AnyArray:
     rule = f"{name}: expected a list, array or Series with one value per row"
     kind = type(values).__name__
     if values is None or isinstance(values, (str, bytes, numbers.Number, np.generic)):
-        raise InputError(f"{rule}, got {_short(values)}.")
+        raise InputError(f"{rule}, got {shortened(values)}.")
     if isinstance(values, Mapping):
         raise InputError(f"{rule}, got a {kind}. Pass one of its values.")
     if isinstance(values, Set):
@@ -239,15 +239,15 @@ def _refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
         hint = f" Flatten it: {name}[:, 0]."
     elif array.ndim == 2 and array.shape[1] == 2 and what == "number":
         hint = f" For predict_proba output pass the column of the positive class: {name}[:, 1]."
-    found = f"the single value {_short(array.item())}" if array.ndim == 0 else f"an array of shape {array.shape}"
+    found = f"the single value {shortened(array.item())}" if array.ndim == 0 else f"an array of shape {array.shape}"
     raise InputError(f"{name}: expected one {what} per row, got {found}.{hint}")
 
 
 def _described(value: Any) -> str:
-    return f"{_short(value)} of type {type(value).__name__}"
+    return f"{shortened(value)} of type {type(value).__name__}"
 
 
-def _short(value: Any) -> str:
+def shortened(value: Any) -> str:
     """The value as Python writes it, cut where it would fill a screen."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
