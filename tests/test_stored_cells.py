@@ -123,7 +123,7 @@ def test_paths_that_name_nothing_are_refused(tmp_path):
         (tmp_path / "mondey.parquet", "no such file. Did you mean"),
         (f"{tmp_path}/x*.parquet", "no file matches this pattern"),
         ([], "path: an empty list"),
-        (17, "path: expected a path, a glob or a list of these, got int"),
+        (17, "path: expected a path, a folder, a pattern or a list of these, got int"),
         (tmp_path / "empty", "no Parquet file in this folder"),
     ):
         with pytest.raises(InputError, match=text):

@@ -4,9 +4,8 @@
 files are one table, with no metadata that an engine might not show.
 """
 
-import glob
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from darkmetrics.files import DataFile, engines, write_whole
 VERSION = 1
 _FACTS = ("format_version", "threshold", "pos_label", "buckets", "has_weight", "has_probability")
 _COLUMNS = (*_FACTS, "score", "decision", *COUNTS, "weight", "probability", "low", "high")
-_PARQUET, _SUFFIXES = b"PAR1", (".parquet", ".pq")
+_PARQUET = b"PAR1"
 
 
 class Stored(NamedTuple):
@@ -69,33 +68,6 @@ def _label_text(label: Any) -> str:
             f"pos_label: {label!r} of type {type(label).__name__} cannot be stored; a number, True, False or text can."
         )
     return json.dumps(value)
-
-
-def stored_files(path: Any) -> list[Path]:
-    """The files that a path, a folder, a glob or a list of these names, in order."""
-    if isinstance(path, Sequence) and not isinstance(path, str):
-        found = [file for part in path for file in stored_files(part)]
-        if not found:
-            raise InputError("path: an empty list. Name at least one file.")
-        return found
-    if not isinstance(path, (str, Path)):
-        raise InputError(f"path: expected a path, a glob or a list of these, got {type(path).__name__}.")
-    name = str(path)
-    if Path(name).is_dir():
-        # Other names (_SUCCESS, .part-0.parquet.crc) are notes of the program that wrote the files.
-        inside = sorted(Path(name).rglob("*"))
-        found = [file for file in inside if file.suffix.lower() in _SUFFIXES and file.name[0] not in "._"]
-        if not found:
-            raise InputError(f"{name}: no Parquet file in this folder.")
-        return found
-    if glob.has_magic(name) and not Path(name).exists():  # a file may have brackets in its name
-        matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207  # a Path has no absolute patterns
-        if not matches:
-            raise InputError(f"{name}: no file matches this pattern.")
-        # '**' matches folders and the files in them.
-        found = [Path(match) for match in matches if Path(match).is_file()]
-        return found or [file for match in matches for file in stored_files(Path(match))]
-    return [Path(path)]
 
 
 def read_cells(path: Path) -> Stored:

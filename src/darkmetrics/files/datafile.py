@@ -97,8 +97,15 @@ class DataFile:
         if found != expected and (found in _BINARY or expected in _BINARY):
             says = "--input-format says" if self.stated_format else "its name says"
             but = f"it is {_NAMES[found]}" if found else "it is not"
-            raise InputError(f"{self.name}: {says} {_NAMES[expected]}, but {but}. Rename it or say --input-format.")
+            raise InputError(
+                f"{self.name}: {says} {_NAMES[expected]}, but {but}. Rename it; a command takes --input-format."
+            )
         return expected
+
+    @property
+    def format_name(self) -> str:
+        """What the format is called in messages."""
+        return _NAMES[self.format]
 
     @cached_property
     def column_names(self) -> list[str]:
@@ -111,17 +118,23 @@ class DataFile:
                 return list(dict.fromkeys(name for row in rows for name in row))
             return engines.column_names(self.source, self._kind)
 
-    def read(self, names: Sequence[str], missing: Mapping[str, Collection[str]] | None = None) -> dict[str, Any]:
+    def read(
+        self,
+        names: Sequence[str],
+        missing: Mapping[str, Collection[str]] | None = None,
+        as_text: Collection[str] = (),
+    ) -> dict[str, Any]:
         """The named columns, each as something that the library takes for a column.
 
-        `missing` has, by column, words that mean a missing value if they stand in a CSV file, where all is text.
+        `missing` has, by column, words that mean a missing value if they stand in a CSV file, where all is text;
+        columns in `as_text` stay that.
         """
         wanted = list(dict.fromkeys(names))
         self.check_columns(wanted)
         with self._reading():
             columns: dict[str, Any]
             if self.format == "csv":
-                columns = text.csv_columns(self.source, wanted, missing or {})
+                columns = text.csv_columns(self.source, wanted, missing or {}, as_text)
             elif self.format == "jsonl":
                 columns = text.json_columns(self.source, wanted)
             else:

@@ -16,6 +16,7 @@ from darkmetrics.frames.counting import count_cells
 from darkmetrics.frames.merging import Counted
 from darkmetrics.frames.roles import ColumnNames
 from darkmetrics.frames.sources import lazy_frame
+from darkmetrics.frames.texts import table_of
 
 __all__ = [
     "ColumnNames",
@@ -27,6 +28,7 @@ __all__ = [
     "lazy_frame",
     "number_column",
     "row_count",
+    "table_of",
     "take_rows",
     "to_native_frame",
 ]
