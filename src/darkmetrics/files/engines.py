@@ -11,16 +11,18 @@ from darkmetrics.exceptions import InputError
 # An Arrow stream has a length in front, and no name as Arrow files have.
 ARROW_STREAM = b"\xff\xff\xff\xff"
 ENGINES = ("polars", "pyarrow", "pandas")
+# Polars is quick, but some damaged files make it end the process; what PyArrow says of them can be caught.
+CAREFUL = ("pyarrow", "polars", "pandas")
 
 
-def column_names(source: Path | bytes, kind: str) -> list[str]:
-    """The columns of a Parquet file, an Arrow file or an Arrow stream (the `kind`)."""
-    return _readers(kind)[0](source, kind)  # type: ignore[no-any-return]  # each of them returns a list
+def column_names(source: Path | bytes, kind: str, order: Sequence[str] = ENGINES) -> list[str]:
+    """The columns of a Parquet file, an Arrow file or an Arrow stream (the `kind`); the first engine there reads it."""
+    return _readers(kind, order)[0](source, kind)  # type: ignore[no-any-return]  # each of them returns a list
 
 
-def columns(source: Path | bytes, kind: str, names: Sequence[str]) -> dict[str, Any]:
+def columns(source: Path | bytes, kind: str, names: Sequence[str], order: Sequence[str] = ENGINES) -> dict[str, Any]:
     """The named columns."""
-    table = _readers(kind)[1](source, kind, list(names))
+    table = _readers(kind, order)[1](source, kind, list(names))
     return {name: table[name] for name in names}
 
 
@@ -77,8 +79,8 @@ def _installed(engine: str) -> bool:
     return True
 
 
-def _readers(kind: str) -> Any:
-    for engine in ENGINES:
+def _readers(kind: str, order: Sequence[str]) -> Any:
+    for engine in order:
         if _installed(engine):
             return _READERS[engine]
     raise InputError(f"reading {kind} takes one of {', '.join(ENGINES)}, and none is installed.")

@@ -12,6 +12,7 @@ from darkmetrics.frames.arrays import (
     take_rows,
     to_native_frame,
 )
+from darkmetrics.frames.checks import LARGEST_WEIGHT, WEIGHT_RATIO
 from darkmetrics.frames.counting import count_cells
 from darkmetrics.frames.merging import Counted
 from darkmetrics.frames.roles import ColumnNames
@@ -19,6 +20,8 @@ from darkmetrics.frames.sources import lazy_frame
 from darkmetrics.frames.texts import table_of
 
 __all__ = [
+    "LARGEST_WEIGHT",
+    "WEIGHT_RATIO",
     "ColumnNames",
     "Counted",
     "count_cells",
