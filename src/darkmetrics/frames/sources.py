@@ -58,8 +58,9 @@ def reading(files: Sequence[str] | None) -> Iterator[None]:
         yield
     except (InputError, MemoryError):
         raise
-    except Exception as error:  # engines have errors of their own
-        if files is None:
+    except BaseException as error:
+        # Engines have errors of their own, and what panics in Rust is not even an Exception.
+        if files is None or not (isinstance(error, Exception) or type(error).__name__ == "PanicException"):
             raise
         said = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
         shown = files[0] + (f" and {len(files) - 1:,} more" if len(files) > 1 else "")
