@@ -210,9 +210,6 @@ def given_decisions(y_pred: Any, rows: int, pos_label: Any, classes: list[Any]) 
     return positive
 
 
-_LARGEST_WEIGHT, _WEIGHT_RATIO = 1e50, 1e9
-
-
 def row_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     """The weights of the rows; None when every row counts once."""
     if sample_weight is None:
@@ -226,10 +223,11 @@ def row_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     if not weight.any():
         raise InputError("sample_weight: the weights sum to zero. At least one row must count.")
     low, high = float(weight[weight > 0.0].min()), float(weight.max())
-    if high > _LARGEST_WEIGHT or low < 1.0 / _LARGEST_WEIGHT or high > _WEIGHT_RATIO * low:
+    most, ratio = frames.LARGEST_WEIGHT, frames.WEIGHT_RATIO
+    if high > most or low < 1.0 / most or high > ratio * low:
         raise InputError(
-            f"sample_weight: weights from {low:g} to {high:g}. They must lie between {1.0 / _LARGEST_WEIGHT:g} and "
-            f"{_LARGEST_WEIGHT:g} and differ by a factor of {_WEIGHT_RATIO:g} at most: sums would lose the small ones. "
+            f"sample_weight: weights from {low:g} to {high:g}. They must lie between {1.0 / most:g} and "
+            f"{most:g} and differ by a factor of {ratio:g} at most: sums would lose the small ones. "
             "Rescale them, or give such rows weight 0."
         )
     return None if bool(np.all(weight == 1.0)) else weight

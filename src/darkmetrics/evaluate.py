@@ -170,7 +170,7 @@ def evaluate_frame(
 
     Parameters
     ----------
-    frame : DataFrame, lazy frame, relation, path, glob, or list of paths
+    frame : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
         pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis (and through it SQL databases); or Parquet and CSV files by
         name, which Polars or DuckDB then reads.
     label, score : str

@@ -24,7 +24,8 @@ from darkmetrics.columns import (
     threshold_number,
 )
 from darkmetrics.exceptions import InputError
-from darkmetrics.stored_cells import Stored, read_cells, stored_files, write_cells
+from darkmetrics.files import files_named
+from darkmetrics.stored_cells import Stored, read_cells, write_cells
 
 
 class EvaluationSet(Census):
@@ -124,7 +125,7 @@ class EvaluationSet(Census):
 
         Parameters
         ----------
-        frame : DataFrame, lazy frame, relation, path, glob, or list of paths
+        frame : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
             pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis; Parquet and CSV files by name.
         label, score : str
             Names of columns. A label is missing where it is null or NaN.
@@ -173,7 +174,7 @@ class EvaluationSet(Census):
 
     @classmethod
     def from_parquet(cls, path: Any) -> Self:
-        """The set that `to_parquet` wrote; of a glob or a list of files, all of them merged into one.
+        """The set that `to_parquet` wrote; of a folder, a pattern or a list of files, all of them merged into one.
 
         Examples
         --------
@@ -186,8 +187,8 @@ class EvaluationSet(Census):
         EvaluationSet(6 rows, 2 missing, 3 cells)
         """
         sets = []
-        for file in stored_files(path):
-            cells, threshold, pos_label, buckets = read_cells(file)
+        for file in files_named(path):
+            cells, threshold, pos_label, buckets = read_cells(Path(file))
             sets.append(cls.from_cells(cells, threshold=threshold, pos_label=pos_label, buckets=buckets))
         return sets[0] if len(sets) == 1 else cls.merged(sets)
 

@@ -216,8 +216,8 @@ def test_missing_scores_are_refused(refused, tmp_path):
     assert refused("evaluate", path).startswith("column 'score' (--score): 1 of 2 values is NaN (first at row 1).")
 
 
-def test_a_directory_is_refused(refused, tmp_path):
-    assert refused("evaluate", tmp_path) == f"{tmp_path}: is a directory. Name a file in it."
+def test_a_directory_without_data_is_refused(refused, tmp_path):
+    assert refused("evaluate", tmp_path) == f"{tmp_path}: no Parquet file in this folder."
 
 
 def test_a_name_no_file_can_have_is_refused(refused):

@@ -12,6 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from darkmetrics._text import number_from
 from darkmetrics.exceptions import InputError
 
 _ENGINES = ("pandas", "polars", "pyarrow")
@@ -46,7 +47,7 @@ def number_column(values: Any, name: str) -> FloatArray:
             result = array.astype(np.float64, copy=False)
     else:
         if array.size:
-            _refuse_value(array[:1].tolist()[0], name, 0)
+            _refuse_values(array.tolist(), name, 0)
         result = np.empty(0)  # an empty column has no numbers, whatever its type
     return np.where(missing, np.nan, result) if missing.any() else result
 
@@ -204,7 +205,7 @@ def _numbers_from_objects(array: AnyArray, missing: BoolArray, name: str) -> Flo
         for i, item in enumerate(items):
             if not gaps[i] and type(item) in odd:
                 if is_container(type(item)) or not is_missing(item):
-                    _refuse_value(item, name, i)
+                    _refuse_values(items, name, i)
                 gaps[i] = True
         array = array.copy()
         array[gaps] = None
@@ -227,6 +228,14 @@ def _is_number_type(kind: type) -> bool:
     if is_container(kind) or issubclass(kind, (complex, np.complexfloating, np.ma.core.MaskedConstant)):
         return False
     return issubclass(kind, (numbers.Real, Decimal, np.bool_)) or hasattr(kind, "__float__")
+
+
+def _refuse_values(items: Sequence[Any], name: str, row: int) -> NoReturn:
+    """Says which value is no number: the one at `row`, but among text that is all but one numbers, that one."""
+    if isinstance(items[row], str):
+        words = (i for i, item in enumerate(items) if isinstance(item, str) and number_from(item) is None)
+        row = next(words, row)
+    _refuse_value(items[row], name, row)
 
 
 def _refuse_value(value: Any, name: str, row: int) -> NoReturn:

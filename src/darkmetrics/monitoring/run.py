@@ -73,7 +73,7 @@ def evaluate_by(
 
     Parameters
     ----------
-    frame : DataFrame, lazy frame, relation, path, glob, or list of paths
+    frame : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
         As in `evaluate_frame`.
     by : str or list of str, optional
         Columns whose values make the groups; null is a value of its own. Not needed where `time` is given.
