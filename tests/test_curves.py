@@ -12,7 +12,7 @@ from sklearn.metrics import roc_curve
 
 import darkmetrics as dm
 import oracle
-from darkmetrics.methods import exact
+from darkmetrics.methods import counts
 
 NAMES = ["precision", "recall", "f1", "accuracy", "expected_cost(1, 10)", "mcc", "cohen_kappa", "specificity"]
 NAMES += ["predicted_to_actual"]  # highest next to its 0/0
@@ -342,8 +342,8 @@ def test_auto_is_gaussian_where_weights_make_exact_laws_slow():
 
 
 def test_auto_is_gaussian_where_a_formula_has_no_exact_law(monkeypatch):
-    for limit in ("_TABLE_LIMIT", "_FORMULA_LIMIT"):
-        monkeypatch.setattr(exact, limit, 1000)  # as if there were millions of rows
+    for limit in ("_TABLE_LIMIT", "EVERY_LIMIT"):
+        monkeypatch.setattr(counts, limit, 1000)  # as if there were millions of rows
     rng = np.random.default_rng(0)
     score = rng.random(2000)
     y = np.where(rng.random(2000) < 0.5, np.nan, rng.random(2000) < score)

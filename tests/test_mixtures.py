@@ -161,7 +161,7 @@ def test_mixture_of_few_missing_rows_equals_brute_force(seed, missing):
 @pytest.mark.parametrize("zero_division", [math.nan, 0.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_mixture_on_demand_equals_brute_force(seed, zero_division, monkeypatch):
-    monkeypatch.setattr(exact, "_TABLE_LIMIT", 1)
+    monkeypatch.setattr(counts, "_TABLE_LIMIT", 1)
     check(COUNTS, seed, zero_division)
 
 
@@ -184,7 +184,7 @@ def test_nodes_that_share_no_window_are_mixed_one_by_one(seed, monkeypatch):
 
 
 def test_on_demand_is_what_the_low_table_limit_leads_to(monkeypatch):
-    monkeypatch.setattr(exact, "_TABLE_LIMIT", 1)
+    monkeypatch.setattr(counts, "_TABLE_LIMIT", 1)
     data, nodes = large_problem(200)
     found = solve(["recall", "mcc", "f1", "accuracy"], data, nodes)
     assert {type(law) for law in found.values()} == {ProductLaw}

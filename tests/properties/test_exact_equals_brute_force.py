@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import darkmetrics as dm
 import oracle
-from darkmetrics._kernels import auc_lattice, linear_sum
+from darkmetrics._kernels import auc_lattice, linear_sum, weighted_sum
 from darkmetrics.distribution import Discrete, ProductLaw
-from darkmetrics.methods import exact
+from darkmetrics.methods import counts, exact
 from oracle import Problem
 
 # Read when tests are collected, before any of them can register more.
@@ -234,13 +234,13 @@ patched = settings(max_examples=40, suppress_health_check=[HealthCheck.function_
 @given(problem=problems(max_missing=10))
 @patched
 def test_law_on_demand_equals_brute_force(names, problem, monkeypatch):
-    monkeypatch.setattr(exact, "_TABLE_LIMIT", 1)
+    monkeypatch.setattr(counts, "_TABLE_LIMIT", 1)
     for name, found, truth in solutions(names, problem):
         assert_same_law(name, found, truth)
 
 
 def test_law_on_demand_is_what_the_low_table_limit_leads_to(monkeypatch):
-    monkeypatch.setattr(exact, "_TABLE_LIMIT", 1)
+    monkeypatch.setattr(counts, "_TABLE_LIMIT", 1)
     found = solve(["recall", "mcc", "f1", "accuracy", "predicted_to_actual"], twelve_missing(0, rows=30))
     assert {type(law) for law in found.values()} == {ProductLaw}
 
@@ -248,7 +248,7 @@ def test_law_on_demand_is_what_the_low_table_limit_leads_to(monkeypatch):
 @given(problem=problems(max_missing=6), one_sided=st.booleans())
 @patched
 def test_law_on_demand_of_a_formula_without_directions_equals_brute_force(problem, one_sided, monkeypatch):
-    monkeypatch.setattr(exact, "_TABLE_LIMIT", 1)
+    monkeypatch.setattr(counts, "_TABLE_LIMIT", 1)
     if one_sided:
         problem = problem._replace(decision=np.ones(problem.y.size, dtype=int))
     formula = dm.metrics.ConfusionMetric(name="mine", formula=lambda tp, fp, fn, tn: (tp - 2.0 * fn) / (tp + fp + 1.0))
@@ -270,7 +270,7 @@ COUNT_FORMULAS = {
 @pytest.mark.parametrize("missing", [30, 60])
 @pytest.mark.parametrize("limit", [1, 2**17], ids=["on demand", "tabulated"])
 def test_law_of_many_missing_rows_equals_the_table_of_two_counts(name, missing, limit, monkeypatch):
-    monkeypatch.setattr(exact, "_TABLE_LIMIT", limit)
+    monkeypatch.setattr(counts, "_TABLE_LIMIT", limit)
     rng = np.random.default_rng(missing)
     score = rng.random(missing + 40).round(2)
     y = np.concatenate([(rng.random(40) < score[:40]).astype(float), np.full(missing, math.nan)])
@@ -368,7 +368,7 @@ def test_rounded_loss_lattice_is_close_to_brute_force(seed, monkeypatch):
 
 def test_rounded_weight_lattice_is_close_to_brute_force(monkeypatch):
     monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    monkeypatch.setattr(linear_sum, "_FEW_LABELINGS", 0)
+    monkeypatch.setattr(weighted_sum, "_MOST_ATOMS", 1)
     problem = twelve_missing(0, rows=60)._replace(weight=np.random.default_rng(1).random(60) + 0.5)
     for name, found, truth in solutions(["recall", "f1"], problem):
         assert found.method == "near exact"

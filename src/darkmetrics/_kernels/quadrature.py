@@ -11,7 +11,7 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, Formula
 _NODES = 20
 _FEW = 8
 _CHUNK = 1 << 20
-_FEWER_DIGITS = 1e6
+_FEWER_DIGITS = 1e7
 _MOST_JOINT = 1 << 23
 # Nodes for which every combination is looked at, all of them at once where there are not too many combinations.
 _MANY_OFF, _GRID_OF_ALL = 4, 1 << 22
@@ -130,7 +130,7 @@ def product_moments_by_node(
         return mean, variance
     for i in np.flatnonzero(off):
         own = [own_window(axis.values, axis.pmf[i]) for axis in axes]
-        mean[i], variance[i] = product_moments(formula, [x for x, _ in own], [mass for _, mass in own])
+        mean[i], variance[i] = product_moments(formula, [x for x, _ in own], [mass for _, mass in own], tolerance)
     return mean, variance
 
 
@@ -161,15 +161,19 @@ def _with_rules(formula: Formula, rules: list[tuple[FloatArray, FloatArray]]) ->
     return mean, (weight * centred**2).sum(axis=over)
 
 
-def product_moments(formula: Formula, axes: Sequence[FloatArray], masses: Sequence[FloatArray]) -> tuple[float, float]:
+def product_moments(
+    formula: Formula, axes: Sequence[FloatArray], masses: Sequence[FloatArray], tolerance: float = 1.0
+) -> tuple[float, float]:
     """Mean and variance of `formula(x_1, ..., x_k)` for independent x_j on the lattices `axes`.
 
-    Two rules of different order must agree to 1e-12; where they do not (a formula with kinks), every point is summed.
+    Two rules of different order must agree to 1e-12, times the tolerance; where they do not (a formula with kinks),
+    every point is summed.
     """
     fine = _with_rule(formula, axes, masses, _NODES)
     coarse = _with_rule(formula, axes, masses, _NODES - 5)
     scale = abs(fine[0]) + np.sqrt(max(fine[1], 0.0))
-    agree = abs(fine[0] - coarse[0]) <= 1e-12 * scale and abs(fine[1] - coarse[1]) <= 1e-10 * fine[1]
+    agree = abs(fine[0] - coarse[0]) <= tolerance * 1e-12 * scale
+    agree &= abs(fine[1] - coarse[1]) <= tolerance * 1e-10 * fine[1]
     return fine if agree else _over_grid(formula, axes, masses)
 
 

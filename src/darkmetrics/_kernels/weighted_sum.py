@@ -210,7 +210,7 @@ def _lone_rows(rows: _Rows) -> IntArray:
     """Rows so much heavier than the others, and so unlikely, that their lattice would be too coarse for the rest."""
     order = np.argsort(-rows.weight, kind="stable")[:64]
     chance = np.cumsum((rows.counts[order] * rows.p[:, rows.column[order]]).max(axis=0))
-    lone = order[(chance <= _LONE_CHANCE) & (np.cumsum(rows.counts[order] > 1.0) == 0)]
+    lone: IntArray = order[(chance <= _LONE_CHANCE) & (np.cumsum(rows.counts[order] > 1.0) == 0)]
     while lone.size:
         rest = np.setdiff1d(np.arange(rows.weight.size), lone)
         if not rest.size:
@@ -254,7 +254,7 @@ def _between_the_ends(rows: _Rows) -> tuple[FloatArray, FloatArray, bool] | None
         pmf[smooth] = _smooth(rows._replace(p=rows.p[smooth]), small, base + step * first, step, length)
     if not smooth.all():
         pmf[~smooth] = _row_by_row(rows._replace(p=rows.p[~smooth]), flip, step, first, length)
-    return base + step * (first + np.arange(length)), pmf, not bool(smooth.all())
+    return base + step * (first + np.arange(length, dtype=np.float64)), pmf, not bool(smooth.all())
 
 
 def _small_rows(rows: _Rows) -> BoolArray:
@@ -312,7 +312,7 @@ def _tiny(rows: _Rows, step: float) -> BoolArray:
 def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: int) -> FloatArray:
     """Masses by multiplying in each row, whose weight is shared between two places so that the mean stays right."""
     place = np.where(flip, -1.0, 1.0) * rows.weight / step
-    t = np.arange(length // 2 + 1) * (2.0 * np.pi / length)
+    t = np.arange(length // 2 + 1, dtype=np.float64) * (2.0 * np.pi / length)
     held = np.ones(t.size, dtype=np.bool_)
     if rows.p.shape[0] > _PILOTS:
         # Where nothing is left of the characteristic function at a few nodes, nothing is at those in between.

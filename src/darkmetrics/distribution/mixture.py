@@ -91,10 +91,9 @@ class Mixture(MetricDistribution):
         generator = np.random.default_rng(rng)
         chosen = np.searchsorted(np.cumsum(self.weight), np.atleast_1d(generator.random(size)), side="right")
         chosen = np.minimum(chosen, self.weight.size - 1)
-        uniform = np.atleast_1d(generator.random(size))
         draws = np.empty(chosen.shape)
         for node in np.unique(chosen).tolist():
-            draws[chosen == node] = self.components[node]._ppf(uniform[chosen == node])
+            draws[chosen == node] = self.components[node].rvs(int(np.sum(chosen == node)), generator)
         return float(draws[0]) if size is None else draws
 
 

@@ -158,8 +158,8 @@ class ProductLaw(MetricDistribution):
             if search.a >= guess - reach and search.b <= guess + reach:
                 break
             reach *= 16.0
-        while search.width() > 0.0 and search.left() > _FEW:
-            search.halve()
+        while search.left() > _FEW and search.halves():
+            pass
         return search.first_atom()
 
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
@@ -201,16 +201,12 @@ class _Search:
         self._at_b = np.full(rows, size if law.rising else 0, dtype=np.int64)
         self._fresh = True
 
-    def width(self) -> float:
-        """Width of the bracket, zero when no number lies between its ends."""
-        return 0.0 if self.b <= np.nextafter(self.a, np.inf) else self.b - self.a
-
     def left(self) -> int:
         """Combinations whose value may lie in the bracket."""
         return int(np.abs(self._at_b - self._at_a).sum())
 
-    def halve(self) -> None:
-        """A smaller bracket: cut in the middle, and where that takes few values away, at one of them."""
+    def halves(self) -> bool:
+        """Makes the bracket smaller if it can: cut in the middle, or, if that takes few values away, at one of them."""
         before = self.left()
         self.try_at(0.5 * (self.a + self.b))
         if self.left() > 0.75 * before:
@@ -218,6 +214,7 @@ class _Search:
             middle = np.array([(self._at_a[row] + self._at_b[row]) // 2])
             value = self.law.formula(self.law.axes[0][middle], *(g[row : row + 1] for g in self.law._grid))
             self.try_at(float(value[0]))
+        return self.left() < before
 
     def try_at(self, t: float) -> float:
         """The cdf at t, which becomes an end of the bracket if it lies inside."""
@@ -236,17 +233,15 @@ class _Search:
 
     def first_atom(self) -> float:
         """The smallest atom in the bracket at which the cdf reaches q; few are left by now."""
-        axis, grid = self.law.axes[0], self.law._grid
-        atom = self.b
-        for _ in range(1000):
-            place = self._at_a - (0 if self.law.rising else 1)
-            inside = (place >= 0) & (place < axis.size)
-            value = self.law.formula(axis[np.clip(place, 0, axis.size - 1)], *grid)
-            atom = float(np.min(value[inside])) if inside.any() else self.b
-            if atom >= self.b:
-                break
+        first, number = np.minimum(self._at_a, self._at_b), np.abs(self._at_b - self._at_a)
+        row = np.repeat(np.arange(number.size), number)
+        place = np.arange(row.size) - np.repeat(np.cumsum(number) - number, number) + first[row]
+        atoms = np.sort(self.law.formula(self.law.axes[0][place], *(g[row] for g in self.law._grid)))
+        low, high = 0, atoms.size
+        while low < high:
+            middle = (low + high) // 2
             # Values that differ by rounding alone are one atom, and the largest of them carries all its mass.
-            margin = float(slack(np.array(atom), self.law.noise))
-            if self.try_at(min(atom + margin, np.nextafter(self.b, -np.inf))) >= self.q:
-                return atom
-        return min(atom, self.b)
+            margin = float(slack(atoms[middle : middle + 1], self.law.noise)[0])
+            reached = self.law._mass_up_to(self.law._crossing(float(atoms[middle]) + margin)) >= self.q
+            low, high = (low, middle) if reached else (middle + 1, high)
+        return float(atoms[low]) if low < atoms.size else self.b
