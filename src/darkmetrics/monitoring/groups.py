@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from darkmetrics.evaluate import evaluate
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import (
@@ -25,6 +24,7 @@ from darkmetrics.label_models.base import missing_rows
 from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
 from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
+from darkmetrics.question import Question
 
 # What a group may warn of: kept with the group instead of being said thousands of times.
 KEPT = (MissingnessWarning, CalibrationWarning, UndefinedMetricWarning)
@@ -51,14 +51,14 @@ class Found(NamedTuple):
 class Task:
     """What is asked of every group.
 
-    `settings` are arguments of `evaluate`; `n_draws` is the number of draws in a Monte Carlo law. `expected`: positives
-    and negatives that a reference or given probabilities expect among the missing rows count as labels do. `label`
-    and `score` say in messages which columns are meant.
+    `arguments` are those of the question as code; `n_draws` is the number of draws in a Monte Carlo law. `expected`:
+    positives and negatives that a reference or given probabilities expect among the missing rows count as labels do.
+    `label` and `score` say in messages which columns are meant.
     """
 
-    metrics: tuple[Metric, ...]
+    question: Question
+    arguments: Mapping[str, str]
     targets: Mapping[str, float]
-    settings: Mapping[str, Any]
     min_labels: int
     n_draws: int
     expected: bool
@@ -67,13 +67,19 @@ class Task:
 
     def evaluated(self, group: Group) -> Evaluation:
         """The evaluation of a group, the same whenever it is asked for."""
-        try:
+        with self._naming(group.name):
             # A copy, because a generator that was drawn from does not give the same numbers again.
-            return evaluate(group.data, metrics=self.metrics, rng=deepcopy(group.rng), **self.settings)
+            return self.question.answer(group.data, deepcopy(group.rng), self.arguments)
+
+    @contextmanager
+    def _naming(self, name: str) -> Iterator[None]:
+        """What goes wrong inside the block says with which rows it did."""
+        try:
+            yield
         except InputError as error:
-            raise type(error)(f"{self._in_columns(str(error))} (Found in {group.name}.)") from None
+            raise type(error)(f"{self._in_columns(str(error))} (Found in {name}.)") from None
         except Exception as error:
-            error.add_note(f"darkmetrics was evaluating {group.name}.")
+            error.add_note(f"darkmetrics was evaluating {name}.")
             raise
 
     def _in_columns(self, message: str) -> str:
@@ -103,7 +109,7 @@ class Task:
         summary = GroupSummary(
             key=group.key,
             census=group.data.census(),
-            metrics={metric.name: self._summary(metric, group.data, evaluation) for metric in self.metrics},
+            metrics={metric.name: self._summary(metric, group.data, evaluation) for metric in self.question.metrics},
             below={name: one.missed for name, one in verdicts.items()},
             too_small=lacking or self._too_small(group.data, evaluation),
             notes=tuple(notes.texts),
@@ -115,7 +121,7 @@ class Task:
         return GroupSummary(
             key=(),
             census=total.data.census(),
-            metrics={metric.name: self._summary(metric, total.data, total) for metric in self.metrics},
+            metrics={metric.name: self._summary(metric, total.data, total) for metric in self.question.metrics},
             below={name: self._verdict(name, total).missed for name in self.targets},
             too_small=self._too_small(total.data, total),
             notes=(),
@@ -124,33 +130,28 @@ class Task:
     def _summary(self, metric: Metric, data: EvaluationSet, evaluation: Evaluation | None) -> MetricSummary:
         better = -1 if metric.better == "lower" else 1
         if evaluation is None:
-            fill = self._fill(metric)
+            fill = self.question.fill_of(metric)
             worst, best = metric.bind(data, fill).extremes[:2][::better]
             labelled_only = metric.value(data, fill) if data.n_labelled else np.nan
             effect = metric.bucket_effect(data)
             return MetricSummary(np.nan, np.nan, np.nan, labelled_only, worst, best, np.nan, "bounds", effect)
         law = evaluation[metric.name]
-        low, high = law.interval(self.settings["confidence_level"])
+        low, high = law.interval(self.question.confidence_level)
         worst, best = law.support()[::better]
         labelled_only = evaluation.labelled_only[metric.name]
         effect = evaluation.resolution[metric.name]
         return MetricSummary(law.mean(), low, high, labelled_only, worst, best, law.undefined, law.method, effect)
 
-    def _fill(self, metric: Metric) -> float:
-        given = self.settings["zero_division"]
-        return metric.undefined_as if isinstance(given, str) else float(given)
-
     def _verdict(self, name: str, evaluation: Evaluation | None) -> Verdict:
         if evaluation is None:
             return NOTHING
-        fill = None if isinstance(self.settings["zero_division"], str) else evaluation.fills[name]
         metric, target = evaluation.metrics[name], self.targets[name]
         return verdict(
             evaluation[name],
             evaluation.nodes,
             metric,
             target,
-            fill=fill,
+            fill=self.question.fill,
             n_draws=self.n_draws,
             resolution=evaluation.resolution[name],
         )

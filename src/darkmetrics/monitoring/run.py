@@ -2,18 +2,18 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics.calls import arguments_given
 from darkmetrics.columns import check_label_values, threshold_number
-from darkmetrics.distribution import check_level
-from darkmetrics.evaluate import fill_value, generator_from, stated_for_frame
+from darkmetrics.evaluate import evaluate, generator_from, question_of_table, with_reference
 from darkmetrics.evaluation_set import EvaluationSet, sets_from_counted
 from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, UndefinedMetricWarning
-from darkmetrics.methods import method_from
-from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
+from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
 from darkmetrics.monitoring.groups import Found, Group, Notes, Task
 from darkmetrics.monitoring.result import GroupedEvaluation
@@ -146,34 +146,37 @@ def evaluate_by(
     <Discrete: mean 0.7321, 90% interval 0.7027 to 0.7588, exact>
     """
     names = _names(by, time, every)
-    chosen, numbers = targets_from(targets, metrics_from(metrics))
-    rate, way = check_rate(false_discovery_rate), check_correction(correction)
-    asked: Any = n_jobs
-    if isinstance(asked, (int, np.integer)) and asked < 1 and asked != -1:
+    asked = {
+        "metrics": metrics,
+        "label_model": label_model,
+        "missingness": missingness,
+        "calibration": calibration,
+        "method": method,
+        "zero_division": zero_division,
+        "confidence_level": confidence_level,
+    }
+    rate, way, least = check_rate(false_discovery_rate), check_correction(correction), _least(min_labels)
+    number: Any = n_jobs
+    if isinstance(number, (int, np.integer)) and number < 1 and number != -1:
         raise InputError(f"n_jobs: {n_jobs!r}. It must be at least 1, or -1 for one per core.")
-    jobs, how = jobs_from(n_jobs), method_from(method)
-    fill_value(zero_division)
+    jobs = jobs_from(n_jobs)
     generator_from(rng)
     check_label_values(pos_label, missing_label)
     if decision is not None and threshold != 0.5:
         raise InputError(f"threshold: {threshold!r}, but decision already gives the decisions. Give one of them.")
     cut = None if decision is not None else threshold_number(threshold)
     reference: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "resolution": resolution}
-    stated = stated_for_frame(label_model, missingness, calibration, label=label, score=score, **reference)
+    question = question_of_table(asked)
+    chosen, numbers = targets_from(targets, question.metrics)
+    question = with_reference(replace(question, metrics=tuple(chosen)), label=label, score=score, **reference)
     columns = frames.ColumnNames(label, score, decision, probability, weight)
     task = Task(
-        metrics=tuple(chosen),
+        question=question,
+        arguments=arguments_given(evaluate, asked),
         targets=numbers,
-        settings={
-            "label_model": label_model,
-            **stated,
-            "method": how,
-            "zero_division": zero_division,
-            "confidence_level": check_level(confidence_level),
-        },
-        min_labels=_least(min_labels),
-        n_draws=getattr(how, "n_resamples", 1),
-        expected=probability is not None or getattr(label_model, "calibration", stated["calibration"]) is not None,
+        min_labels=least,
+        n_draws=getattr(question.method, "n_resamples", 1),
+        expected=probability is not None or getattr(question.model, "calibration", None) is not None,
         label=columns.title("label"),
         score=score,
     )
