@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -234,8 +234,10 @@ def question_of_table(asked: Mapping[str, Any]) -> Question:
 
 def with_reference(question: Question, *, label: str, score: str, pos_label: Any, **settings: Any) -> Question:
     """The same question with its reference rows, a table or two columns, as a set: read once, whoever asks."""
-    given = getattr(question.model, "calibration", None)
-    if given is None or isinstance(given, EvaluationSet) or not is_dataclass(question.model):
+    model: Any = question.model
+    given = getattr(model, "calibration", None)
+    # A model of the user's own knows itself what to do with its rows.
+    if given is None or isinstance(given, EvaluationSet) or not hasattr(model, "__dataclass_fields__"):
         return question
     if _is_table(given):
         try:
@@ -244,7 +246,6 @@ def with_reference(question: Question, *, label: str, score: str, pos_label: Any
             raise InputError(f"calibration: {error}") from None
     else:
         held_out = reference_set(given, pos_label)
-    model: Any = question.model
     return replace(question, model=replace(model, calibration=held_out))
 
 

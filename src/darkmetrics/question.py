@@ -93,9 +93,30 @@ class Question:
         return Given() if self.believes and data.cells.probability is not None else self.model
 
     def answer(self, data: EvaluationSet, rng: np.random.Generator, arguments: Mapping[str, str]) -> Evaluation:
-        """The law of each metric; warnings point to the caller of whoever calls this."""
+        """The law of each metric on a set; warnings point to the caller of whoever calls this."""
         model = self.model_of(data)
         nodes = model.nodes(data)
+        about = model.describe(data, nodes) if data.n_missing else ""
+        found = self.answer_given(nodes, data, rng, assumption=about, arguments=arguments, stacklevel=4)
+        reason_stated = self.missingness is not None or isinstance(model, Tilted)
+        if not reason_stated and readings_differ(nodes):
+            warnings.warn(_readings_message(data, nodes, found.laws), MissingnessWarning, stacklevel=3)
+        elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
+            warnings.warn(_REFUTED_MESSAGE, MissingnessWarning, stacklevel=3)
+        return found
+
+    def answer_given(
+        self,
+        nodes: Nodes,
+        data: EvaluationSet,
+        rng: np.random.Generator,
+        *,
+        assumption: str,
+        arguments: Mapping[str, str],
+        groups: int = 0,
+        stacklevel: int = 3,
+    ) -> Evaluation:
+        """The law of each metric on a set whose missing labels have these probabilities."""
         memo = Memo()
         laws: dict[str, MetricDistribution] = {}
         fills = {metric.name: self.fill_of(metric) for metric in self.metrics}
@@ -110,26 +131,22 @@ class Question:
                 error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
                 raise
             if self.fill is None and law.undefined > _WARN_FROM:
-                warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=3)
+                warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=stacklevel)
             laws[metric.name] = law
             labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
-        reason_stated = self.missingness is not None or isinstance(model, Tilted)
-        if not reason_stated and readings_differ(nodes):
-            warnings.warn(_readings_message(data, nodes, laws), MissingnessWarning, stacklevel=3)
-        elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
-            warnings.warn(_REFUTED_MESSAGE, MissingnessWarning, stacklevel=3)
         return Evaluation(
             data=data,
             metrics={metric.name: metric for metric in self.metrics},
             laws=laws,
             labelled_only=labelled_only,
             fills=fills,
-            assumption=model.describe(data, nodes) if data.n_missing else "",
+            assumption=assumption,
             nodes=nodes,
             calibration=getattr(self.model, "calibration", None),
             confidence_level=self.confidence_level,
             method=self.method,
             arguments=arguments,
+            groups=groups,
         )
 
 
@@ -181,7 +198,7 @@ def _undefined_message(metric: Metric, law: MetricDistribution) -> str:
     )
 
 
-def _readings_message(data: EvaluationSet, nodes: Nodes, laws: dict[str, MetricDistribution]) -> str:
+def _readings_message(data: EvaluationSet, nodes: Nodes, laws: Mapping[str, MetricDistribution]) -> str:
     """Both answers, and how to choose between them."""
     answers = []
     for name, law in list(laws.items())[:_METRICS_NAMED]:

@@ -39,6 +39,8 @@ class Diagnosis:
         Do the labelled rows contradict the reference rows?
     absent : mapping
         For each part that is None, or reading that is not there: why.
+    groups : int
+        The rows are the sum of so many groups, each with a label model of its own; 0: they are one.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Diagnosis:
     raw_scores: CalibrationCheck | None
     reference: ReferenceCheck | None
     absent: Mapping[str, str]
+    groups: int = 0
 
     @property
     def labelled_prevalence(self) -> float | None:

@@ -2,11 +2,11 @@
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from darkmetrics.label_models.base import missing_rows
 from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
 from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
+from darkmetrics.monitoring.total import Part, borrowed_in_words, in_words, learns_from_reference, union
+from darkmetrics.nodes import Nodes
 from darkmetrics.question import Question
 
 # What a group may warn of: kept with the group instead of being said thousands of times.
@@ -40,11 +42,16 @@ class Group(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a group says, the p-value of each of its targets, and the kinds of its warnings."""
+    """What a group says, the p-value of each of its targets, the kinds of its warnings, and its part of the total.
+
+    The part is None where the labels do not suffice for a label model.
+    """
 
     summary: GroupSummary
     p_values: dict[str, float]
     warned: tuple[type[Warning], ...]
+    part: Part | None
+    assumption: str
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ class Task:
     targets: Mapping[str, float]
     min_labels: int
     n_draws: int
+    n_groups: int
     expected: bool
     label: str
     score: str
@@ -114,7 +122,37 @@ class Task:
             too_small=lacking or self._too_small(group.data, evaluation),
             notes=tuple(notes.texts),
         )
-        return Found(summary, {name: one.p_value for name, one in verdicts.items()}, tuple(notes.kinds))
+        p_values = {name: one.p_value for name, one in verdicts.items()}
+        part = None if evaluation is None else Part.of(group.data, evaluation.nodes, self.n_groups)
+        assumption = "" if evaluation is None else evaluation.assumption
+        return Found(summary, p_values, tuple(notes.kinds), part, assumption)
+
+    def added_up(
+        self,
+        groups: Sequence[Group],
+        found: Sequence[Found],
+        rng: np.random.Generator,
+        arguments: Mapping[str, str],
+        notes: "Notes",
+    ) -> Evaluation:
+        """All groups together: the sum of what they say, and never a fit that contradicts them."""
+        if len(groups) == 1:
+            with notes.taken():
+                return self.evaluated(groups[0])
+        shared = learns_from_reference(self.question.model)
+        with self._naming("all rows together"), notes.taken():
+            data, nodes, borrowing = union(
+                [group.data for group in groups], [one.part for one in found], self._fit, shared=shared
+            )
+            if borrowing:
+                notes.texts.append(borrowed_in_words(borrowing))
+            said = {one.assumption for one in found} - {""}
+            text = in_words(len(groups), borrowing, said, shared=shared and len(nodes) > 1) if data.n_missing else ""
+            settings: dict[str, Any] = {"assumption": text, "arguments": arguments, "groups": len(groups)}
+            return self.question.answer_given(nodes, data, deepcopy(rng), **settings)
+
+    def _fit(self, data: EvaluationSet) -> Nodes:
+        return self.question.model_of(data).nodes(data)
 
     def of_all(self, total: Evaluation) -> GroupSummary:
         """All rows together, in the same numbers as a group."""

@@ -62,7 +62,8 @@ def evaluate_by(
 
     The table's own engine counts all groups in one pass. Each group is then evaluated by itself, as `evaluate_frame`
     would evaluate its rows, with a label model of its own: one that all groups shared would hide the very change that
-    monitoring looks for.
+    monitoring looks for. All rows together (`total`) are the sum of the groups: the law of the metrics on all rows when
+    the missing labels of each group follow that group's model.
 
     Parameters
     ----------
@@ -136,15 +137,16 @@ def evaluate_by(
     1 of 3 groups misses recall >= 0.72 (false-discovery rate 5%): FR (1).
     <BLANKLINE>
     country    rows   missing                precision                   recall   P(recall < 0.72)
-    all       3,000     31.1%   0.753 (0.737 to 0.768)   0.691 (0.679 to 0.702)             >0.999
+    all       3,000     31.1%   0.755 (0.738 to 0.770)   0.690 (0.678 to 0.701)             >0.999
     DE        1,000     32.4%   0.738 (0.710 to 0.763)   0.747 (0.729 to 0.765)              0.008
     FR        1,000     31.1%   0.811 (0.782 to 0.836)   0.579 (0.558 to 0.599)                  1   alert
     IT        1,000     29.8%   0.732 (0.703 to 0.759)   0.740 (0.721 to 0.758)              0.039
     <BLANKLINE>
-    In brackets: 90% intervals for the rows of each group, which has a label model of its own.
+    In brackets: 90% intervals for the rows of each group, which has a label model of its own; all is their sum.
     >>> result["IT"]["precision"]
     <Discrete: mean 0.7321, 90% interval 0.7027 to 0.7588, exact>
     """
+    given = dict(locals())
     names = _names(by, time, every)
     asked = {
         "metrics": metrics,
@@ -176,6 +178,7 @@ def evaluate_by(
         targets=numbers,
         min_labels=least,
         n_draws=getattr(question.method, "n_resamples", 1),
+        n_groups=1,
         expected=probability is not None or getattr(question.model, "calibration", None) is not None,
         label=columns.title("label"),
         score=score,
@@ -200,10 +203,10 @@ def evaluate_by(
         Group(keys[i], f"the group {named(names, keys[i])}", sets[i], source)
         for i, source in zip(places, own, strict=True)
     ]
-    notes = Notes()
-    with notes.taken():
-        total = task.evaluated(Group((), "all rows together", EvaluationSet.merged(sets), last))
+    task = replace(task, n_groups=len(pieces))
     found: list[Found] = run_each(task.summarised, pieces, jobs, progress, "Groups")
+    notes = Notes()
+    total = task.added_up(pieces, found, last, arguments_given(evaluate_by, given), notes)
     _warn(found, notes)
     q_values = q_values_of(found, way) if numbers else {}
     groups = {one.summary.key: one.summary for one in found}
@@ -236,6 +239,7 @@ def evaluate_by(
         confidence_level=total.confidence_level,
         min_labels=task.min_labels,
         total_notes=tuple(notes.texts),
+        remarks=tuple(phrase for kind, phrase in _PHRASES.items() if _warned(kind, found)),
         task=task,
         pieces={piece.key: piece for piece in pieces},
     )
@@ -263,11 +267,16 @@ def _least(min_labels: Any) -> int:
     return int(min_labels)
 
 
+def _warned(kind: type[Warning], found: Sequence[Found]) -> int:
+    """How many groups that are not too small gave such a warning."""
+    return sum(kind in one.warned and not one.summary.too_small for one in found)
+
+
 def _warn(found: Sequence[Found], total: Notes) -> None:
     """One warning for all groups; those that are too small are marked as such and not counted."""
     parts, worst = [], None
     for kind, phrase in _PHRASES.items():
-        number = sum(kind in one.warned and not one.summary.too_small for one in found)
+        number = _warned(kind, found)
         if number or kind in total.kinds:
             worst = worst or kind
             where = [f"in {number:,} of {counted(len(found), 'group')}"] if number else []
