@@ -77,14 +77,19 @@ def count_type(rows: int) -> type[np.signedinteger[Any]]:
     return np.int64 if rows >= 2**31 else np.int32
 
 
-def group_rows(rows: Cells, *, split: bool) -> Cells:
-    """Sort by score and add up rows with equal keys; `split` when equal scores may have different decisions."""
+def group_rows(rows: Cells, *, split: bool, apart: IntArray | None = None) -> tuple[Cells, IntArray]:
+    """Sort by score and add up rows with equal keys; `split` when equal scores may have different decisions.
+
+    Rows with different numbers in `apart` stay apart. Also returns one of the rows of each cell.
+    """
     order = np.argsort(rows.score)
     score = rows.score[order] + 0.0  # -0.0 and 0.0 are one score
     tied = bool(np.any(score[1:] == score[:-1]))
     keys: list[AnyArray] = [score]
     if tied:
-        other: list[AnyArray] = [key for key in (rows.decision if split else None, rows.weight) if key is not None]
+        other: list[AnyArray] = [
+            key for key in (apart, rows.decision if split else None, rows.weight) if key is not None
+        ]
         if rows.probability is not None:
             other.append(np.where(np.isnan(rows.probability), -1.0, rows.probability))
         if other:
@@ -99,10 +104,11 @@ def group_rows(rows: Cells, *, split: bool) -> Cells:
         starts = np.flatnonzero(new)
         kept, score = order[starts], score[starts]
         counts = {name: np.add.reduceat(count, starts, dtype=dtype) for name, count in counts.items()}
-    return Cells(
+    cells = Cells(
         score=score,
         decision=rows.decision[kept],
         **counts,
         weight=None if rows.weight is None else rows.weight[kept],
         probability=None if rows.probability is None else rows.probability[kept],
     )
+    return cells, kept

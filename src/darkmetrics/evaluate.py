@@ -1,8 +1,8 @@
 """evaluate(): from labels and scores to the law of every metric."""
 
 import re
-import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +11,13 @@ import numpy as np
 from darkmetrics import columns, frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.calls import arguments_given
-from darkmetrics.distribution import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.evaluation_set import EvaluationSet, evaluation_set_from
-from darkmetrics.exceptions import (
-    InputError,
-    MethodError,
-    MissingnessWarning,
-    RefutedWarning,
-    UndefinedMetricWarning,
-)
-from darkmetrics.label_models import Features, Given, Half, LabelModel, LabelShift, Prevalence, Tilted, label_model_from
-from darkmetrics.label_models.auto import REFUTED, mixture_p_value, readings_differ, readings_in_words, weight_by_label
-from darkmetrics.label_models.choice import stated_reason
-from darkmetrics.label_models.score_table import score_table
-from darkmetrics.methods import Memo, Method, method_from
-from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
-from darkmetrics.nodes import Nodes
-
-# A chance of 0/0 below this moves no printed digit and is not worth a warning.
-_WARN_FROM = 1e-6
-# A stated reason is called into question below this p-value: once in a thousand times without cause.
-_CLEARLY = 1e-3
-_REFUTED_MESSAGE = (
-    "It was stated that labels are missing by label, but the scores of the missing rows are no mixture of those of "
-    "labelled positives and negatives: the label alone does not decide, and this answer may be far off. If the scores "
-    "do, it is missingness='by_score'; if both do, give calibration=(labels, scores) of fully labelled rows. See "
-    ".diagnosis."
-)
-# A warning that lists more metrics is not read.
-_METRICS_NAMED = 5
+from darkmetrics.exceptions import InputError
+from darkmetrics.label_models import Features, LabelModel, Tilted, label_model_from
+from darkmetrics.label_models.score_table import reference_set
+from darkmetrics.metrics import DEFAULT_METRICS
+from darkmetrics.question import Question, is_named
 
 
 def evaluate(
@@ -135,11 +112,20 @@ def evaluate(
         "missing_label": missing_label,
         "sample_weight": sample_weight,
     }
-    stated = {"missingness": missingness, "calibration": calibration}
-    asked = _Asked.of(metrics, method, zero_division, rng, confidence_level)
-    given = {"y_true": y_true, "y_score": y_score, "metrics": metrics, "label_model": label_model, **settings, **stated}
-    data, model = _data_and_model(y_true, y_score, settings, label_model, stated)
-    return asked.evaluation(data, model, stated, arguments_given(evaluate, {**given, **asked.given}))
+    asked = {
+        "metrics": metrics,
+        "label_model": label_model,
+        "missingness": missingness,
+        "calibration": calibration,
+        "method": method,
+        "zero_division": zero_division,
+        "confidence_level": confidence_level,
+    }
+    generator = generator_from(rng)
+    question = Question.of(**asked)
+    data = _data(y_true, y_score, settings, label_model, question.model)
+    given = {"y_true": y_true, "y_score": y_score, **asked, **settings, "rng": rng}
+    return question.answer(data, generator, arguments_given(evaluate, given))
 
 
 def evaluate_frame(
@@ -212,42 +198,56 @@ def evaluate_frame(
     """
     columns_named: dict[str, Any] = {"decision": decision, "probability": probability, "weight": weight}
     settings: dict[str, Any] = {"threshold": threshold, "pos_label": pos_label, "missing_label": missing_label}
-    asked = _Asked.of(metrics, method, zero_division, rng, confidence_level)
-    given = {"frame": frame, "label": label, "score": score, **columns_named, "resolution": resolution, **settings}
-    given |= {"label_model": label_model, "missingness": missingness, "calibration": calibration, "metrics": metrics}
-    given |= asked.given
+    asked = {
+        "metrics": metrics,
+        "label_model": label_model,
+        "missingness": missingness,
+        "calibration": calibration,
+        "method": method,
+        "zero_division": zero_division,
+        "confidence_level": confidence_level,
+    }
     # Whatever is wrong with the rest is said before a table is read that may take minutes.
+    generator = generator_from(rng)
     reference: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "resolution": resolution}
-    stated = stated_for_frame(label_model, missingness, calibration, label=label, score=score, **reference)
+    question = with_reference(question_of_table(asked), label=label, score=score, **reference)
     data = EvaluationSet.from_frame(frame, label=label, score=score, **columns_named, **settings, resolution=resolution)
-    data, model = _data_and_model(data, None, {}, label_model, stated)
-    return asked.evaluation(data, model, stated, arguments_given(evaluate_frame, given))
+    given = {"frame": frame, "label": label, "score": score, **columns_named, "resolution": resolution, **settings}
+    given |= {**asked, "rng": rng}
+    return question.answer(evaluation_set_from(data, None), generator, arguments_given(evaluate_frame, given))
 
 
-def stated_for_frame(
-    label_model: Any, missingness: Any, calibration: Any, *, label: str, score: str, **settings: Any
-) -> dict[str, Any]:
-    """What is said about the missing labels of a table, checked; reference rows that are a table become a set."""
-    if label_model is not None and not isinstance(label_model, (str, LabelModel)) and not _is_number(label_model):
+def question_of_table(asked: Mapping[str, Any]) -> Question:
+    """What is asked of a table, checked before anything is read; `asked` are arguments of `Question.of`."""
+    if not is_named(asked["label_model"]):
         raise InputError(
             "label_model: a table is counted where it is, so probabilities per row must be one of its columns. "
             "Name it with probability=."
         )
-    if _features_of(_model(label_model, {"missingness": missingness, "calibration": calibration})) is not None:
+    question = Question.of(**asked)
+    if _features_of(question.model) is not None:
         raise InputError(
             "label_model: Features belong to rows, and a table is counted where it is. Give evaluate the labels and "
             "scores themselves."
         )
-    if _is_table(calibration):
+    return question
+
+
+def with_reference(question: Question, *, label: str, score: str, pos_label: Any, **settings: Any) -> Question:
+    """The same question with its reference rows, a table or two columns, as a set: read once, whoever asks."""
+    model: Any = question.model
+    given = getattr(model, "calibration", None)
+    # A model of the user's own knows itself what to do with its rows.
+    if given is None or isinstance(given, EvaluationSet) or not hasattr(model, "__dataclass_fields__"):
+        return question
+    if _is_table(given):
         try:
-            calibration = EvaluationSet.from_frame(calibration, label=label, score=score, **settings)
+            held_out = EvaluationSet.from_frame(given, label=label, score=score, pos_label=pos_label, **settings)
         except InputError as error:
             raise InputError(f"calibration: {error}") from None
-    return {"missingness": missingness, "calibration": calibration}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    else:
+        held_out = reference_set(given, pos_label)
+    return replace(question, model=replace(model, calibration=held_out))
 
 
 def _is_table(calibration: Any) -> bool:
@@ -257,95 +257,10 @@ def _is_table(calibration: Any) -> bool:
     return not isinstance(calibration, list) or all(isinstance(part, (str, Path)) for part in calibration)
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """What is wanted of the rows, checked before they are read."""
-
-    metrics: list[Metric]
-    method: Method
-    fill: float | None
-    rng: np.random.Generator
-    confidence_level: float
-    given: dict[str, Any]
-
-    @classmethod
-    def of(cls, metrics: Any, method: Any, zero_division: Any, rng: Any, confidence_level: float) -> "_Asked":
-        chosen = metrics_from(metrics)
-        how = method_from(method)
-        check_level(confidence_level)
-        given = {"method": method, "zero_division": zero_division, "rng": rng, "confidence_level": confidence_level}
-        return cls(chosen, how, fill_value(zero_division), generator_from(rng), confidence_level, given)
-
-    def evaluation(
-        self, data: EvaluationSet, model: LabelModel, stated: dict[str, Any], arguments: dict[str, str]
-    ) -> Evaluation:
-        """The law of each metric; warnings point to the caller of whoever calls this."""
-        nodes = model.nodes(data)
-        memo = Memo()
-        laws: dict[str, MetricDistribution] = {}
-        fills = {metric.name: metric.undefined_as if self.fill is None else self.fill for metric in self.metrics}
-        labelled_only: dict[str, float] = {}
-        for metric in self.metrics:
-            try:
-                functional = metric.bind(data, fills[metric.name])
-                law = self.method.law(functional, nodes, rng=self.rng, memo=memo)
-            except MethodError as error:
-                raise MethodError(f"{error} (metric: {metric.name!r})") from None
-            except Exception as error:
-                error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
-                raise
-            if self.fill is None and law.undefined > _WARN_FROM:
-                warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=3)
-            laws[metric.name] = law
-            labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
-        reason = stated_reason(model, stated["missingness"])
-        if reason is None and readings_differ(nodes):
-            warnings.warn(_readings_message(data, nodes, laws), MissingnessWarning, stacklevel=3)
-        elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
-            warnings.warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
-        calibration = stated["calibration"]
-        return Evaluation(
-            data=data,
-            metrics={metric.name: metric for metric in self.metrics},
-            laws=laws,
-            labelled_only=labelled_only,
-            fills=fills,
-            assumption=model.describe(data, nodes) if data.n_missing else "",
-            nodes=nodes,
-            stated=reason,
-            calibration=calibration if calibration is not None else getattr(model, "calibration", None),
-            confidence_level=self.confidence_level,
-            method=self.method,
-            arguments=arguments,
-        )
-
-
-def _data_and_model(
-    y_true: Any, y_score: Any, settings: dict[str, Any], label_model: Any, stated: dict[str, Any]
-) -> tuple[EvaluationSet, LabelModel]:
-    """The evaluation set and the label model that the arguments of `evaluate` stand for."""
-    if label_model is None:
-        label_model = "auto"
-    named = isinstance(label_model, (str, LabelModel)) or _is_number(label_model)
-    # Checked before the data, which may be large.
-    model = _model(label_model, stated) if named else _given(label_model, stated)
-    features = _features_of(model)
-    if isinstance(y_true, EvaluationSet):
-        data = evaluation_set_from(y_true, y_score, **settings)
-        if not named:
-            raise InputError(
-                "label_model: an EvaluationSet has cells, not rows, so probabilities per row cannot be matched to it. "
-                "Give them as EvaluationSet(..., probability=p)."
-            )
-        if features is not None:
-            raise InputError(
-                "label_model: Features belong to rows, and an EvaluationSet has cells. "
-                "Give evaluate the labels and scores themselves."
-            )
-        nothing_said = label_model == "auto" and all(x is None for x in stated.values())
-        if nothing_said and data.cells.probability is not None:
-            model = Given()
-    else:
+def _data(y_true: Any, y_score: Any, settings: dict[str, Any], label_model: Any, model: LabelModel) -> EvaluationSet:
+    """The evaluation set that the arguments of `evaluate` stand for."""
+    named, features = is_named(label_model), _features_of(model)
+    if not isinstance(y_true, EvaluationSet):
         probability = None if named else label_model
         if features is not None:
             names = frames.row_names(y_true=y_true, y_score=y_score)
@@ -353,28 +268,21 @@ def _data_and_model(
                 names.check("X", features.X)
             probability = _feature_predictions(features, y_true, settings)
         try:
-            data = evaluation_set_from(y_true, y_score, probability=probability, **settings)
+            return evaluation_set_from(y_true, y_score, probability=probability, **settings)
         except InputError as error:  # name the argument that the caller used
             raise InputError(re.sub(r"^probability:", "label_model:", str(error))) from None
-    # With nothing missing nothing depends on the model, and it may have nothing to learn from.
-    return data, model if data.n_missing else Half()
-
-
-def _model(label_model: Any, stated: dict[str, Any]) -> LabelModel:
-    """The model that a word, a record or one probability for all rows stands for."""
-    if _is_number(label_model):
-        label_model = Prevalence(float(label_model))
-    return label_model_from("auto" if label_model is None else label_model, **stated)
-
-
-def _given(label_model: Any, stated: dict[str, Any]) -> LabelModel:
-    """The model for probabilities per row, beside which nothing else can be said."""
-    for name, value in stated.items():
-        if value is not None:
-            raise InputError(
-                f"{name}: label_model already gives the probabilities of the missing labels. Give one of them."
-            )
-    return Given()
+    data = evaluation_set_from(y_true, y_score, **settings)
+    if not named:
+        raise InputError(
+            "label_model: an EvaluationSet has cells, not rows, so probabilities per row cannot be matched to it. "
+            "Give them as EvaluationSet(..., probability=p)."
+        )
+    if features is not None:
+        raise InputError(
+            "label_model: Features belong to rows, and an EvaluationSet has cells. "
+            "Give evaluate the labels and scores themselves."
+        )
+    return data
 
 
 def _features_of(model: LabelModel) -> Features | None:
@@ -394,61 +302,9 @@ def _feature_predictions(model: Features, y_true: Any, settings: dict[str, Any])
     return model.predictions(positive, missing) if missing.any() else None
 
 
-def fill_value(zero_division: Any) -> float | None:
-    """None for "warn" (each metric's own value), else the number that stands for 0/0."""
-    if isinstance(zero_division, str) and zero_division == "warn":
-        return None
-    if isinstance(zero_division, (int, float, np.number)) and (
-        zero_division in (0, 1) or zero_division != zero_division
-    ):
-        return float(zero_division)
-    raise InputError(f"zero_division: expected 'warn', 0, 1 or nan, got {zero_division!r}.")
-
-
 def generator_from(rng: Any) -> np.random.Generator:
     """The generator that a seed or a generator stands for."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
         raise InputError(f"rng: expected None, a seed or a numpy Generator, got {rng!r}.") from None
-
-
-def _undefined_message(metric: Metric, law: MetricDistribution) -> str:
-    chance = "always" if law.undefined > 1.0 - 1e-12 else f"with probability {law.undefined:.3g}"
-    left_out = np.isnan(metric.undefined_as) or law.given_defined
-    value = "left out of its law" if left_out else f"counted as {metric.undefined_as:g}"
-    return (
-        f"{metric.name} is undefined (0/0) {chance}; there it is {value}. "
-        "Set zero_division to 0, 1 or nan to choose, and to silence this."
-    )
-
-
-def _readings_message(data: EvaluationSet, nodes: Nodes, laws: dict[str, MetricDistribution]) -> str:
-    """Both answers, and how to choose between them."""
-    answers = []
-    for name, law in list(laws.items())[:_METRICS_NAMED]:
-        if law.by_node is not None:
-            means = [f"{_mean_of(law, nodes.reading == k):.3f}" for k in range(len(nodes.readings))]
-            answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
-    text = (
-        "Missing rows look different from labelled ones, and why they do changes the answer. Of the missing rows "
-        f"{readings_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "
-    )
-    give = "give calibration=(labels, scores) of fully labelled rows"
-    if weight_by_label(nodes) < REFUTED:
-        return text + (
-            "The scores do not fit 'by label' alone, and the answer is the one by score. If score and label both play "
-            f"a part it is wrong: {give}; else say missingness='by_score', which silences this. See .diagnosis."
-        )
-    return text + (
-        f"Say which it is with missingness='by_score' or 'by_label', or {give}; missingness='unknown' keeps both and "
-        "silences this. See .diagnosis."
-    )
-
-
-def _mean_of(law: MetricDistribution, own: Any) -> float:
-    assert law.by_node is not None
-    weight = law.by_node.weight[own]
-    if not weight.sum() > 0.0:
-        weight = np.ones(weight.size)
-    return float(weight @ law.by_node.mean[own] / weight.sum())

@@ -46,6 +46,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
     method: Method = field(default_factory=Auto)
     # The arguments of `evaluate` that were not defaults, as code; data stand as the name of the argument.
     arguments: Mapping[str, str] = field(default_factory=dict)
+    # The rows are those of so many groups with label models of their own, of which this is the sum; 0: there is one.
+    groups: int = 0
 
     def __getitem__(self, name: str) -> MetricDistribution:
         if name not in self.laws:
@@ -77,7 +79,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """What the data say about why labels are missing, and what that does to these metrics (made on first use)."""
-        return diagnosis_of(self.data, self.calibration, tuple(self.metrics.values()), self.fills, self.stated)
+        metrics = tuple(self.metrics.values())
+        return diagnosis_of(self.data, self.calibration, metrics, self.fills, self.stated, self.groups)
 
     @cached_property
     def resolution(self) -> Mapping[str, float]:

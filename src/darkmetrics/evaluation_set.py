@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from darkmetrics import frames, merging
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.cells import COUNTS, Cells, count_type, group_rows
 from darkmetrics.census import Census
 from darkmetrics.columns import (
@@ -95,7 +95,7 @@ class EvaluationSet(Census):
         self.pos_label = pos_label
         self.buckets = None
         rows = Cells(score, decision, positive, ~positive & ~missing, missing, weight, chance)
-        self.cells = group_rows(rows, split=cut is None)
+        self.cells, _ = group_rows(rows, split=cut is None)
 
     @classmethod
     def from_cells(
@@ -169,7 +169,7 @@ class EvaluationSet(Census):
         is there. Its columns are in `docs/reference/evaluation-set.md`. Needs Polars, PyArrow, or pandas with it.
         """
         where = Path(path)
-        write_cells(where, Stored(self.cells, self.threshold, self.pos_label, self.buckets))
+        write_cells(where, Stored(merging.each_once(self.cells), self.threshold, self.pos_label, self.buckets))
         return where
 
     @classmethod
@@ -214,6 +214,15 @@ class EvaluationSet(Census):
 
         Where some sets have their scores in buckets, all of them are put into the coarsest ones.
         """
+        return cls.merged_apart(sets, None)[0]
+
+    @classmethod
+    def merged_apart(cls, sets: Sequence["EvaluationSet"], apart: IntArray | None) -> tuple[Self, IntArray]:
+        """The same, where cells with different numbers stay apart even if they are alike in everything else.
+
+        `apart` has a number for each cell of the sets, one set after the other. Also returns, for each cell of the new
+        set, the place of one that went into it.
+        """
         if not sets:
             raise InputError("sets: none given. At least one is needed.")
         first = sets[0]
@@ -227,8 +236,9 @@ class EvaluationSet(Census):
                 "Give it for both or for neither."
             )
         buckets = _coarsest(sets)
-        cells = merging.merged([one.cells for one in sets], buckets, first.threshold)
-        return cls.from_cells(cells, threshold=first.threshold, pos_label=first.pos_label, buckets=buckets)
+        cells, places = merging.merged([one.cells for one in sets], buckets, first.threshold, apart)
+        new = cls.from_cells(cells, threshold=first.threshold, pos_label=first.pos_label, buckets=buckets)
+        return new, places
 
     def __sub__(self, other: object) -> Self:
         """The rows of the one set that are not in the other, whose rows must all be in it."""
@@ -309,7 +319,7 @@ class EvaluationSet(Census):
         """The cells of both sets: as they are, or in the coarser buckets of the two."""
         buckets = _coarsest([self, other])
         if buckets is None:
-            return self.cells, other.cells, None
+            return merging.each_once(self.cells), other.cells, None
         mine, theirs = (merging.on_grid(one.cells, buckets, self.threshold) for one in (self, other))
         return mine, theirs, buckets
 

@@ -22,8 +22,14 @@ def bucket_number(buckets: Any) -> int:
     return nested_number(buckets)
 
 
-def merged(tables: Sequence[Cells], buckets: int | None, threshold: float | None) -> Cells:
-    """All rows of the tables in one: exactly, or with scores in so many buckets."""
+def merged(
+    tables: Sequence[Cells], buckets: int | None, threshold: float | None, apart: IntArray | None = None
+) -> tuple[Cells, IntArray]:
+    """All rows of the tables in one: exactly, or with scores in so many buckets.
+
+    Cells with different numbers in `apart`, a number for each cell of the tables one after the other, stay apart. Also
+    returns, for each cell of the one table, the place of one that went into it.
+    """
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(table, name) for table in tables]) for name in ("score", "decision", *COUNTS)
     }
@@ -32,10 +38,25 @@ def merged(tables: Sequence[Cells], buckets: int | None, threshold: float | None
         if any(getattr(table, name) is not None for table in tables):
             columns[name] = np.concatenate([_or_fill(getattr(table, name), table, fill) for table in tables])
     if buckets is None:
-        return group_rows(Cells(**columns), split=True)
+        return group_rows(Cells(**columns), split=True, apart=apart)
     for i, name in enumerate(("low", "high")):
         columns[name] = np.concatenate([ends(table)[i] for table in tables])
-    return on_grid(Cells(**columns), buckets, threshold)
+    return _gridded(Cells(**columns), buckets, threshold, apart)
+
+
+def each_once(cells: Cells) -> Cells:
+    """The same table with cells that are alike added up, which some tables keep apart."""
+    same = np.ones(max(cells.score.size - 1, 0), dtype=np.bool_)
+    for name in ("score", "decision", "weight", "probability"):
+        column = getattr(cells, name)
+        if column is not None:
+            same &= (column[1:] == column[:-1]) | ((column[1:] != column[1:]) & (column[:-1] != column[:-1]))
+    if not same.any():
+        return cells
+    starts = np.flatnonzero(np.concatenate(([True], ~same)))
+    columns: dict[str, Any] = {name: None if a is None else a[starts] for name, a in cells.arrays().items()}
+    counts = {name: np.add.reduceat(getattr(cells, name), starts) for name in COUNTS}
+    return Cells(**columns | counts)
 
 
 def on_grid(cells: Cells, buckets: int, threshold: float | None) -> Cells:
@@ -43,9 +64,15 @@ def on_grid(cells: Cells, buckets: int, threshold: float | None) -> Cells:
 
     The score of a bucket is the mean over its rows, its probability the mean over those that miss their label.
     """
+    return _gridded(cells, buckets, threshold, None)[0]
+
+
+def _gridded(cells: Cells, buckets: int, threshold: float | None, apart: IntArray | None) -> tuple[Cells, IntArray]:
+    """Cells on the grid, and for each of them the place of one that went into it."""
     if not cells.score.size:
-        return replace(cells, low=cells.score, high=cells.score)
-    keys = _keys(cells, buckets, threshold, weighted=cells.weight is not None)
+        return replace(cells, low=cells.score, high=cells.score), np.zeros(0, dtype=np.int64)
+    keys = [] if apart is None else [apart]
+    keys += _keys(cells, buckets, threshold, weighted=cells.weight is not None)
     order = np.lexsort(keys)
     place = keys[-1][order]
     changes = _changes(place)
@@ -64,7 +91,7 @@ def on_grid(cells: Cells, buckets: int, threshold: float | None) -> Cells:
         chance = np.where(missing > 0, cells.probability[order], 0.0)
         probability = np.where(counts["missing"] > 0, _means(chance, missing, starts), np.nan)
     bucket = (np.cumsum(changes) - 1)[starts]
-    return Cells(
+    on_grid = Cells(
         score=mean[bucket],
         decision=cells.decision[order][starts],
         **counts,
@@ -73,6 +100,7 @@ def on_grid(cells: Cells, buckets: int, threshold: float | None) -> Cells:
         low=lowest[bucket],
         high=highest[bucket],
     )
+    return on_grid, order[starts]
 
 
 def ends(cells: Cells) -> tuple[FloatArray, FloatArray]:

@@ -20,6 +20,10 @@ class Swept(NamedTuple):
     undefined: FloatArray
     labelled_only: FloatArray
 
+    def within_bounds(self) -> "Swept":
+        """The same with quantiles that stay where the metric can be at all, which those of a Gaussian need not."""
+        return self._replace(quantiles=np.clip(self.quantiles, self.low, self.high))
+
 
 def levels_of(confidence_levels: tuple[float, ...]) -> FloatArray:
     """The two quantile levels of each equal-tailed interval, one pair after the other."""

@@ -43,7 +43,9 @@ def sweep(
         except MethodError:  # a formula of the user's that has no exact law of this size
             pass
         method = "gaussian"
-    return method, _gaussian(*arguments) if method == "gaussian" else sweep_by_laws(*arguments, Exact())
+    if method == "exact":
+        return method, sweep_by_laws(*arguments, Exact())
+    return method, [swept.within_bounds() for swept in _gaussian(*arguments)]
 
 
 def _gaussian(

@@ -96,10 +96,13 @@ def diagnosis_of(
     metrics: Sequence[Metric] = tuple(metrics_from(DEFAULT_METRICS)),
     fills: Mapping[str, float] | None = None,
     stated: str | None = None,
+    groups: int = 0,
 ) -> Diagnosis:
     """The diagnosis of a set, with reference rows if there are some.
 
     `fills`: what a 0/0 of a metric counts as; `stated`: what has already been said about why labels are missing.
+    `groups`: the set is the sum of so many with label models of their own. No model is then fitted to all of them,
+    which would contradict theirs.
     """
     fills = {metric.name: metric.undefined_as for metric in metrics} if fills is None else fills
     material = Material.of(data, calibration)
@@ -107,7 +110,9 @@ def diagnosis_of(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # the verdict says how few labels there are
         checks = {name: _part(name, absent, check, material) for name, check in _CHECKS.items()}
-        readings = {name: _part(name, absent, reading_of, name, material, metrics, fills) for name in READINGS}
+        readings = {
+            name: _part(name, absent, reading_of, name, material, metrics, fills) for name in READINGS if not groups
+        }
     labelled = data.n_labelled > 0
     return Diagnosis(
         census=data.census(),
@@ -116,8 +121,9 @@ def diagnosis_of(
         labelled_only={
             metric.name: metric.value(data, fills[metric.name]) if labelled else np.nan for metric in metrics
         },
-        absent=absent,
+        absent=absent | dict.fromkeys(READINGS if groups else (), "the groups have label models of their own."),
         stated=stated,
+        groups=groups,
         **checks,
     )
 

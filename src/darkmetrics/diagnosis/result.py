@@ -42,6 +42,8 @@ class Diagnosis:
     stated : str or None
         What the evaluation was told about why labels are missing: the word for `missingness=`, or "probabilities" where
         a label model gives these whatever the reason; None when nothing was said.
+    groups : int
+        The rows are the sum of so many groups, each with a label model of its own; 0: they are one.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Diagnosis:
     reference: ReferenceCheck | None
     absent: Mapping[str, str]
     stated: str | None = None
+    groups: int = 0
 
     @property
     def labelled_prevalence(self) -> float | None:

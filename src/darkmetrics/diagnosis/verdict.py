@@ -40,13 +40,23 @@ def sentences(found: "Diagnosis") -> list[str]:
     """The verdict, sentence by sentence."""
     kind = missingness(found)
     parts = (
+        _of_groups(found),
         _of_scores(found, kind),
         _of_prevalence(found, kind),
         _of_calibration(found),
         _of_reference(found),
-        _advice(found, kind),
+        "" if found.groups else _advice(found, kind),
     )
     return [text for text in parts if text]
+
+
+def _of_groups(found: "Diagnosis") -> str:
+    if not found.groups or not found.census["missing"]:
+        return ""
+    return (
+        f"These are the rows of {found.groups:,} groups, each with a label model of its own. Where groups differ, the "
+        "labelled and missing rows of all of them together differ too, whatever the reason in each: ask the groups."
+    )
 
 
 def _of_scores(found: "Diagnosis", kind: str) -> str:

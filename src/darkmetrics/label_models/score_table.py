@@ -95,7 +95,7 @@ def reference_table(calibration: Any, data: EvaluationSet) -> ScoreTable | None:
     if calibration is None:
         return None
     if not isinstance(calibration, EvaluationSet):
-        calibration = _reference_set(calibration, data.pos_label)
+        calibration = reference_set(calibration, data.pos_label)
     if calibration.n_rows == 0:
         raise InputError("calibration: the EvaluationSet has no rows. Give fully labelled rows, or leave it out.")
     if calibration.n_missing:
@@ -106,7 +106,8 @@ def reference_table(calibration: Any, data: EvaluationSet) -> ScoreTable | None:
     return score_table(calibration)
 
 
-def _reference_set(calibration: Any, pos_label: Any) -> EvaluationSet:
+def reference_set(calibration: Any, pos_label: Any) -> EvaluationSet:
+    """Held-out rows given as `(labels, scores)`, as a set."""
     # Nothing else is unpacked: a DataFrame would give the names of its columns, and an array rows for columns.
     if not isinstance(calibration, (tuple, list)) or len(calibration) != 2:
         length = f" of length {len(calibration)}" if isinstance(calibration, (tuple, list)) else ""

@@ -49,7 +49,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     groups : mapping from key to GroupSummary
         The numbers, sorted by key.
     total : Evaluation
-        All rows together, with a label model of their own.
+        All rows together: the sum of the groups, each with its own label model, and never a fit that contradicts them.
     metrics : mapping from name to Metric
         What was evaluated.
     targets : mapping from metric name to float
@@ -68,6 +68,8 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         A group with fewer labels of a class is too small.
     total_notes : tuple of str
         What the evaluation of all rows warned of.
+    remarks : tuple of str
+        What groups warned of, in a phrase each.
 
     Examples
     --------
@@ -98,6 +100,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     confidence_level: float
     min_labels: int
     total_notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     # What a group is evaluated from again.
     task: Task = field(repr=False)
     pieces: Mapping[Key, Group] = field(repr=False)
@@ -289,12 +292,13 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     def notes(self) -> list[str]:
         """What stands below the table: what the intervals are for, and what groups warn of."""
         level = level_text(self.confidence_level)
-        notes = [f"In brackets: {level} intervals for the rows of each group, which has a label model of its own."]
+        own = "which has a label model of its own; all is their sum"
+        notes = [f"In brackets: {level} intervals for the rows of each group, {own}."]
         warned = sum(bool(group.notes) and not group.too_small for group in self.groups.values())
         if warned:
             notes.append(
                 f"{counted(warned, 'group')} {'has' if warned == 1 else 'have'} something to say about "
-                f"{'its' if warned == 1 else 'their'} labels: groups[key].notes."
+                f"{'its' if warned == 1 else 'their'} labels ({'; '.join(self.remarks)}): groups[key].notes."
             )
         notes += [f"All rows together: {note}" for note in self.total_notes]
         notes += self._bucket_notes()

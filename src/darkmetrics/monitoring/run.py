@@ -2,14 +2,15 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics.calls import arguments_given
 from darkmetrics.columns import check_label_values, decided_from
-from darkmetrics.distribution import check_level
-from darkmetrics.evaluate import fill_value, generator_from, stated_for_frame
+from darkmetrics.evaluate import evaluate, generator_from, question_of_table, with_reference
 from darkmetrics.evaluation_set import EvaluationSet, sets_from_counted
 from darkmetrics.exceptions import (
     CalibrationWarning,
@@ -18,8 +19,7 @@ from darkmetrics.exceptions import (
     RefutedWarning,
     UndefinedMetricWarning,
 )
-from darkmetrics.methods import method_from
-from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
+from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
 from darkmetrics.monitoring.groups import Found, Group, Notes, Task
 from darkmetrics.monitoring.result import GroupedEvaluation
@@ -69,7 +69,8 @@ def evaluate_by(
 
     The table's own engine counts all groups in one pass. Each group is then evaluated by itself, as `evaluate_frame`
     would evaluate its rows, with a label model of its own: one that all groups shared would hide the very change that
-    monitoring looks for.
+    monitoring looks for. All rows together (`total`) are the sum of the groups: the law of the metrics on all rows when
+    the missing labels of each group follow that group's model.
 
     Parameters
     ----------
@@ -143,42 +144,47 @@ def evaluate_by(
     1 of 3 groups misses recall >= 0.72 (false-discovery rate 5%): FR (1).
     <BLANKLINE>
     country    rows   missing                precision                   recall   P(recall < 0.72)
-    all       3,000     31.1%   0.753 (0.737 to 0.768)   0.691 (0.679 to 0.702)             >0.999
+    all       3,000     31.1%   0.755 (0.738 to 0.770)   0.690 (0.678 to 0.701)             >0.999
     DE        1,000     32.4%   0.738 (0.710 to 0.763)   0.747 (0.729 to 0.765)              0.008
     FR        1,000     31.1%   0.811 (0.782 to 0.836)   0.579 (0.558 to 0.599)                  1   alert
     IT        1,000     29.8%   0.732 (0.703 to 0.759)   0.740 (0.721 to 0.758)              0.039
     <BLANKLINE>
-    In brackets: 90% intervals for the rows of each group, which has a label model of its own.
+    In brackets: 90% intervals for the rows of each group, which has a label model of its own; all is their sum.
     >>> result["IT"]["precision"]
     <Discrete: mean 0.7321, 90% interval 0.7027 to 0.7588, exact>
     """
+    given = dict(locals())
     names = _names(by, time, every)
-    chosen, numbers = targets_from(targets, metrics_from(metrics))
-    rate, way = check_rate(false_discovery_rate), check_correction(correction)
-    asked: Any = n_jobs
-    if isinstance(asked, (int, np.integer)) and asked < 1 and asked != -1:
+    asked = {
+        "metrics": metrics,
+        "label_model": label_model,
+        "missingness": missingness,
+        "calibration": calibration,
+        "method": method,
+        "zero_division": zero_division,
+        "confidence_level": confidence_level,
+    }
+    rate, way, least = check_rate(false_discovery_rate), check_correction(correction), _least(min_labels)
+    number: Any = n_jobs
+    if isinstance(number, (int, np.integer)) and number < 1 and number != -1:
         raise InputError(f"n_jobs: {n_jobs!r}. It must be at least 1, or -1 for one per core.")
-    jobs, how = jobs_from(n_jobs), method_from(method)
-    fill_value(zero_division)
+    jobs = jobs_from(n_jobs)
     generator_from(rng)
     check_label_values(pos_label, missing_label)
     cut = decided_from(threshold, None if decision is None else "decision")
     reference: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "resolution": resolution}
-    stated = stated_for_frame(label_model, missingness, calibration, label=label, score=score, **reference)
+    question = question_of_table(asked)
+    chosen, numbers = targets_from(targets, question.metrics)
+    question = with_reference(replace(question, metrics=tuple(chosen)), label=label, score=score, **reference)
     columns = frames.ColumnNames(label, score, decision, probability, weight)
     task = Task(
-        metrics=tuple(chosen),
+        question=question,
+        arguments=arguments_given(evaluate, asked),
         targets=numbers,
-        settings={
-            "label_model": label_model,
-            **stated,
-            "method": how,
-            "zero_division": zero_division,
-            "confidence_level": check_level(confidence_level),
-        },
-        min_labels=_least(min_labels),
-        n_draws=getattr(how, "n_resamples", 1),
-        expected=probability is not None or getattr(label_model, "calibration", stated["calibration"]) is not None,
+        min_labels=least,
+        n_draws=getattr(question.method, "n_resamples", 1),
+        n_groups=1,
+        expected=probability is not None or getattr(question.model, "calibration", None) is not None,
         label=columns.title("label"),
         score=score,
     )
@@ -202,10 +208,10 @@ def evaluate_by(
         Group(keys[i], f"the group {named(names, keys[i])}", sets[i], source)
         for i, source in zip(places, own, strict=True)
     ]
-    notes = Notes()
-    with notes.taken():
-        total = task.evaluated(Group((), "all rows together", EvaluationSet.merged(sets), last))
+    task = replace(task, n_groups=len(pieces))
     found: list[Found] = run_each(task.summarised, pieces, jobs, progress, "Groups")
+    notes = Notes()
+    total = task.added_up(pieces, found, last, arguments_given(evaluate_by, given), notes)
     _warn(found, notes)
     q_values = q_values_of(found, way) if numbers else {}
     groups = {one.summary.key: one.summary for one in found}
@@ -238,6 +244,7 @@ def evaluate_by(
         confidence_level=total.confidence_level,
         min_labels=task.min_labels,
         total_notes=tuple(notes.texts),
+        remarks=tuple(phrase for kind, phrase in _PHRASES.items() if _warned(kind, found)),
         task=task,
         pieces={piece.key: piece for piece in pieces},
     )
@@ -265,11 +272,16 @@ def _least(min_labels: Any) -> int:
     return int(min_labels)
 
 
+def _warned(kind: type[Warning], found: Sequence[Found]) -> int:
+    """How many groups that are not too small gave such a warning."""
+    return sum(kind in one.warned and not one.summary.too_small for one in found)
+
+
 def _warn(found: Sequence[Found], total: Notes) -> None:
     """One warning for all groups; those that are too small are marked as such and not counted."""
     parts, worst = [], None
     for kind, phrase in _PHRASES.items():
-        number = sum(kind in one.warned and not one.summary.too_small for one in found)
+        number = _warned(kind, found)
         if number or kind in total.kinds:
             worst = worst or kind
             where = [f"in {number:,} of {counted(len(found), 'group')}"] if number else []

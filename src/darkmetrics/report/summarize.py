@@ -247,8 +247,8 @@ def _diagnosis(evaluation: Evaluation) -> dict[str, Any]:
 
 def _reproduce(evaluation: Evaluation, goals: Mapping[str, float], title: str | None) -> dict[str, Any]:
     arguments = dict(evaluation.arguments)
-    function = "evaluate_frame" if "frame" in arguments else "evaluate"
-    if function == "evaluate_frame":
+    function = "evaluate_by" if evaluation.groups else "evaluate_frame" if "frame" in arguments else "evaluate"
+    if "frame" in arguments:
         data = [arguments.pop("frame")]
     else:
         data = [arguments.pop("y_true", "y_true")]
@@ -265,7 +265,7 @@ def _reproduce(evaluation: Evaluation, goals: Mapping[str, float], title: str | 
         decided = "y_pred=..." if threshold is None else f"threshold={threshold!r}"
         code.append(f"# data = dm.EvaluationSet(y_true, y_score, {decided}, ...)")
     said = "".join(f", {name}={value}" for name, value in arguments.items())
-    code.append(f"result = dm.{function}({', '.join(data)}{said})")
+    code.append(f"result = dm.{function}({', '.join(data)}{said}){'.total' if evaluation.groups else ''}")
     goals_as_code = repr(dict(goals))
     about = f", targets={goals_as_code if len(goals_as_code) <= 200 else 'targets'}" if goals else ""
     about += f", title={as_code(title) or 'title'}" if title is not None else ""

@@ -1,0 +1,239 @@
+"""Question: what is asked of rows, parsed and checked once."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from darkmetrics.distribution import MetricDistribution, check_level
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.exceptions import (
+    InputError,
+    MethodError,
+    MissingnessWarning,
+    RefutedWarning,
+    UndefinedMetricWarning,
+)
+from darkmetrics.label_models import Given, Half, LabelModel, LabelShift, Prevalence, label_model_from
+from darkmetrics.label_models.auto import REFUTED, mixture_p_value, readings_differ, readings_in_words, weight_by_label
+from darkmetrics.label_models.choice import stated_reason
+from darkmetrics.label_models.score_table import score_table
+from darkmetrics.methods import Memo, Method, method_from
+from darkmetrics.metrics import Metric, metrics_from
+from darkmetrics.nodes import Nodes
+
+# A chance of 0/0 below this moves no printed digit and is not worth a warning.
+_WARN_FROM = 1e-6
+# A stated reason is called into question below this p-value: once in a thousand times without cause.
+_CLEARLY = 1e-3
+_REFUTED_MESSAGE = (
+    "It was stated that labels are missing by label, but the scores of the missing rows are no mixture of those of "
+    "labelled positives and negatives: the label alone does not decide, and this answer may be far off. If the scores "
+    "do, it is missingness='by_score'; if both do, give calibration=(labels, scores) of fully labelled rows. See "
+    ".diagnosis."
+)
+# A warning that lists more metrics is not read.
+_METRICS_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked of rows, parsed and checked once, before they are read; `answer` takes any evaluation set.
+
+    Attributes
+    ----------
+    metrics, method, confidence_level
+        What to find, how, and for which intervals.
+    fill : float or None
+        What a 0/0 counts as; None: what each metric says, with a warning.
+    model : LabelModel
+        Where the probabilities of missing labels come from.
+    missingness : str or None
+        The reason stated.
+    believes : bool
+        Whether nothing was said about missing labels: probabilities that come with the rows are then believed.
+    """
+
+    metrics: tuple[Metric, ...]
+    method: Method
+    confidence_level: float
+    fill: float | None
+    model: LabelModel
+    missingness: str | None
+    believes: bool
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        metrics: Any,
+        label_model: Any,
+        missingness: Any,
+        calibration: Any,
+        method: Any,
+        zero_division: Any,
+        confidence_level: float,
+    ) -> "Question":
+        """The arguments of `evaluate`, checked."""
+        stated = {"missingness": missingness, "calibration": calibration}
+        auto = label_model is None or (isinstance(label_model, str) and label_model == "auto")
+        return cls(
+            metrics=tuple(metrics_from(metrics)),
+            method=method_from(method),
+            confidence_level=check_level(confidence_level),
+            fill=fill_value(zero_division),
+            model=_named_model(label_model, **stated) if is_named(label_model) else _given(stated),
+            missingness=missingness,
+            believes=auto and all(value is None for value in stated.values()),
+        )
+
+    def fill_of(self, metric: Metric) -> float:
+        """What a 0/0 of a metric counts as."""
+        return metric.undefined_as if self.fill is None else self.fill
+
+    def model_of(self, data: EvaluationSet) -> LabelModel:
+        """The label model for a set."""
+        if not data.n_missing:
+            return Half()  # nothing depends on the model, which may have nothing to learn from
+        return Given() if self.believes and data.cells.probability is not None else self.model
+
+    def answer(self, data: EvaluationSet, rng: np.random.Generator, arguments: Mapping[str, str]) -> Evaluation:
+        """The law of each metric on a set; warnings point to the caller of whoever calls this."""
+        model = self.model_of(data)
+        nodes = model.nodes(data)
+        about = model.describe(data, nodes) if data.n_missing else ""
+        reason = stated_reason(model, self.missingness)
+        found = self.answer_given(nodes, data, rng, assumption=about, arguments=arguments, stated=reason, stacklevel=4)
+        if reason is None and readings_differ(nodes):
+            warnings.warn(_readings_message(data, nodes, found.laws), MissingnessWarning, stacklevel=3)
+        elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
+            warnings.warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
+        return found
+
+    def answer_given(
+        self,
+        nodes: Nodes,
+        data: EvaluationSet,
+        rng: np.random.Generator,
+        *,
+        assumption: str,
+        arguments: Mapping[str, str],
+        stated: str | None = None,
+        groups: int = 0,
+        stacklevel: int = 3,
+    ) -> Evaluation:
+        """The law of each metric on a set whose missing labels have these probabilities."""
+        memo = Memo()
+        laws: dict[str, MetricDistribution] = {}
+        fills = {metric.name: self.fill_of(metric) for metric in self.metrics}
+        labelled_only: dict[str, float] = {}
+        for metric in self.metrics:
+            try:
+                functional = metric.bind(data, fills[metric.name])
+                law = self.method.law(functional, nodes, rng=rng, memo=memo)
+            except MethodError as error:
+                raise MethodError(f"{error} (metric: {metric.name!r})") from None
+            except Exception as error:
+                error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
+                raise
+            if self.fill is None and law.undefined > _WARN_FROM:
+                warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=stacklevel)
+            laws[metric.name] = law
+            labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
+        return Evaluation(
+            data=data,
+            metrics={metric.name: metric for metric in self.metrics},
+            laws=laws,
+            labelled_only=labelled_only,
+            fills=fills,
+            assumption=assumption,
+            nodes=nodes,
+            stated=stated,
+            calibration=getattr(self.model, "calibration", None),
+            confidence_level=self.confidence_level,
+            method=self.method,
+            arguments=arguments,
+            groups=groups,
+        )
+
+
+def is_named(label_model: Any) -> bool:
+    """Whether a label model is a word, a record or one probability for all rows, and not one per row."""
+    return label_model is None or isinstance(label_model, (str, LabelModel)) or _is_number(label_model)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def _named_model(label_model: Any, *, missingness: Any, calibration: Any) -> LabelModel:
+    """The model that a word, a record or one probability for all rows stands for."""
+    if _is_number(label_model):
+        label_model = Prevalence(float(label_model))
+    word = "auto" if label_model is None else label_model
+    return label_model_from(word, missingness=missingness, calibration=calibration)
+
+
+def _given(stated: Mapping[str, Any]) -> LabelModel:
+    """The model for probabilities per row, beside which nothing else can be said."""
+    for name, value in stated.items():
+        if value is not None:
+            raise InputError(
+                f"{name}: label_model already gives the probabilities of the missing labels. Give one of them."
+            )
+    return Given()
+
+
+def fill_value(zero_division: Any) -> float | None:
+    """None for "warn" (each metric's own value), else the number that stands for 0/0."""
+    if isinstance(zero_division, str) and zero_division == "warn":
+        return None
+    if isinstance(zero_division, (int, float, np.number)) and (
+        zero_division in (0, 1) or zero_division != zero_division
+    ):
+        return float(zero_division)
+    raise InputError(f"zero_division: expected 'warn', 0, 1 or nan, got {zero_division!r}.")
+
+
+def _undefined_message(metric: Metric, law: MetricDistribution) -> str:
+    chance = "always" if law.undefined > 1.0 - 1e-12 else f"with probability {law.undefined:.3g}"
+    left_out = np.isnan(metric.undefined_as) or law.given_defined
+    value = "left out of its law" if left_out else f"counted as {metric.undefined_as:g}"
+    return (
+        f"{metric.name} is undefined (0/0) {chance}; there it is {value}. "
+        "Set zero_division to 0, 1 or nan to choose, and to silence this."
+    )
+
+
+def _readings_message(data: EvaluationSet, nodes: Nodes, laws: Mapping[str, MetricDistribution]) -> str:
+    """Both answers, and how to choose between them."""
+    answers = []
+    for name, law in list(laws.items())[:_METRICS_NAMED]:
+        if law.by_node is not None:
+            means = [f"{_mean_of(law, nodes.reading == k):.3f}" for k in range(len(nodes.readings))]
+            answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
+    text = (
+        "Missing rows look different from labelled ones, and why they do changes the answer. Of the missing rows "
+        f"{readings_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "
+    )
+    give = "give calibration=(labels, scores) of fully labelled rows"
+    if weight_by_label(nodes) < REFUTED:
+        return text + (
+            "The scores do not fit 'by label' alone, and the answer is the one by score. If score and label both play "
+            f"a part it is wrong: {give}; else say missingness='by_score', which silences this. See .diagnosis."
+        )
+    return text + (
+        f"Say which it is with missingness='by_score' or 'by_label', or {give}; missingness='unknown' keeps both and "
+        "silences this. See .diagnosis."
+    )
+
+
+def _mean_of(law: MetricDistribution, own: Any) -> float:
+    assert law.by_node is not None
+    weight = law.by_node.weight[own]
+    if not weight.sum() > 0.0:
+        weight = np.ones(weight.size)
+    return float(weight @ law.by_node.mean[own] / weight.sum())

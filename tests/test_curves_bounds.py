@@ -1,0 +1,78 @@
+"""Bands stay inside what the metric can be at all, in every number that is read off them."""
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import darkmetrics as dm
+from darkmetrics.metrics.confusion import CONFUSION_METRICS
+
+METRICS = [metric.name for metric in CONFUSION_METRICS if isinstance(metric, dm.metrics.ConfusionMetric)]
+LEVELS = (0.5, 0.9, 0.999)
+# No ratios of sums: with weights each threshold takes a second.
+BENT = ["balanced_accuracy", "mcc", "g_mean", "youden_j"]
+
+
+def evaluation(weighted: bool, label_model: Any = None) -> dm.Evaluation:
+    """Scores of which few are high, so that high thresholds flag one row, two, three, ..."""
+    rng = np.random.default_rng(3)
+    n = 600
+    score = rng.random(n) ** 4
+    label = np.where(rng.random(n) < 0.4, np.nan, rng.random(n) < score)
+    weight = rng.lognormal(size=n) if weighted else None
+    model = np.clip(score, 0.02, 0.98) if label_model is None else label_model
+    with warnings.catch_warnings():
+        for kind in (dm.UndefinedMetricWarning, dm.MissingnessWarning):
+            warnings.simplefilter("ignore", kind)
+        return dm.evaluate(label, score, sample_weight=weight, label_model=model, metrics="accuracy")
+
+
+def thresholds_of(result: dm.Evaluation) -> np.ndarray:
+    """The highest scores one by one, the lowest, and some in between."""
+    score = result.data.cells.score
+    return np.unique(np.concatenate([score[-10:], score[:2], score[:: score.size // 4]]))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("label_model", [None, "calibrated"])
+def test_no_band_leaves_the_sharp_bounds(weighted, label_model):
+    result = evaluation(weighted, label_model)
+    ratios = [name for name in METRICS if name not in BENT]
+    settings: dict[str, Any] = {"method": "gaussian", "confidence_levels": LEVELS}
+    found = dict(dm.curves(result, metrics=ratios, thresholds=thresholds_of(result), **settings))
+    if not weighted or label_model is None:
+        places = result.data.cells.score[-2:] if weighted else thresholds_of(result)
+        found |= dm.curves(result, metrics=BENT, thresholds=places, **settings)
+    for name, band in found.items():
+        for low, high in band.intervals.values():
+            known = np.isfinite(low)
+            assert known.any(), name
+            assert np.all(low[known] >= band.lower_bound[known]), name
+            assert np.all(high[known] <= band.upper_bound[known]), name
+
+
+def test_a_gaussian_that_is_not_cut_leaves_them():
+    """The control: there is something to cut."""
+    result = evaluation(False)
+    top = result.data.with_threshold(float(result.data.cells.score[-2]))
+    law = dm.evaluate(top, method="gaussian", label_model="half", metrics="precision")["precision"]
+    assert law.mean() + 2.0 * law.std() > law.support()[1]
+
+
+def test_tables_dicts_and_print_have_the_same_ends():
+    result = evaluation(False)
+    curves = dm.curves(result, metrics="precision", thresholds=thresholds_of(result), method="gaussian")
+    frame = curves.to_frame("pandas")
+    plain = curves.to_dict()["metrics"]["precision"]
+    for i, level in enumerate(curves.confidence_levels):
+        low, high = frame[f"low_{100 * level:g}"], frame[f"high_{100 * level:g}"]
+        assert (low >= frame["lower_bound"]).all()
+        assert (high <= frame["upper_bound"]).all()
+        assert [plain["intervals"][i]["low"], plain["intervals"][i]["high"]] == [low.tolist(), high.tolist()]
+    printed = [float(number) for number in re.findall(r"to (\d+\.\d+)\)", str(curves))]
+    assert len(printed) > 3
+    assert max(printed) <= 1.0
+    assert curves.best_threshold("precision", risk=0.01).value <= 1.0

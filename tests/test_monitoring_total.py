@@ -1,0 +1,272 @@
+"""The total of groups: the sum of what they say, against labels drawn group by group; never a fit over all rows."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import f1_score, recall_score, roc_auc_score
+
+import darkmetrics as dm
+from darkmetrics.nodes import Nodes
+
+COLUMNS: dict[str, Any] = {"label": "y", "score": "p"}
+DRAWS = 4000
+# Kolmogorov's distance of so many draws from their law is larger once in ten thousand times, and half a percent is
+# what stands for many nodes of every group by 128 pairs of them.
+SLACK = 2.225 / np.sqrt(DRAWS) + 0.005
+
+
+def months(seed: int, shares: Any = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7), n: int = 1000) -> pd.DataFrame:
+    """Months that drift, with ever more late labels, three times as many among the positives."""
+    rng = np.random.default_rng(seed)
+    tables = []
+    for month, share in enumerate(shares):
+        score = 0.0005 + 0.999 * rng.beta(1.0, 3.0, n)
+        odds = (score / (1.0 - score)) ** 1.1 * np.exp(0.25 * month - 0.6)
+        truth = rng.random(n) < odds / (1.0 + odds)
+        late = rng.random(n) < np.where(truth, share, share / 3.0)
+        tables.append(pd.DataFrame({"month": month, "y": np.where(late, np.nan, truth), "p": score, "truth": truth}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def by(table: pd.DataFrame, groups: Any = "month", **settings: Any) -> dm.GroupedEvaluation:
+    with warnings.catch_warnings():
+        for kind in (dm.MissingnessWarning, dm.CalibrationWarning, dm.UndefinedMetricWarning):
+            warnings.simplefilter("ignore", kind)
+        return dm.evaluate_by(table, groups, **COLUMNS, **settings)
+
+
+def evaluated(table: pd.DataFrame, **settings: Any) -> dm.Evaluation:
+    """One fit over all rows, which may warn of what is wrong with it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dm.MissingnessWarning)
+        return dm.evaluate(table["y"], table["p"], **settings)
+
+
+def drawn(result: dm.GroupedEvaluation, *, seed: int = 0) -> list[dict[str, np.ndarray]]:
+    """Labels of all rows, drawn: for each group one of its nodes, then its missing labels; as rows with weights.
+
+    Readings that are open are the same in all groups: the same uniform number decides in each.
+    """
+    rng = np.random.default_rng(seed)
+    found = []
+    evaluations = [result[key] for key in result]
+    for _ in range(DRAWS):
+        level, columns = rng.random(), []
+        for evaluation in evaluations:
+            cells, nodes = evaluation.data.cells, evaluation.nodes
+            p = nodes.of_cells(_node(nodes, level, rng))
+            positives = cells.positives.astype(float)
+            positives[evaluation.data.missing_cells] += rng.binomial(evaluation.data.missing_counts, p)
+            columns.append(np.stack([cells.score, cells.decision, positives, cells.total - positives]))
+        score, decision, positives, negatives = np.concatenate(columns, axis=1)
+        found.append({"score": score, "yes": decision, "positive": positives, "negative": negatives})
+    return found
+
+
+def _node(nodes: Nodes, level: float, rng: np.random.Generator) -> int:
+    reading = np.zeros(len(nodes), dtype=int) if nodes.reading is None else nodes.reading
+    reached = np.cumsum(np.bincount(reading, nodes.weight))
+    own = nodes.weight * (reading == min(int(np.searchsorted(reached, level)), reading.max()))
+    return int(rng.choice(len(nodes), p=own / own.sum()))
+
+
+def recall_of(rows: dict[str, np.ndarray]) -> float:
+    return float(rows["positive"] @ rows["yes"] / rows["positive"].sum())
+
+
+def precision_of(rows: dict[str, np.ndarray]) -> float:
+    return float(rows["positive"] @ rows["yes"] / ((rows["positive"] + rows["negative"]) @ rows["yes"]))
+
+
+def roc_auc_of(rows: dict[str, np.ndarray]) -> float:
+    label = np.repeat([1, 0], rows["score"].size)
+    weight = np.concatenate([rows["positive"], rows["negative"]])
+    return float(roc_auc_score(label, np.tile(rows["score"], 2), sample_weight=weight))
+
+
+ORACLES = {"recall": recall_of, "precision": precision_of, "roc_auc": roc_auc_of}
+
+
+@pytest.mark.parametrize("label_model", ["calibrated", "label_shift", "auto", "half"])
+def test_the_total_has_the_law_of_labels_drawn_group_by_group(label_model):
+    table = months(1, shares=(0.2, 0.5, 0.8), n=250).round({"p": 2})  # scores are shared by rows of all groups
+    result = by(table, metrics=list(ORACLES), label_model=label_model)
+    labelings = drawn(result)
+    for name, oracle in ORACLES.items():
+        assert distance(result.total[name], [oracle(rows) for rows in labelings]) < SLACK
+
+
+def distance(law: dm.MetricDistribution, values: list[float]) -> float:
+    """Kolmogorov's distance of a law from draws; a sum that is an atom may differ from it by its rounding."""
+    places = np.sort(values) + 1e-12
+    below = np.searchsorted(places, places + 1e-12, side="right") / places.size
+    return float(np.max(np.abs(law.cdf(places) - below)))
+
+
+def test_a_fit_over_all_rows_has_another_law():
+    table = months(1, shares=(0.2, 0.5, 0.8), n=250).round({"p": 2})
+    labelings = drawn(by(table, metrics="recall", label_model="label_shift"))
+    refit = evaluated(table, label_model="label_shift")["recall"]
+    assert distance(refit, [recall_of(rows) for rows in labelings]) > 3.0 * SLACK
+
+
+def test_the_total_covers_the_truth_where_shares_of_late_labels_differ():
+    settings: dict[str, Any] = {"metrics": ["precision", "recall"], "missingness": "by_label"}
+    ways = {
+        "the total": lambda table: by(table, **settings).total,
+        "one fit": lambda table: evaluated(table, **settings),
+    }
+    covered = {(way, metric): 0 for way in ways for metric in settings["metrics"]}
+    for seed in range(12):
+        table = months(seed, shares=(0.02, 0.05, 0.1, 0.3, 0.6, 0.9), n=3000)
+        yes = table["p"] >= 0.5
+        truth = {"precision": table.loc[yes, "truth"].mean(), "recall": yes[table["truth"]].mean()}
+        for way, evaluation in ways.items():
+            result = evaluation(table)
+            for metric, value in truth.items():
+                low, high = result[metric].interval(0.9)
+                covered[way, metric] += bool(low <= value <= high)
+    for metric in settings["metrics"]:
+        assert covered["the total", metric] >= 8  # 90% intervals miss five of twelve once in 230 times
+        assert covered["one fit", metric] <= 4  # the control: it covers three and one of these twelve
+
+
+def test_one_group_is_the_total():
+    table = months(3, shares=(0.4,))
+    result = by(table, metrics=["recall", "roc_auc"])
+    assert result.total.to_dict() == result[0].to_dict()
+
+
+def test_the_one_group_that_lacks_labels_keeps_its_nodes():
+    table = months(3, shares=(0.0, 0.5, 0.0))
+    result = by(table, metrics="recall")
+    assert len(result.total.nodes) == len(result[1].nodes)
+    assert result.total.nodes.weight == pytest.approx(result[1].nodes.weight, abs=0.0)
+
+
+def test_the_total_of_complete_labels_is_what_scikit_learn_says():
+    table = months(4)
+    table["y"] = table["truth"].astype(float)
+    total = by(table, metrics=["recall", "f1", "roc_auc"]).total
+    yes = table["p"] >= 0.5
+    assert total["recall"].mean() == pytest.approx(recall_score(table["truth"], yes), abs=1e-12)
+    assert total["f1"].mean() == pytest.approx(f1_score(table["truth"], yes), abs=1e-12)
+    assert total["roc_auc"].mean() == pytest.approx(roc_auc_score(table["truth"], table["p"]), abs=1e-12)
+    assert total["recall"].std() == 0.0
+
+
+def test_known_probabilities_give_what_evaluate_says_of_all_rows():
+    table = months(5).round({"p": 2})
+    table["chance"] = np.random.default_rng(0).random(len(table)).round(2)
+    total = by(table, metrics=["recall", "roc_auc", "brier"], probability="chance").total
+    said = dm.evaluate(table["y"], table["p"], label_model=table["chance"], metrics=["recall", "roc_auc", "brier"])
+    for name in said:
+        assert [total[name].mean(), total[name].std()] == pytest.approx([said[name].mean(), said[name].std()], abs=1e-9)
+
+
+def test_the_mean_of_the_total_is_the_sum_of_the_groups_means():
+    table = months(6)
+    result = by(table, metrics="prevalence", label_model="label_shift")
+    sizes = [group.census["rows"] for group in result.groups.values()]
+    means = [group.metrics["prevalence"].mean for group in result.groups.values()]
+    # Equally likely nodes stand for those of a group to a hundredth of their spread.
+    assert result.total["prevalence"].mean() == pytest.approx(np.average(means, weights=sizes), abs=1e-4)
+
+
+def test_variances_of_many_groups_add_up():
+    rng = np.random.default_rng(0)
+    n, groups = 60, 300
+    score = rng.random(n * groups)
+    label = np.where(rng.random(score.size) < 0.4, np.nan, rng.random(score.size) < score)
+    table = pd.DataFrame({"g": np.repeat(np.arange(groups), n), "y": label, "p": score})
+    result = by(table, "g", metrics="prevalence", label_model="calibrated")
+    variances = [result.task.evaluated(piece)["prevalence"].var() for piece in result.pieces.values()]
+    total = result.total["prevalence"]
+    assert total.var() == pytest.approx(np.sum(variances) / groups**2, rel=0.03)
+
+
+def test_groups_that_learn_from_the_same_reference_err_together():
+    table, held_out = months(7, n=300), months(8, shares=(0.0,), n=200)
+    reference = (held_out["truth"], held_out["p"])
+    alone = dm.label_models.Calibrated(calibration=reference, data="calibration")
+    shared = by(table, metrics="prevalence", label_model=alone).total["prevalence"]
+    # All rows together have learnt from the same rows as each of the groups: here one fit says the same.
+    said = dm.evaluate(table["y"], table["p"], label_model=alone, metrics="prevalence")["prevalence"]
+    assert [shared.mean(), shared.std()] == pytest.approx([said.mean(), said.std()], rel=0.03)
+
+
+def test_groups_without_labels_of_a_class_borrow_and_the_result_says_so():
+    table = months(9, n=300)
+    table.loc[table["month"] == 2, "y"] = np.nan
+    result = by(table, metrics="recall")
+    assert result.groups[(2,)].metrics["recall"].method == "bounds"
+    note = "1 group lacks labels of a class and takes the probabilities of a fit over all rows."
+    assert result.total_notes == (note,)
+    assert note in result.total.assumption
+    assert f"All rows together: {note}" in str(result)
+    everything = dm.evaluate(table["y"], table["p"], label_model="calibrated", metrics="recall")["recall"]
+    assert result.total["recall"].mean() == pytest.approx(everything.mean(), abs=0.1)
+
+
+def test_where_no_group_can_be_fitted_all_rows_are():
+    y = np.array([1.0] * 20 + [np.nan] * 10 + [0.0] * 20 + [np.nan] * 10)
+    score = np.random.default_rng(0).random(60)
+    table = pd.DataFrame({"month": np.repeat([1, 2], 30), "y": y, "p": score})
+    total = by(table, metrics="recall", label_model="label_shift").total["recall"]
+    said = dm.evaluate(y, score, metrics="recall", label_model="label_shift")["recall"]
+    assert total.mean() == pytest.approx(said.mean(), abs=1e-9)
+
+
+def test_the_total_says_what_it_is():
+    result = by(months(2, n=400), metrics="recall", missingness="by_label")
+    assert result.total.assumption.startswith("The sum of 6 groups, in each of which missing labels follow the label")
+    assert "Assumed: labels are missing by label" in result.total.assumption
+    assert not result.total.diagnosis.readings
+    assert result.total.diagnosis.verdict.startswith("These are the rows of 6 groups")
+    assert result[0].diagnosis.readings
+
+
+def test_the_total_can_be_stored_and_taken_from(tmp_path):
+    table = months(2, n=400).round({"p": 1})  # cells that are alike in all groups, kept apart
+    result = by(table, metrics="recall")
+    data = result.total.data
+    stored = dm.EvaluationSet.from_parquet(data.to_parquet(tmp_path / "all.parquet"))
+    assert stored.census() == data.census() == dm.EvaluationSet(table["y"], table["p"]).census()
+    assert (data - result[0].data).n_rows == len(table) - 400
+    assert dm.curves(result.total, metrics="recall")["recall"].mean.size > 2
+
+
+def test_buckets_of_many_groups_keep_what_each_group_says():
+    table = months(2, n=2000)
+    settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "missingness": "by_label"}
+    exact, coarse = (by(table, resolution=resolution, **settings).total for resolution in ("exact", 256))
+    for name in exact:
+        assert coarse[name].mean() == pytest.approx(exact[name].mean(), abs=1e-3)
+        assert coarse[name].std() == pytest.approx(exact[name].std(), rel=0.02)
+
+
+def test_few_columns_stand_for_many(monkeypatch):
+    import darkmetrics.monitoring.total as total
+
+    settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "missingness": "by_score"}
+    table = months(2, n=300)
+    many = by(table, **settings).total
+    monkeypatch.setattr(total, "_COLUMNS", 200)
+    monkeypatch.setattr(total, "_KEPT", 100 * 6 * 64)
+    few = by(table, **settings).total
+    assert many.nodes.probability.shape[1] > 200 >= few.nodes.probability.shape[1]
+    for name in many:
+        assert few[name].mean() == pytest.approx(many[name].mean(), abs=0.02 * many[name].std())
+        assert few[name].std() == pytest.approx(many[name].std(), rel=0.01)
+
+
+def test_neither_order_nor_processes_change_the_total():
+    table = months(2, n=200)
+    totals = [
+        by(rows, metrics="recall", n_jobs=jobs).total.to_dict()
+        for rows, jobs in ((table, 1), (table.sample(frac=1.0, random_state=0), 1), (table, 2))
+    ]
+    assert totals[0] == totals[1] == totals[2]

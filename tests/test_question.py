@@ -1,0 +1,71 @@
+"""What is asked is parsed once, however many groups it is asked of."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import darkmetrics as dm
+import darkmetrics.question as questions
+from darkmetrics.question import Question
+
+ASKED: dict[str, Any] = {
+    "metrics": ["recall", "accuracy"],
+    "label_model": "auto",
+    "missingness": None,
+    "calibration": None,
+    "method": "auto",
+    "zero_division": "warn",
+    "confidence_level": 0.9,
+}
+
+
+def table_of(groups: int) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    score = rng.random(60 * groups)
+    label = np.where(rng.random(score.size) < 0.3, np.nan, rng.random(score.size) < score)
+    return pd.DataFrame({"g": np.arange(score.size) % groups, "y": label, "p": score})
+
+
+def counting(monkeypatch: Any, module: Any, name: str) -> list[Any]:
+    calls: list[Any] = []
+    plain = getattr(module, name)
+
+    def counted(*given: Any, **named: Any) -> Any:
+        calls.append(given)
+        return plain(*given, **named)
+
+    monkeypatch.setattr(module, name, counted)
+    return calls
+
+
+@pytest.mark.parametrize("name", ["metrics_from", "method_from", "label_model_from", "fill_value", "check_level"])
+def test_arguments_are_parsed_once_for_all_groups(monkeypatch, name):
+    calls = counting(monkeypatch, questions, name)
+    dm.evaluate_by(table_of(7), "g", label="y", score="p", missingness="by_score", metrics="recall")
+    assert len(calls) == 1
+
+
+def test_reference_rows_are_read_once_for_all_groups(monkeypatch):
+    calls = counting(monkeypatch, dm.EvaluationSet, "__init__")
+    reference = ([1, 0] * 20, np.tile([0.8, 0.3], 20) + np.linspace(0.0, 0.1, 40))
+    settings: dict[str, Any] = {"label": "y", "score": "p", "metrics": "recall"}
+    dm.evaluate_by(table_of(5), "g", calibration=reference, **settings)
+    assert len(calls) == 1
+
+
+def test_a_question_answers_what_evaluate_says():
+    rows = table_of(1)
+    data = dm.EvaluationSet(rows["y"], rows["p"])
+    answer = Question.of(**ASKED).answer(data, np.random.default_rng(0), {})
+    said = dm.evaluate(rows["y"], rows["p"], metrics=["recall", "accuracy"])
+    assert answer.to_dict() == said.to_dict()
+
+
+def test_a_question_believes_probabilities_unless_something_else_is_said():
+    data = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.7], probability=[0.25])
+    believed = Question.of(**ASKED).answer(data, np.random.default_rng(0), {})
+    assert believed.nodes.probability.tolist() == [[0.25]]
+    half = Question.of(**ASKED | {"label_model": "half"}).answer(data, np.random.default_rng(0), {})
+    assert half.nodes.probability.tolist() == [[0.5]]
