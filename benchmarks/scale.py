@@ -30,6 +30,7 @@ SPARK_ROWS, QUICK_SPARK_ROWS = 20_000_000, 2_000_000
 BUCKET_ROWS, QUICK_BUCKET_ROWS = 5_000_000, 2_000_000
 # Rows, segments, months.
 GROUPED, QUICK_GROUPED = (10_000_000, 1_000, 12), (100_000, 20, 6)
+SMALL, QUICK_SMALL, SMALL_ROWS = 200, 20, 833
 CHUNK = 1_000_000
 BUCKETS, GROUP_BUCKETS = 2**16, 2**10
 ENGINES = {"duckdb": "DuckDB", "polars": "Polars, streaming"}
@@ -125,6 +126,20 @@ def many_groups(*, quick: bool = False) -> Iterator[dict[str, Any]]:
     )
 
 
+def small_groups(*, quick: bool = False) -> Iterator[dict[str, Any]]:
+    """What a small group costs on one core, counted in time of the processor, beside five metrics of scikit-learn."""
+    n = QUICK_SMALL if quick else SMALL
+    found = _worker("small_groups", str(n), str(SMALL_ROWS))
+    own, peer = 1e3 * found["seconds"] / n, 1e3 * found["sklearn_seconds"] / n
+    yield row(
+        f"{n:,} groups of {SMALL_ROWS:,} rows, one core: ms of processor time per group",
+        own,
+        10.0,
+        f"the total included; five metrics of scikit-learn on the labelled rows, in the same run: {peer:.1f} ms "
+        f"(ratio {own / peer:.1f})",
+    )
+
+
 def write_rows(path: Path, n: int, segments: int = 0, months: int = 0) -> None:
     """Scores U^4, labels drawn from them, 30% missing at random, and keys if wanted; in chunks, for any n."""
     rng = np.random.default_rng(0)
@@ -169,4 +184,4 @@ def _gap(one: dm.MetricDistribution, other: dm.MetricDistribution) -> float:
     return float(np.nanmax(np.abs(figures[0] - figures[1])))
 
 
-BENCHMARKS = (large_files, spark, buckets_against_exact, many_groups)
+BENCHMARKS = (large_files, spark, buckets_against_exact, many_groups, small_groups)

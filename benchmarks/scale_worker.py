@@ -84,6 +84,40 @@ def by_groups(engine: str, path: str, n_jobs: str) -> dict[str, Any]:
     return {"seconds": seconds, "groups": len(result), "too_small": small, "alerts": len(result.alerts)}
 
 
+def small_groups(number: str, rows: str) -> dict[str, Any]:
+    """Groups with everything on its default, in processor time of one core, the best of two runs of each in turns."""
+    import numpy as np
+    import polars as pl
+    from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score, roc_auc_score
+
+    from darkmetrics.monitoring import evaluate_by
+
+    rng, n = np.random.default_rng(0), int(number) * int(rows)
+    score = rng.random(n) ** 4
+    label = pl.Series(rng.random(n) < score).cast(pl.Int8).set(pl.Series(rng.random(n) < 0.3), None)
+    frame = pl.DataFrame({"group": np.arange(n) % int(number), "label": label, "score": score})
+
+    def ours() -> None:
+        evaluate_by(frame, "group", label="label", score="score")
+
+    def theirs() -> None:
+        for part in frame.drop_nulls().partition_by("group"):
+            y, p = part["label"].to_numpy(), part["score"].to_numpy()
+            roc_auc_score(y, p)
+            for metric in (precision_score, recall_score, accuracy_score, f1_score):
+                metric(y, p >= 0.5)
+
+    runs = [(_processor_time(ours), _processor_time(theirs)) for _ in range(2)]
+    own, peer = (min(times) for times in zip(*runs, strict=True))
+    return {"seconds": own, "sklearn_seconds": peer}
+
+
+def _processor_time(work: Callable[[], None]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
 def spark(rows: str) -> dict[str, Any]:
     """Rows that Spark makes up itself; how many cells reached the driver, and the shuffles of the plans that ran."""
     from experiments.scale.engines import shuffles, spark_rows, spark_session
@@ -113,6 +147,7 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "plain": plain,
     "evaluate": evaluate,
     "by_groups": by_groups,
+    "small_groups": small_groups,
     "spark": spark,
 }
 

@@ -83,10 +83,11 @@ class Auto(LabelModel):
         score = calibrated_nodes(Calibrated(self.calibrator, n_nodes=self.n_nodes), material, "Auto")
         label = shifted_nodes(LabelShift(self.calibrator, n_nodes=self.n_nodes), material)
         log_evidence = score.log_evidence + _curve_evidence(material.table)
-        # A calibration curve that fits badly counts against "by label" alone, which leans on it. The mixture test does
-        # not, so only what it refutes may fall below a fifth.
-        least = _LEAST_WEIGHT if not mixture_p_value(material.table) < _REFUTED_AT else 1e-6
-        by_label = float(np.clip(expit(label.log_evidence - log_evidence), least, 1.0 - _LEAST_WEIGHT))
+        by_label = min(float(expit(label.log_evidence - log_evidence)), 1.0 - _LEAST_WEIGHT)
+        if by_label < _LEAST_WEIGHT:
+            # A calibration curve that fits badly counts against "by label" alone, which leans on it. The mixture test
+            # does not, so only what it refutes may fall below a fifth.
+            by_label = max(by_label, 1e-6 if mixture_p_value(material.table) < _REFUTED_AT else _LEAST_WEIGHT)
         return _both(score.nodes, label.nodes, by_label)
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
