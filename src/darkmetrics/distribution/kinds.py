@@ -55,6 +55,8 @@ class Discrete(MetricDistribution):
         return self.atoms[np.minimum(place, self.atoms.size - 1)]
 
     def _moments(self) -> tuple[float, float]:
+        if self.by_node is not None:  # true where the atoms are rounded to a lattice
+            return self.by_node.total()
         # Rounding must not carry the mean outside the atoms.
         mean = float(np.clip(self.masses @ self.atoms, self.atoms[0], self.atoms[-1]))
         return mean, float(self.masses @ (self.atoms - mean) ** 2)

@@ -110,9 +110,12 @@ def _enclosure(functional: Functional, proof: Proof, t: FloatArray) -> CdfBounds
 
 
 def sampled_certificate(
-    n: int, given: int, shares: FloatArray, weight: FloatArray, law: MetricDistribution
+    n: int, given: int, shares: FloatArray, weight: FloatArray, blur: float, law: MetricDistribution
 ) -> Certificate:
-    """The band around a law of n draws, `given` of them (one at least) defined and counted, shared out over nodes."""
+    """The band around a law of n draws, `given` of them (one at least) defined and counted, shared out over nodes.
+
+    Each draw may be up to `blur` away from its true value.
+    """
     if weight.size == 1:
         # Given which draws are defined, these are draws from the law given that the metric is.
         radius, theorem = dkw_radius(given, _DKW_CONFIDENCE), "Dvoretzky-Kiefer-Wolfowitz"
@@ -123,15 +126,17 @@ def sampled_certificate(
     radius = min(1.0, radius)
 
     def enclosure(t: FloatArray) -> CdfBounds:
-        level, before = law._cdf(t, left=False), law._cdf(t, left=True)
+        lower, upper = (law._cdf(t + sign * blur, left=False) for sign in (-1.0, 1.0))
+        before = law._cdf(t + blur, left=True)
         return CdfBounds(
-            np.maximum(level - radius, 0.0), np.minimum(level + radius, 1.0), np.minimum(before + radius, 1.0)
+            np.maximum(lower - radius, 0.0), np.minimum(upper + radius, 1.0), np.minimum(before + radius, 1.0)
         )
 
-    assumptions = (
-        INDEPENDENT,
-        Assumption(f"the law is that of {given:,} random labelings, drawn independently", True),
-    )
-    return Certificate(
-        theorem, assumptions, law._cdf, enclosure, _grid(law), _DKW_CONFIDENCE, known=radius, stepwise=True
-    )
+    grid, known = _grid(law), radius
+    assumptions = [INDEPENDENT, Assumption(f"the law is that of {given:,} random labelings, drawn independently", True)]
+    if blur > 0.0:
+        assumptions.append(Assumption(f"the metric of each is found to within {blur:.1g}", True))
+        # No stretch as long as the error holds more of the draws than this.
+        known += float((law._cdf(grid + blur, left=False) - law._cdf(grid, left=True)).max())
+    facts = theorem, tuple(assumptions), law._cdf, enclosure, grid, _DKW_CONFIDENCE
+    return Certificate(*facts, known=min(1.0, known), stepwise=blur == 0.0)

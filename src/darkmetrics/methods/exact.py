@@ -9,7 +9,6 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
-from darkmetrics._kernels.linear_sum import linear_sum_law
 from darkmetrics.certificate import Certificate
 from darkmetrics.distribution import Discrete, MetricDistribution, Undefined
 from darkmetrics.exceptions import MethodError
@@ -24,7 +23,8 @@ from darkmetrics.functional import (
 from darkmetrics.methods.base import Memo, Method, about, mixed, point, point_mass
 from darkmetrics.methods.certificates import certifier
 from darkmetrics.methods.counts import group_laws, law_of_groups, product_node_moments
-from darkmetrics.methods.ranks import many_rank_laws, rank_law, tabulated
+from darkmetrics.methods.ranks import many_rank_laws, rank_law
+from darkmetrics.methods.sums import linear_law, many_linear_laws
 from darkmetrics.nodes import Nodes
 
 F = TypeVar("F", bound=Functional)
@@ -137,17 +137,8 @@ def _(functional: ScenarioFunctional, nodes: Nodes, memo: Memo) -> MetricDistrib
 def _(functional: LinearFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
     if few_labelings(functional):
         return enumerated_law(functional, nodes)
-    return over_nodes(*on_cells(functional, nodes, memo), partial(_proven, _linear_law))
-
-
-def _linear_law(functional: LinearFunctional, p: FloatArray) -> MetricDistribution:
-    law = linear_sum_law(functional.weight, p, functional.missing)
-    values = functional.constant + law.values()
-    if not law.smooth:
-        method = "exact" if law.exact else "near exact"
-        return Discrete.from_atoms(values, law.pmf, functional.fill, **about(functional, method))
-    edges = np.append(values - 0.5 * law.step, values[-1] + 0.5 * law.step)
-    return tabulated(functional, edges, np.concatenate(([0.0], np.cumsum(law.pmf))))
+    law = many_linear_laws(functional, nodes)
+    return over_nodes(*on_cells(functional, nodes, memo), partial(_proven, linear_law)) if law is None else law
 
 
 @exact_law.register

@@ -8,7 +8,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
-from darkmetrics.functional import CountFunctional, Functional
+from darkmetrics.functional import CountFunctional, DrawnFunctional, Functional
 from darkmetrics.methods.base import Memo, Method, about, check_n_resamples, point_mass
 from darkmetrics.methods.certificates import sampled_certificate
 from darkmetrics.methods.counts import GroupLaws, group_laws
@@ -16,6 +16,8 @@ from darkmetrics.methods.exact import certificate_on_cells, on_cells
 from darkmetrics.nodes import Nodes
 
 _CHUNK = 1 << 22
+# Rows of a cell that are drawn one by one: a binomial number takes about as long as so many.
+_MOST_SINGLE = 32
 # Labels that may be drawn one by one where sums of weights have no exact law; beyond, sums are drawn from a lattice.
 _MOST_DRAWS = 1 << 27
 
@@ -25,9 +27,11 @@ class MonteCarlo(Method):
     """Multiple imputation (PEMI): the empirical law over `n_resamples` random labelings.
 
     Confusion-matrix metrics draw the number of positives in each group of rows, not the rows, where that has an exact
-    law (weights: where they are few or multiples of one). Only uniform numbers of
-    the generator are used, so a seed gives the same draws on every platform. With B labelings the cdf is off by more
-    than sqrt(log(2 / 0.001) / (2 B)) somewhere with probability at most 0.001 (Dvoretzky-Kiefer-Wolfowitz).
+    law (weights: where they are few or multiples of one). Other metrics draw every row, but more than 32 missing rows
+    of one cell as one binomial number. A seed gives the same draws on every platform as long as numpy draws its
+    binomial numbers as it does. With B labelings the cdf is off by more than sqrt(log(2 / 0.001) / (2 B)) somewhere
+    with probability at most 0.001 (Dvoretzky-Kiefer-Wolfowitz). Average precision of more than 1,024 different scores
+    is found to within 1e-4 for each labeling, which the certificate includes.
 
     Examples
     --------
@@ -59,8 +63,9 @@ class MonteCarlo(Method):
             values, exact = self._labeling_values(functional, nodes, node, rng), True
         given = values.size if not np.isnan(functional.fill) else int(np.isfinite(values).sum())
         shares = np.diff(ends, prepend=0) / self.n_resamples
+        blur = functional.blur if isinstance(functional, DrawnFunctional) else 0.0
         facts["certify"] = (
-            partial(sampled_certificate, values.size, given, shares, nodes.weight)
+            partial(sampled_certificate, values.size, given, shares, nodes.weight, blur)
             if exact  # draws from a law that is itself near the true one are not covered by a theorem about draws
             else partial(certificate_on_cells, functional, nodes)
         )
@@ -98,11 +103,18 @@ class MonteCarlo(Method):
     def _labeling_values(
         self, functional: Functional, nodes: Nodes, node: IntArray, rng: np.random.Generator
     ) -> FloatArray:
-        chunk = max(1, min(self.n_resamples, _CHUNK // max(1, int(functional.missing.sum()))))
+        if isinstance(functional, DrawnFunctional):
+            runs = ((nodes.of_cells(k), rows.stop - rows.start) for k, rows in _runs(node))
+            return functional.draw(runs, rng)
+        one_by_one = functional.missing <= _MOST_SINGLE
+        drawn = int(functional.missing[one_by_one].sum()) + functional.missing.size
+        chunk = max(1, min(self.n_resamples, _CHUNK // drawn))
+        # Of its own, so that the draws of a seed do not depend on the size of the chunks.
+        of_ties = rng if one_by_one.all() else np.random.default_rng(rng.integers(2**63, size=4))
         parts = []
         for start in range(0, self.n_resamples, chunk):
             labelings = [
-                draw_labelings(functional.missing, nodes.of_cells(k), rows.stop - rows.start, rng)
+                draw_labelings(functional.missing, nodes.of_cells(k), rows.stop - rows.start, rng, of_ties)
                 for k, rows in _runs(node[start : start + chunk])
             ]
             parts.append(functional.values(np.concatenate(labelings)))
@@ -126,10 +138,22 @@ def _sampled_moments(values: FloatArray, node: IntArray, nodes: Nodes) -> NodeMo
     return NodeMoments.of(number / values.size, mean, var)
 
 
-def draw_labelings(missing: IntArray, p: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
-    """Random labelings (size x cells): how many of the missing rows of each cell are positive."""
-    if missing.size == int(missing.sum()):
+def draw_labelings(
+    missing: IntArray, p: FloatArray, size: int, rng: np.random.Generator, of_ties: np.random.Generator | None = None
+) -> IntArray:
+    """Random labelings (size x cells): how many of the missing rows of each cell are positive.
+
+    Rows are drawn one by one, those of a cell of more than 32 as one binomial number, from a generator of their own.
+    """
+    if missing.max(initial=0) <= 1 and missing.all():
         return (rng.random((size, missing.size)) < p).astype(np.int64)
-    hits = rng.random((size, int(missing.sum()))) < np.repeat(p, missing)
-    starts = np.concatenate(([0], np.cumsum(missing)[:-1]))
-    return np.add.reduceat(hits.astype(np.int64), starts, axis=1)
+    tied = missing > _MOST_SINGLE
+    labelings = np.zeros((size, missing.size), dtype=np.int64)
+    few = np.flatnonzero(~tied & (missing > 0))
+    if few.size:
+        hits = rng.random((size, int(missing[few].sum()))) < np.repeat(p[few], missing[few])
+        starts = np.concatenate(([0], np.cumsum(missing[few])[:-1]))
+        labelings[:, few] = np.add.reduceat(hits.astype(np.int64), starts, axis=1)
+    if tied.any():
+        labelings[:, tied] = (of_ties or rng).binomial(missing[tied], p[tied], size=(size, int(tied.sum())))
+    return labelings

@@ -11,10 +11,11 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.auc import RankData
 from darkmetrics._kernels.average_precision import average_precision
 from darkmetrics._kernels.bucket_effects import auc_effect, average_precision_effect, top_effect
+from darkmetrics._kernels.precision_draws import PrecisionDraws, Ranking
 from darkmetrics.cells import Cells
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.functional import CountFunctional, RankFunctional, RatioForm, ScenarioFunctional, Split
+from darkmetrics.functional import CountFunctional, DrawnFunctional, RankFunctional, RatioForm, Split
 from darkmetrics.metrics.metric import UNIT, Family, Metric
 from darkmetrics.metrics.scoring import scenario_functional
 
@@ -113,8 +114,16 @@ class RankMetric(Metric):
 class AveragePrecision(Metric):
     """Average precision, with ties taken together as scikit-learn does."""
 
-    def bind(self, data: EvaluationSet, fill: float) -> ScenarioFunctional:
-        return scenario_functional(self, data, fill)
+    def bind(self, data: EvaluationSet, fill: float) -> DrawnFunctional:
+        cells, rows = data.cells, data.missing_cells
+        known, _, total, _, _ = _tie_groups(data)
+        group = rows if cells.tie_starts is None else np.searchsorted(cells.tie_starts, rows, side="right") - 1
+        weight = np.ones(rows.size) if cells.weight is None else cells.weight[rows]
+        falling = Ranking(known[::-1], total[::-1], data.missing_counts, weight, known.size - 1 - group)
+        draws, plain = PrecisionDraws.of(falling), scenario_functional(self, data, fill)
+        return DrawnFunctional(
+            missing=plain.missing, fill=fill, range=plain.range, call=plain.call, draw=draws.draw, blur=draws.blur
+        )
 
     def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
         starts = cells.tie_starts
