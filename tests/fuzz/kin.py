@@ -189,6 +189,34 @@ WAYS: dict[str, Callable[[Case, list[str], Any], Any]] = {
 }
 
 
+def wrong_bands(case: Case, rng: Any) -> Iterator[str]:
+    """What curves say at the threshold of the problem and is not what the law says there; bands beyond the bounds."""
+    ratios = [name for name, measure in MEASURES.items() if measure.kind == "confusion"]
+    names = [str(name) for name in rng.choice(ratios, 4, replace=False)]
+    method = str(rng.choice(["exact", "gaussian"]))
+    result = checks.ask(case, names, method, rng=0)
+    assert case.threshold is not None
+    thresholds = np.unique(np.r_[case.threshold, rng.choice(case.score, 5)])
+    curves = dm.curves(result, metrics=[MEASURES[name].asked for name in names], thresholds=thresholds, method=method)
+    at = int(np.searchsorted(thresholds, case.threshold))
+    for name, law in result.items():
+        band, room = curves[name], checks.blur_of(MEASURES[name], case)[0]
+        if law.undefined < 1.0:
+            numbers = [law.mean(), *law.interval(0.9), *law.support()]
+            there = [
+                band.mean[at],
+                *(end[at] for end in band.intervals[0.9]),
+                band.lower_bound[at],
+                band.upper_bound[at],
+            ]
+            if not np.allclose(numbers, there, room + 1e-9, room + 1e-9):
+                yield f"{name} ({law.method}): mean, interval, bounds {numbers}, by curves {[float(x) for x in there]}"
+        slack = (room + 1e-9) * np.maximum(1.0, np.abs(band.upper_bound))
+        ends = np.stack([band.lower_bound, *band.intervals[0.9], band.upper_bound])
+        if np.any(np.diff(ends, axis=0) < -slack):
+            yield f"{name} ({curves.method}): bands {ends.T.tolist()} leave their bounds"
+
+
 # -------------------------------------------------------------------------------------------------------- comparing
 
 
@@ -235,7 +263,8 @@ def alarms(seed: int, *, counts: Counter[str], largest: int = 600, number: int =
     rng = np.random.default_rng([seed, 2])
     case = case_of(seed, largest=largest)
     found = []
-    for title in (str(rng.choice(list(RELATIONS))), str(rng.choice(list(WAYS)))):
+    bands = ["wrong_bands"] if case.threshold is not None and rng.random() < 0.3 else []
+    for title in (str(rng.choice(list(RELATIONS))), str(rng.choice(list(WAYS))), *bands):
         counts[title] += 1
         try:
             wrong, problem = checks.guarded(partial(_differing, title, case, rng, number), 2 * checks.SECONDS)
@@ -250,6 +279,9 @@ def _differing(title: str, case: Case, rng: Any, number: int) -> list[str]:
 
 
 def _relation(title: str, case: Case, rng: Any, number: int) -> Iterator[str]:
+    if title == "wrong_bands":
+        yield from wrong_bands(case, rng)
+        return
     usable = [name for name in ALL if name != "precision_at_k(1)"]
     if title in RELATIONS:
         kin = RELATIONS[title](case, rng)
