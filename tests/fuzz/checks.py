@@ -162,7 +162,7 @@ def wrong_quantiles(law: Any, truth: Truth, move: Callable[[Any], Any], off: flo
 def _wrong_moments(law: Any, truth: Truth, method: str, room: float, floor: float, off: float) -> Iterator[str]:
     mean, std = truth.mean(), truth.std()
     scale = max(1e-300, floor, float(np.abs(truth.values).max()))
-    width = float(truth.values[-1] - truth.values[0])
+    width = truth.high - truth.low  # wider than what was drawn: a rare labeling may be far away
     if method == "exact":
         allowed = (room + 1e-9) * scale
     elif method == "near exact":
@@ -194,7 +194,7 @@ def _wrong_ends(law: Any, truth: Truth, measure: Measure, room: float, floor: fl
     start, end = law.interval(0.9)
     if not (low - slack <= start <= end <= high + slack):
         yield f"interval {start!r} to {end!r} leaves the bounds {low!r} to {high!r}"
-    drawn = np.asarray(law.rvs(100, rng=0))
+    drawn = np.asarray(law.rvs(20, rng=0))
     if not (np.all(drawn >= low - slack) and np.all(drawn <= high + slack)):
         yield f"rvs from {float(drawn.min())!r} to {float(drawn.max())!r} leave the bounds {low!r} to {high!r}"
     if np.isnan(drawn).any():
