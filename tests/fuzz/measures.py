@@ -175,29 +175,19 @@ def _interplay_of_rows(y, score, decision, weight):
 _DIFFERENCES = ("mcc", "cohen_kappa", "youden_j", "markedness", "balanced_accuracy")
 _LOSSES = ("brier", "log_loss", "far_apart", "only_high")
 _OWN_RATIOS = ("net_gain", "net_share", "lopsided", "odds_of_error", "either_sign")
-_PLAIN = [
-    "accuracy",
-    "precision",
-    "recall",
-    "specificity",
-    "npv",
-    "fpr",
-    "fnr",
-    "f1",
-    "fbeta(2)",
-    "fbeta(0)",
-    "jaccard",
-    "g_mean",
-    "prevalence",
-    "expected_cost(1, 5)",
-    "predicted_to_actual",
-    *_DIFFERENCES,
-]
+
+
+def _registered_confusion() -> list[str]:
+    """All metrics of the confusion matrix that there are, of families an example; and one that is easily forgotten."""
+    records = (dm.metrics.registered(name) for name in dm.list_metrics())
+    metrics = (record.example if isinstance(record, dm.metrics.Family) else record for record in records)
+    return [*(metric.name for metric in metrics if isinstance(metric, dm.metrics.ConfusionMetric)), "fbeta(0)"]
 
 
 def _all() -> list[Measure]:
     found = [
-        Measure(name, name, oracle.definition_of(name), "confusion", difference=name in _DIFFERENCES) for name in _PLAIN
+        Measure(name, name, oracle.definition_of(name), "confusion", difference=name in _DIFFERENCES)
+        for name in _registered_confusion()
     ]
     for name, grouped in _GROUPED.items():
         asked, definition = OWN[name] if name in OWN else (name, oracle.definition_of(name))

@@ -12,26 +12,23 @@ BLOCK = 12
 LAWS, PAIRS = 12, 8
 
 
+def found_in(block, alarms, **options):
+    """The alarms of the seeds of a block."""
+    each = {
+        seed: alarms(seed, counts=Counter(), largest=60, **options)
+        for seed in range(BLOCK * block, BLOCK * (block + 1))
+    }
+    return {seed: found for seed, found in each.items() if found}
+
+
 @pytest.mark.parametrize("block", range(LAWS))
 def test_laws_of_random_problems_are_the_true_ones(block):
-    counts: Counter[str] = Counter()
-    found = {
-        seed: alarms
-        for seed in range(BLOCK * block, BLOCK * (block + 1))
-        if (alarms := seeds.alarms(seed, counts=counts, largest=60, number=5, draws=20_000))
-    }
-    assert not found
+    assert not found_in(block, seeds.alarms, number=5, draws=20_000)
 
 
 @pytest.mark.parametrize("block", range(PAIRS))
 def test_related_problems_have_the_same_answer(block):
-    counts: Counter[str] = Counter()
-    found = {
-        seed: alarms
-        for seed in range(BLOCK * block, BLOCK * (block + 1))
-        if (alarms := kin.alarms(seed, counts=counts, largest=60, number=4))
-    }
-    assert not found
+    assert not found_in(block, kin.alarms, number=4)
 
 
 @pytest.mark.parametrize("title", HOSTILE)

@@ -238,15 +238,10 @@ def _counted_ranks(measure: Measure, case: Case) -> tuple[Any, Any] | None:
     cells = (missing.size + 1) * (int(ranks[missing].sum()) + 1)
     if cells * missing.size * case.node_weight.size > 100 * _RANK_TABLE or cells > _RANK_TABLE:
         return None
-    total = np.zeros((missing.size + 1, int(ranks[missing].sum()) + 1))
-    for share, chances in zip(case.node_weight.tolist(), case.chance, strict=True):
-        table = np.zeros_like(total)
-        table[0, 0] = 1.0
-        for rank, p in zip(ranks[missing].tolist(), chances.tolist(), strict=True):
-            moved = np.zeros_like(table)
-            moved[1:, rank:] = table[:-1, : table.shape[1] - rank]
-            table = (1.0 - p) * table + p * moved
-        total += share * table
+    total = sum(
+        share * oracle.count_and_sum_pmf(ranks[missing], p)
+        for share, p in zip(case.node_weight.tolist(), case.chance, strict=True)
+    )
     count, doubled = np.nonzero(total)
     positives = known.sum() + count
     pairs = positives * (case.y.size - positives)
