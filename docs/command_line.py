@@ -20,12 +20,17 @@ BEFORE = """# Command line
 
 **Input.** CSV (comma, semicolon, tab or bar; also compressed), JSON lines, Parquet and Arrow/Feather, by suffix or by
 content; `-` is standard input. Only the columns that are needed are read. Parquet and Arrow take Polars, PyArrow or
-pandas, whichever is installed; text needs none of them. A column of text is numbers if every value in it is one.
-Blank lines of a CSV file are skipped, unless it has one column only, where they are missing values. Parquet files
-over 64 MB, and all that `monitor` is given, are not read but counted where they lie, by Polars or DuckDB, so that they
-may be larger than memory; more than a million different scores are then taken together in buckets, and a note says how
-far that can have moved a metric. `monitor` takes patterns, too, such as `'2026-*.parquet'`, and
-folders of Parquet files, which may be partitioned (`days/month=2026-01/part-0.parquet`).
+pandas, whichever is installed; text needs none of them. A column of text is numbers if every value in it is one:
+digits from 0 to 9, a dot, an exponent. `1_000`, `0x10` and digits of other scripts are text, here and as options.
+Blank lines of a CSV file are skipped, unless it has one column only, where they are missing values; a line with more
+or fewer values than the header is refused by its number. Parquet files over 64 MB, several of them, and all that
+`monitor` is given, are not read but counted where they lie, by Polars or DuckDB, so that they may be larger than
+memory; more than a million different scores are then taken together in buckets, and a note says how far that can have
+moved a metric.
+
+**Many files.** FILE may be a pattern in quotes, such as `'2026-*.parquet'`, or a folder of Parquet files, which may be
+partitioned (`days/month=2026-01/part-0.parquet`). What begins with `_` or `.` is no data there, unless the pattern has
+that sign itself; [the rule](../how-to/engines.md#files) is the same for the library.
 
 **Missing labels.** Null and NaN in any format. In a CSV file, where all is text, a label is missing if it is empty or
 one of `NaN`, `nan`, `null`, `NULL`, `None`, `NA`, `N/A` and `<NA>`, written like this, unless it is the `--pos-label`;
@@ -39,7 +44,11 @@ complete, and must not be one of the files that are read; everything else goes t
 `to_dict()` of the library's result, at full precision; the columns of `--format csv` are listed with each command, and
 what is undefined is empty there. Without `--format` the suffix of `--output` says it: `.json`, `.csv` or `.md`.
 
-**Exit codes.** {exit_codes}
+**Exit codes.** What could not be said on a standard error that is closed or full, the code still says.
+
+| code | meaning |
+|:--|:--|
+{exit_codes}
 
 A pipeline that must not go on unless recall is at least 0.8 with probability 90%:
 
@@ -152,9 +161,9 @@ CSV: dict[str, dict[str, str]] = {
 
 def page() -> str:
     """The whole page."""
-    codes = EXIT_CODES.partition(": ")[2]
+    codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
     commands = get_command(app).commands  # type: ignore[attr-defined]  # it is a group
-    parts = [BEFORE.format(exit_codes=codes[0].upper() + codes[1:]).rstrip()]
+    parts = [BEFORE.format(exit_codes=codes).rstrip()]
     for name, command in commands.items():
         parts.append("\n\n".join(section(name, command)))
     return "\n\n".join(parts) + "\n"

@@ -274,7 +274,7 @@ def test_a_ready_set_takes_no_further_data():
     data = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.7])
     with pytest.raises(dm.InputError, match=r"^y_score: an EvaluationSet already fixes it"):
         diagnose(data, [0.9, 0.2, 0.7])
-    with pytest.raises(dm.InputError, match=r"^threshold: an EvaluationSet already fixes it"):
+    with pytest.raises(dm.InputError, match=r"^threshold: 0\.3, but the EvaluationSet was decided at 0\.5"):
         diagnose(data, threshold=0.3)
     with pytest.raises(dm.InputError, match=r"^y_score: missing"):
         diagnose([1, 0, None])

@@ -515,8 +515,6 @@ def test_a_missing_score_is_refused():
     [
         ("y_score", SCORE),
         ("y_score", np.array(SCORE)),
-        ("threshold", 0.3),
-        ("threshold", NAN),
         ("y_pred", [1] * 8),
         ("y_pred", np.ones(8)),
         ("sample_weight", np.ones(8)),
@@ -524,6 +522,8 @@ def test_a_missing_score_is_refused():
         ("sample_weight", pd.Series([1.0] * 8)),
         ("pos_label", 0),
         ("pos_label", "yes"),
+        ("pos_label", pd.NA),
+        ("pos_label", np.array([1, 0])),
         ("missing_label", -1),
     ],
 )

@@ -568,7 +568,7 @@ def test_bad_weights_are_refused(weight, expected):
     assert message(Y, SCORE, sample_weight=weight).startswith(expected)
 
 
-@pytest.mark.parametrize("threshold", ["0.5", None, [0.5], np.array([0.5, 0.6]), pd.Series([0.5]), 1j, pd.NA, {}])
+@pytest.mark.parametrize("threshold", ["0.5", [0.5], np.array([0.5, 0.6]), pd.Series([0.5]), 1j, pd.NA, {}])
 def test_a_threshold_that_is_no_number_is_refused(threshold):
     assert message(Y, SCORE, threshold=threshold) == f"threshold: expected a number, got {threshold!r}."
 

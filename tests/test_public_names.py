@@ -31,7 +31,7 @@ NOT_CALLED = {
         "Nodes",
     ),
     *("InputError", "MethodError", "UnknownNameError", "UndefinedMetricWarning"),
-    *("CalibrationWarning", "MissingnessWarning", "Calibrator", "Diagnosis"),
+    *("CalibrationWarning", "MissingnessWarning", "RefutedWarning", "Calibrator", "Diagnosis"),
     # What stands behind a word or a name; `evaluate` calls them.
     *("method_from", "label_model_from", "metrics_from", "registered"),
     # Built by roc_auc(), gini(), precision_at_k() and the like.

@@ -92,6 +92,7 @@ def test_what_one_engine_wrote_another_reads(writer, reader, tmp_path, monkeypat
 def test_the_file_is_an_ordinary_table(engine, tmp_path):
     path = EvaluationSet([1, 0, None, None], [0.9, 0.2, 0.7, 0.7]).to_parquet(tmp_path / "set.parquet")
     table = pq.read_table(path).to_pylist()
+    assert len({row.pop("checksum") for row in table}) == 1
     constant = {"format_version": 1, "threshold": 0.5, "pos_label": "1", "buckets": 0}
     constant |= {"has_weight": False, "has_probability": False}
 
@@ -123,7 +124,7 @@ def test_paths_that_name_nothing_are_refused(tmp_path):
         (tmp_path / "mondey.parquet", "no such file. Did you mean"),
         (f"{tmp_path}/x*.parquet", "no file matches this pattern"),
         ([], "path: an empty list"),
-        (17, "path: expected a path, a glob or a list of these, got int"),
+        (17, "path: expected a path, a folder, a pattern or a list of these, got int"),
         (tmp_path / "empty", "no Parquet file in this folder"),
     ):
         with pytest.raises(InputError, match=text):
@@ -199,7 +200,7 @@ DAMAGES = {
         "decision: nan in cell 0. Decisions are true",
     ),
     "two thresholds": (changed("threshold", [0.5, 0.5, 0.5, 0.5, 0.1]), "threshold: differs between cells. It belongs"),
-    "threshold of text": (changed("threshold", ["x"] * 5), "threshold: 'x'. It is a number, or null"),
+    "threshold of text": (changed("threshold", ["x"] * 5), "threshold: 'x'. It is a finite number, or null"),
     "no label": (changed("pos_label", [None] * 5), "pos_label: None. It is a label written as JSON"),
     "label not JSON": (changed("pos_label", ["yes"] * 5), "pos_label: 'yes'. It is a label written as JSON"),
     "label a list": (changed("pos_label", ["[1]"] * 5), "pos_label: '[1]'. It is a label written as JSON"),

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         InputError,
         MethodError,
         MissingnessWarning,
+        RefutedWarning,
         UndefinedMetricWarning,
         UnknownNameError,
     )
@@ -68,6 +69,7 @@ __all__ = [
     "Metric",
     "MetricDistribution",
     "MissingnessWarning",
+    "RefutedWarning",
     "UndefinedMetricWarning",
     "UnknownNameError",
     "backtest",
@@ -107,6 +109,7 @@ _HOME = {
             "InputError",
             "MethodError",
             "MissingnessWarning",
+            "RefutedWarning",
             "UndefinedMetricWarning",
             "UnknownNameError",
         ),

@@ -20,7 +20,7 @@ def arguments_given(function: Callable[..., Any], given: Mapping[str, Any]) -> d
     >>> import darkmetrics as dm
     >>> from darkmetrics.calls import arguments_given
     >>> tilted = dm.label_models.Tilted("calibrated", prevalence=0.4)
-    >>> arguments_given(dm.evaluate, {"label_model": tilted, "threshold": 0.5, "sample_weight": [1.0] * 1000, "rng": 0})
+    >>> arguments_given(dm.evaluate, {"label_model": tilted, "pos_label": 1, "sample_weight": [1.0] * 1000, "rng": 0})
     {'label_model': 'dm.label_models.Tilted(prevalence=0.4)', 'sample_weight': 'sample_weight', 'rng': '0'}
     """
     defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}

@@ -6,6 +6,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.cells import COUNTS, Cells
+from darkmetrics.storing import made_of
 
 
 class Census:
@@ -14,6 +15,8 @@ class Census:
     cells: Cells
     # Scores are in so many buckets (see `resolution` of `EvaluationSet.from_frame`); None: they are exact.
     buckets: int | None
+
+    __getstate__ = made_of
 
     def __len__(self) -> int:
         return self.n_rows

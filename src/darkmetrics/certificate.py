@@ -1,9 +1,9 @@
 """Certificate: a proven bound on the error of an approximate law, with what it rests on."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ Enclosure: TypeAlias = Callable[[FloatArray], CdfBounds]
 _PLACES, _ROUNDS = 31, 4
 # Points of the grid of a mixture.
 _GRID = 128
+_EXACT = "the law itself, without approximation"
 
 
 class Assumption(NamedTuple):
@@ -131,6 +132,21 @@ class Certificate:
             "assumptions": [assumption._asdict() for assumption in self.assumptions],
         }
 
+    def __copy__(self) -> Self:
+        return self  # as a tuple does: a certificate never changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Stored it is the bound alone, the same for every t: what it was computed from may hold any formula."""
+        law = getattr(self.approximation, "__self__", None)
+        if self.theorem == _EXACT:
+            return exact_certificate, (self.approximation,)
+        if law is None:  # made by hand, of functions that may be stored or not
+            return Certificate, tuple(getattr(self, field.name) for field in fields(self))
+        return kept_certificate, (self.ks_bound, self.theorem, self.assumptions, self.confidence, law)
+
     def __repr__(self) -> str:
         if self.vacuous:
             return f"<Certificate: says nothing ({self.theorem})>"
@@ -179,7 +195,7 @@ def exact_certificate(cdf: Cdf) -> Certificate:
         level = cdf(t, left=False)
         return CdfBounds(level, level, cdf(t, left=True))
 
-    return Certificate("the law itself, without approximation", (), cdf, enclosure, np.empty(0), known=0.0)
+    return Certificate(_EXACT, (), cdf, enclosure, np.empty(0), known=0.0)
 
 
 def kept_certificate(

@@ -156,6 +156,9 @@ def _shown(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else repr(value)
 
 
+_THRESHOLD = 0.5
+
+
 def threshold_number(threshold: Any) -> float:
     """A threshold as a finite number: an infinite one has no place on an axis, in JSON or between two others."""
     try:
@@ -171,6 +174,16 @@ def threshold_number(threshold: Any) -> float:
             f"threshold: {cut:g}. It must be finite: to flag {'no row' if cut > 0 else 'every row'}, give a number "
             f"{'above' if cut > 0 else 'below'} all scores."
         )
+    return cut
+
+
+def decided_from(threshold: Any, given: str | None) -> float | None:
+    """The score from which on rows are decided positive, 0.5 unless said; None where the argument `given` decides."""
+    if threshold is None:
+        return _THRESHOLD if given is None else None
+    cut = threshold_number(threshold)
+    if given is not None:
+        raise InputError(f"threshold: {cut!r}, but {given} already gives the decisions. Give one of them.")
     return cut
 
 
@@ -197,9 +210,6 @@ def given_decisions(y_pred: Any, rows: int, pos_label: Any, classes: list[Any]) 
     return positive
 
 
-_LARGEST_WEIGHT, _WEIGHT_RATIO = 1e50, 1e9
-
-
 def row_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     """The weights of the rows; None when every row counts once."""
     if sample_weight is None:
@@ -213,10 +223,11 @@ def row_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     if not weight.any():
         raise InputError("sample_weight: the weights sum to zero. At least one row must count.")
     low, high = float(weight[weight > 0.0].min()), float(weight.max())
-    if high > _LARGEST_WEIGHT or low < 1.0 / _LARGEST_WEIGHT or high > _WEIGHT_RATIO * low:
+    most, ratio = frames.LARGEST_WEIGHT, frames.WEIGHT_RATIO
+    if high > most or low < 1.0 / most or high > ratio * low:
         raise InputError(
-            f"sample_weight: weights from {low:g} to {high:g}. They must lie between {1.0 / _LARGEST_WEIGHT:g} and "
-            f"{_LARGEST_WEIGHT:g} and differ by a factor of {_WEIGHT_RATIO:g} at most: sums would lose the small ones. "
+            f"sample_weight: weights from {low:g} to {high:g}. They must lie between {1.0 / most:g} and "
+            f"{most:g} and differ by a factor of {ratio:g} at most: sums would lose the small ones. "
             "Rescale them, or give such rows weight 0."
         )
     return None if bool(np.all(weight == 1.0)) else weight

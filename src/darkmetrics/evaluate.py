@@ -14,9 +14,16 @@ from darkmetrics.calls import arguments_given
 from darkmetrics.distribution import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.evaluation_set import EvaluationSet, evaluation_set_from
-from darkmetrics.exceptions import InputError, MethodError, MissingnessWarning, UndefinedMetricWarning
+from darkmetrics.exceptions import (
+    InputError,
+    MethodError,
+    MissingnessWarning,
+    RefutedWarning,
+    UndefinedMetricWarning,
+)
 from darkmetrics.label_models import Features, Given, Half, LabelModel, LabelShift, Prevalence, Tilted, label_model_from
 from darkmetrics.label_models.auto import REFUTED, mixture_p_value, readings_differ, readings_in_words, weight_by_label
+from darkmetrics.label_models.choice import stated_reason
 from darkmetrics.label_models.score_table import score_table
 from darkmetrics.methods import Memo, Method, method_from
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
@@ -27,9 +34,10 @@ _WARN_FROM = 1e-6
 # A stated reason is called into question below this p-value: once in a thousand times without cause.
 _CLEARLY = 1e-3
 _REFUTED_MESSAGE = (
-    "The scores of the missing rows are no mixture of those of labelled positives and negatives, so labels are not "
-    "missing by label alone, and this answer may be far off. Say missingness='by_score' if the scores decide who gets "
-    "a label; if both do, give calibration=(labels, scores) of fully labelled rows. See .diagnosis."
+    "It was stated that labels are missing by label, but the scores of the missing rows are no mixture of those of "
+    "labelled positives and negatives: the label alone does not decide, and this answer may be far off. If the scores "
+    "do, it is missingness='by_score'; if both do, give calibration=(labels, scores) of fully labelled rows. See "
+    ".diagnosis."
 )
 # A warning that lists more metrics is not read.
 _METRICS_NAMED = 5
@@ -40,7 +48,7 @@ def evaluate(
     y_score: Any = None,
     *,
     metrics: Any = DEFAULT_METRICS,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     y_pred: Any = None,
     label_model: Any = "auto",
     missingness: Any = None,
@@ -67,8 +75,9 @@ def evaluate(
     metrics : str, Metric, callable, or a sequence or mapping of these
         What to evaluate; `list_metrics()` shows all names, and "fbeta(2)" or "precision_at_k(100)" take a parameter.
     threshold, y_pred, pos_label, missing_label, sample_weight
-        As in `EvaluationSet`. Weights count in the metrics; what is learnt about labels counts rows, so weights that
-        depend on the label itself (ten for every fraud) call for probabilities of your own.
+        As in `EvaluationSet`: decisions are positive from a score of 0.5 on, unless `threshold` or `y_pred` says
+        otherwise. Weights count in the metrics; what is learnt about labels counts rows, so weights that depend on the
+        label itself (ten for every fraud) call for probabilities of your own.
     label_model : str, LabelModel, float or array-like
         Where the probabilities of the missing labels come from. "auto", the default, learns them from the labelled
         rows, the scores of the missing ones and `calibration`, and says what it assumed (`label_models.Auto`). Others:
@@ -138,7 +147,7 @@ def evaluate_frame(
     *,
     label: str,
     score: str,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     decision: str | None = None,
     probability: str | None = None,
     weight: str | None = None,
@@ -161,13 +170,13 @@ def evaluate_frame(
 
     Parameters
     ----------
-    frame : DataFrame, lazy frame, relation, path, glob, or list of paths
+    frame : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
         pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis (and through it SQL databases); or Parquet and CSV files by
         name, which Polars or DuckDB then reads.
     label, score : str
         Names of the columns with labels (missing ones null or NaN) and scores.
-    threshold : float
-        The decision is positive when score >= threshold.
+    threshold : float, optional
+        The decision is positive when score >= threshold; 0.5 unless given.
     decision, probability, weight : str, optional
         Columns with decisions that do not follow from a threshold, with the chance that a row is positive, which is
         then believed as it is (`label_models.Given`), and with weights.
@@ -289,11 +298,11 @@ class _Asked:
                 warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=3)
             laws[metric.name] = law
             labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
-        reason_stated = stated["missingness"] is not None or isinstance(model, Tilted)
-        if not reason_stated and readings_differ(nodes):
+        reason = stated_reason(model, stated["missingness"])
+        if reason is None and readings_differ(nodes):
             warnings.warn(_readings_message(data, nodes, laws), MissingnessWarning, stacklevel=3)
         elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
-            warnings.warn(_REFUTED_MESSAGE, MissingnessWarning, stacklevel=3)
+            warnings.warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
         calibration = stated["calibration"]
         return Evaluation(
             data=data,
@@ -303,6 +312,7 @@ class _Asked:
             fills=fills,
             assumption=model.describe(data, nodes) if data.n_missing else "",
             nodes=nodes,
+            stated=reason,
             calibration=calibration if calibration is not None else getattr(model, "calibration", None),
             confidence_level=self.confidence_level,
             method=self.method,
@@ -338,6 +348,9 @@ def _data_and_model(
     else:
         probability = None if named else label_model
         if features is not None:
+            names = frames.row_names(y_true=y_true, y_score=y_score)
+            if names is not None:
+                names.check("X", features.X)
             probability = _feature_predictions(features, y_true, settings)
         try:
             data = evaluation_set_from(y_true, y_score, probability=probability, **settings)
@@ -402,7 +415,7 @@ def generator_from(rng: Any) -> np.random.Generator:
 
 def _undefined_message(metric: Metric, law: MetricDistribution) -> str:
     chance = "always" if law.undefined > 1.0 - 1e-12 else f"with probability {law.undefined:.3g}"
-    left_out = np.isnan(metric.undefined_as) or law.method == "gaussian"
+    left_out = np.isnan(metric.undefined_as) or law.given_defined
     value = "left out of its law" if left_out else f"counted as {metric.undefined_as:g}"
     return (
         f"{metric.name} is undefined (0/0) {chance}; there it is {value}. "
@@ -415,8 +428,8 @@ def _readings_message(data: EvaluationSet, nodes: Nodes, laws: dict[str, MetricD
     answers = []
     for name, law in list(laws.items())[:_METRICS_NAMED]:
         if law.by_node is not None:
-            means = [_mean_of(law, nodes.reading == k) for k in range(len(nodes.readings))]
-            answers.append(f"{name} " + " or ".join(f"{mean:.3f}" for mean in means))
+            means = [f"{_mean_of(law, nodes.reading == k):.3f}" for k in range(len(nodes.readings))]
+            answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
     text = (
         "Missing rows look different from labelled ones, and why they do changes the answer. Of the missing rows "
         f"{readings_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "

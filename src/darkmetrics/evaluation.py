@@ -37,6 +37,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
     assumption: str
     # The probabilities of the missing labels that the laws are mixed over.
     nodes: Nodes
+    # What was said about why labels are missing (`label_models.choice.stated_reason`); None: nothing.
+    stated: str | None = None
     # Reference rows, if any were given: `diagnosis` compares with them.
     calibration: Any = None
     confidence_level: float = 0.9
@@ -75,7 +77,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """What the data say about why labels are missing, and what that does to these metrics (made on first use)."""
-        return diagnosis_of(self.data, self.calibration, tuple(self.metrics.values()), self.fills)
+        return diagnosis_of(self.data, self.calibration, tuple(self.metrics.values()), self.fills, self.stated)
 
     @cached_property
     def resolution(self) -> Mapping[str, float]:
@@ -223,7 +225,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
         notes = [f"Intervals are for {these}, not for the population they came from."]
         if any(not law.bounds_sharp for law in self.laws.values()):
             notes.append("Bounds in brackets hold, but perhaps no labeling attains them.")
-        approximate = {name: law for name, law in self.laws.items() if law.method in ("gaussian", "monte carlo")}
+        # What is near exact is off by less than is printed, and what is proven of it takes time.
+        approximate = {name: law for name, law in self.laws.items() if law.method not in ("exact", "near exact")}
         if approximate:
             notes.append(_proven(approximate))
         if self.data.buckets is not None:
@@ -296,13 +299,13 @@ class _MissingMetricError(KeyError):
 
 def _proven(laws: dict[str, MetricDistribution]) -> str:
     """What is proven about the error of approximate laws, in a sentence."""
-    bounds = {name: law.certificate.ks_bound for name, law in laws.items() if law.certificate is not None}
+    proofs = {name: law.certificate for name, law in laws.items()}
     useful = [
-        f"{bound:.2g} ({name}{', 99.9% sure' if laws[name].method == 'monte carlo' else ''})"
-        for name, bound in bounds.items()
-        if bound < 1.0
+        f"{proof.ks_bound:.2g} ({name}{'' if proof.confidence == 1.0 else f', {level_text(proof.confidence)} sure'})"
+        for name, proof in proofs.items()
+        if proof is not None and not proof.vacuous
     ]
-    useless = [name for name in laws if bounds.get(name, 1.0) >= 1.0]
+    useless = [name for name, proof in proofs.items() if proof is None or proof.vacuous]
     text = f"Proven: no probability of these laws is off by more than {', '.join(useful)}." if useful else ""
     return text + (f" Nothing is proven of {', '.join(useless)}." if useless else "")
 

@@ -16,6 +16,7 @@ from darkmetrics.columns import (
     check_finite,
     check_label_values,
     check_length,
+    decided_from,
     given_decisions,
     read_labels,
     row_probabilities,
@@ -23,7 +24,8 @@ from darkmetrics.columns import (
     threshold_number,
 )
 from darkmetrics.exceptions import InputError
-from darkmetrics.stored_cells import Stored, read_cells, stored_files, write_cells
+from darkmetrics.files import files_named
+from darkmetrics.stored_cells import Stored, read_cells, write_cells
 
 
 class EvaluationSet(Census):
@@ -38,8 +40,8 @@ class EvaluationSet(Census):
         Labels. Missing ones are NaN, None, `pd.NA`, `NaT`, a Polars or Arrow null, or masked.
     y_score : array-like of float
         Scores of the positive class: finite, higher means more likely positive; they need not be probabilities.
-    threshold : float
-        The decision is positive when score >= threshold, both taken as 64-bit floats; finite.
+    threshold : float, optional
+        The decision is positive when score >= threshold, both taken as 64-bit floats; finite. 0.5 unless given.
     y_pred : array-like, optional
         Decisions, if they do not follow from a threshold: the same two classes as the labels, or 0/1.
     pos_label : object
@@ -67,7 +69,7 @@ class EvaluationSet(Census):
         y_true: Any,
         y_score: Any,
         *,
-        threshold: float = 0.5,
+        threshold: float | None = None,
         y_pred: Any = None,
         pos_label: Any = 1,
         missing_label: Any = None,
@@ -80,20 +82,20 @@ class EvaluationSet(Census):
         if score.size == 0:
             raise InputError("y_true: no rows. An evaluation set needs at least one.")
         check_finite(score, "y_score", "Scores must be finite; drop or fill those rows.")
+        names = frames.row_names(y_true=y_true, y_score=y_score, y_pred=y_pred, sample_weight=sample_weight)
         positive, missing, classes = read_labels(labels, missing, pos_label, missing_label, "y_true")
-        cut = threshold_number(threshold)
-        decision = score >= cut
-        if y_pred is not None:
-            if threshold != 0.5:
-                raise InputError(f"threshold: {threshold!r}, but y_pred already gives the decisions. Give one of them.")
-            decision = given_decisions(y_pred, score.size, pos_label, classes)
+        if names is not None:
+            names.check("probability", probability)  # one per row
+            names.at(missing).check("probability", probability)  # or one per missing row
+        cut = decided_from(threshold, None if y_pred is None else "y_pred")
+        decision = given_decisions(y_pred, score.size, pos_label, classes) if cut is None else score >= cut
         weight = row_weights(sample_weight, score.size)
         chance = row_probabilities(probability, missing)
-        self.threshold = None if y_pred is not None else cut
+        self.threshold = cut
         self.pos_label = pos_label
         self.buckets = None
         rows = Cells(score, decision, positive, ~positive & ~missing, missing, weight, chance)
-        self.cells = group_rows(rows, split=y_pred is not None)
+        self.cells = group_rows(rows, split=cut is None)
 
     @classmethod
     def from_cells(
@@ -111,7 +113,7 @@ class EvaluationSet(Census):
         *,
         label: str,
         score: str,
-        threshold: float = 0.5,
+        threshold: float | None = None,
         decision: str | None = None,
         probability: str | None = None,
         weight: str | None = None,
@@ -123,12 +125,12 @@ class EvaluationSet(Census):
 
         Parameters
         ----------
-        frame : DataFrame, lazy frame, relation, path, glob, or list of paths
+        frame : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
             pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis; Parquet and CSV files by name.
         label, score : str
             Names of columns. A label is missing where it is null or NaN.
-        threshold : float
-            The decision is positive when score >= threshold.
+        threshold : float, optional
+            The decision is positive when score >= threshold; 0.5 unless given.
         decision, probability, weight : str, optional
             Columns with decisions, chances of being positive, and weights, as `y_pred`, `probability` and
             `sample_weight` above.
@@ -148,20 +150,16 @@ class EvaluationSet(Census):
         EvaluationSet(4 rows, 2 missing, 3 cells)
         """
         check_label_values(pos_label, missing_label)
-        cut = threshold_number(threshold)
-        if decision is not None and threshold != 0.5:
-            raise InputError(f"threshold: {threshold!r}, but decision already gives the decisions. Give one of them.")
+        cut = decided_from(threshold, None if decision is None else "decision")
         counted = frames.count_cells(
             frame,
             frames.ColumnNames(label, score, decision, probability, weight),
-            threshold=None if decision is not None else cut,
+            threshold=cut,
             pos_label=pos_label,
             missing_label=missing_label,
             resolution=resolution,
         )
-        (found,) = sets_from_counted(
-            counted, threshold=None if decision is not None else cut, pos_label=pos_label, label=label
-        )
+        (found,) = sets_from_counted(counted, threshold=cut, pos_label=pos_label, label=label)
         return cls.from_cells(found.cells, threshold=found.threshold, pos_label=pos_label, buckets=found.buckets)
 
     def to_parquet(self, path: str | Path) -> Path:
@@ -176,7 +174,7 @@ class EvaluationSet(Census):
 
     @classmethod
     def from_parquet(cls, path: Any) -> Self:
-        """The set that `to_parquet` wrote; of a glob or a list of files, all of them merged into one.
+        """The set that `to_parquet` wrote; of a folder, a pattern or a list of files, all of them merged into one.
 
         Examples
         --------
@@ -189,8 +187,8 @@ class EvaluationSet(Census):
         EvaluationSet(6 rows, 2 missing, 3 cells)
         """
         sets = []
-        for file in stored_files(path):
-            cells, threshold, pos_label, buckets = read_cells(file)
+        for file in files_named(path):
+            cells, threshold, pos_label, buckets = read_cells(Path(file))
             sets.append(cls.from_cells(cells, threshold=threshold, pos_label=pos_label, buckets=buckets))
         return sets[0] if len(sets) == 1 else cls.merged(sets)
 
@@ -391,24 +389,37 @@ def _nan_first(chance: FloatArray | None) -> FloatArray | None:
     return None if chance is None else np.where(np.isnan(chance), -1.0, chance)
 
 
-_DEFAULTS = {"threshold": 0.5, "pos_label": 1}
-
-
-def evaluation_set_from(y_true: Any, y_score: Any, **settings: Any) -> EvaluationSet:
+def evaluation_set_from(y_true: Any, y_score: Any, *, threshold: Any = None, **settings: Any) -> EvaluationSet:
     """The set that the data of a public function stand for: arrays, or a ready set that nothing is added to."""
     if not isinstance(y_true, EvaluationSet):
         if y_score is None:
             raise InputError("y_score: missing. Give the scores, or an EvaluationSet as the only data.")
-        return EvaluationSet(y_true, y_score, **settings)
-    # Only a plain value can be a default; columns of any engine compare in ways of their own.
-    changed = [
-        key
-        for key, value in settings.items()
-        if value is not None and not (isinstance(value, (int, float)) and value == _DEFAULTS.get(key))
-    ]
-    if y_score is not None or changed:
-        extra = "y_score" if y_score is not None else changed[0]
-        raise InputError(f"{extra}: an EvaluationSet already fixes it; give it when building the set.")
+        return EvaluationSet(y_true, y_score, threshold=threshold, **settings)
+    changed = [name for name, value in {"y_score": y_score, **settings}.items() if not _as_is(name, value, y_true)]
+    if changed:
+        raise InputError(f"{changed[0]}: an EvaluationSet already fixes it; give it when building the set.")
+    if threshold is not None:
+        _check_same_threshold(threshold_number(threshold), y_true.threshold)
     if y_true.n_rows == 0:
         raise InputError("y_true: the EvaluationSet has no rows. An evaluation needs at least one.")
     return y_true
+
+
+def _as_is(name: str, value: Any, data: EvaluationSet) -> bool:
+    """Whether an argument was left out, or says what the set says."""
+    if value is None or name != "pos_label":
+        return value is None
+    # 1 is the default, and may not have been said. What holds values, or is none, compares in ways of its own.
+    return not (frames.is_container(type(value)) or frames.is_missing(value)) and value in (data.pos_label, 1)
+
+
+def _check_same_threshold(said: float, own: float | None) -> None:
+    if own is None:
+        raise InputError(
+            f"threshold: {said!r}, but the decisions of the EvaluationSet were given (y_pred). Leave it out."
+        )
+    if said != own:
+        raise InputError(
+            f"threshold: {said!r}, but the EvaluationSet was decided at {own!r}. Leave it out, or move the set with "
+            f".with_threshold({said!r})."
+        )

@@ -25,7 +25,11 @@ class CalibrationWarning(UserWarning):
 
 
 class MissingnessWarning(UserWarning):
-    """Missing rows look different from labelled ones, and why they do changes the answer."""
+    """Missing rows look different from labelled ones, why they do changes the answer, and nobody has said why."""
+
+
+class RefutedWarning(MissingnessWarning):
+    """The reason that was stated for missing labels is one that the scores of the missing rows clearly refute."""
 
 
 def unknown_name(argument: str, kind: str, name: str, choices: Iterable[str], hint: str = "") -> UnknownNameError:

@@ -17,10 +17,13 @@ from darkmetrics._kernels.auc import RankData, auc_extremes, auc_values
 from darkmetrics._kernels.auc_bounds import Spread
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.linear_sum import weight_levels
+from darkmetrics.storing import made_of
 
 # Extremes of a formula of which nothing is known are searched over at most this many combinations of counts.
 _SEARCH_LIMIT = 4_000_000
 _ENUMERATE_LIMIT = 2**15
+# Two units in the last place of a number of size one.
+_NOISE = 4e-16
 
 
 class Extremes(NamedTuple):
@@ -45,6 +48,18 @@ class Functional(ABC):
     # Set by `coarse`: the bounds of the functional before its cells were merged, and whether that changed its values.
     bounds: Extremes | None = field(default=None, kw_only=True)
     rounded: bool = field(default=False, kw_only=True)
+    # Whether the metric is a difference of larger terms; sums of one sign are right to their own last digits.
+    cancels: bool = field(default=True, kw_only=True)
+
+    @property
+    def noise(self) -> float:
+        """Rounding error that differences of terms leave in a value, however small it is itself."""
+        if not self.cancels:
+            return 0.0
+        largest = max(map(abs, self.range))
+        return _NOISE * (largest if np.isfinite(largest) else 1.0)
+
+    __getstate__ = made_of
 
     @abstractmethod
     def values(self, positives: IntArray) -> FloatArray:

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics.storing import made_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,8 @@ class Nodes:
     shift: FloatArray | None = None
     reading: IntArray | None = None
     readings: tuple[str, ...] = ()
+
+    __getstate__ = made_of
 
     @classmethod
     def single(cls, probability: FloatArray) -> "Nodes":

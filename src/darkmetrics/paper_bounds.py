@@ -457,6 +457,7 @@ def _number(value: Any, name: str) -> float:
 def _columns(**given: Any) -> list[FloatArray]:
     """Columns of finite numbers of one length."""
     columns = {name: frames.number_column(values, name) for name, values in given.items()}
+    frames.row_names(**given)
     sizes = {name: column.size for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())

@@ -81,7 +81,7 @@ def _context() -> Any:
 
 def _shown(results: Iterable[Any], total: int, progress: bool | None, title: str) -> Iterator[Any]:
     """The same, with a progress bar on standard error where one is wanted."""
-    if progress is False or (progress is None and not sys.stderr.isatty()):
+    if progress is False or (progress is None and not (sys.stderr and sys.stderr.isatty())):
         return iter(results)
     try:
         from rich.console import Console

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from darkmetrics._text import markdown_text
+
 
 def decimals_for(width: float) -> int:
     """As many decimals as the width of an interval deserves: three at least, so that its two ends differ."""
@@ -41,6 +43,13 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], words: int 
         ).rstrip()
         for line in lines
     ]
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> list[str]:
+    """The same table in Markdown, with everything escaped."""
+    lines = [f"| {' | '.join(map(markdown_text, line))} |" for line in (header, *rows)]
+    rule = "|" + "|".join(":--" if i < words else "--:" for i in range(len(header))) + "|"
+    return [lines[0], rule, *lines[1:]]
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:

@@ -216,8 +216,8 @@ def test_missing_scores_are_refused(refused, tmp_path):
     assert refused("evaluate", path).startswith("column 'score' (--score): 1 of 2 values is NaN (first at row 1).")
 
 
-def test_a_directory_is_refused(refused, tmp_path):
-    assert refused("evaluate", tmp_path) == f"{tmp_path}: is a directory. Name a file in it."
+def test_a_directory_without_data_is_refused(refused, tmp_path):
+    assert refused("evaluate", tmp_path) == f"{tmp_path}: no Parquet file in this folder."
 
 
 def test_a_name_no_file_can_have_is_refused(refused):
@@ -455,6 +455,7 @@ def test_a_command_that_cannot_be_read_is_one_line(refused, arguments):
         (["--prob", "id"], "column 'id' (--prob): 2 at row 2. Probabilities must lie in [0, 1]."),
         (["--pred", "id"], "column 'id' (--pred): a third value 2 at row 2 besides 0 and 1."),
         (["--threshold", "nan"], "--threshold: NaN."),
+        (["--pred", "id", "--threshold", "0.5"], "--threshold: 0.5, but --pred already gives the decisions."),
         (["--reference", "-"], "--reference: standard input cannot be the reference rows."),
         (["--label-model", "1.3"], "--label-model: 1.3. A probability must lie in [0, 1]."),
         (["--label-model", "nan"], "--label-model: nan. A probability must lie in [0, 1]."),

@@ -434,11 +434,11 @@ def test_columns_of_parquet_that_cannot_be_counted_are_refused_by_name(refused, 
 def test_a_pattern_without_files_or_of_other_files_is_refused(refused, rows, tmp_path):
     (tmp_path / "empty").mkdir()
     assert refused("monitor", "empty", *SEGMENTS) == "empty: no Parquet file in this folder."
-    assert refused("monitor", "part-*.parquet", *SEGMENTS) == "part-*.parquet: no file has a name like this."
+    assert refused("monitor", "part-*.parquet", *SEGMENTS) == "part-*.parquet: no file matches this pattern."
     for number in range(2):
-        write(rows, tmp_path / f"{number}.csv")
-    said = refused("monitor", "*.csv", *SEGMENTS)
-    assert said == "*.csv: 2 files. Several must be Parquet, for Polars or DuckDB to count."
+        write(rows, tmp_path / f"{number}.feather")
+    said = refused("monitor", "*.feather", *SEGMENTS)
+    assert said == "*.feather: 2 files. Several must be text, or Parquet for Polars or DuckDB to count."
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9])
@@ -470,6 +470,6 @@ def test_without_a_dataframe_package_it_says_which_to_install(refused, csv_rows,
     def none(*_):
         raise dm.InputError("to_frame: needs pandas, polars or pyarrow")
 
-    monkeypatch.setattr("darkmetrics.frames.to_native_frame", none)
+    monkeypatch.setattr("darkmetrics.frames.texts.to_native_frame", none)
     said = refused("monitor", csv_rows, *SEGMENTS)
-    assert said == "monitor: needs one of polars, pyarrow, pandas to count rows, and none is installed."
+    assert said == "frame: counting rows of text takes one of polars, pyarrow, pandas, and none is installed."

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from darkmetrics import EvaluationSet, InputError
-from darkmetrics.cli import inputs
-from darkmetrics.frames import ColumnNames, count_cells, scans, sources
+from darkmetrics.files import MISSING_WORDS
+from darkmetrics.frames import ColumnNames, count_cells, sources
 
 Y_P = ColumnNames("y", "p")
 
@@ -81,11 +81,7 @@ def test_folders_named_after_values_of_any_look(first):
     assert count_cells("d", Y_P, threshold=0.5, by="part").keys == {"part": ["1", "rest"]}
 
 
-def test_words_for_missing_are_those_of_the_command_line():
-    assert scans.MISSING_WORDS == inputs.MISSING_WORDS
-
-
-@pytest.mark.parametrize("word", sorted(scans.MISSING_WORDS))
+@pytest.mark.parametrize("word", sorted(MISSING_WORDS))
 def test_csv_labels_that_say_missing_are_missing(word):
     for one, zero, pos_label in (("1", "0", 1), ("true", "false", 1), ("yes", "no", "yes"), ("1.0", "0.0", 1)):
         Path("a.csv").write_text(f"y,p\n{one},0.75\n{word},0.5\n,0.5\n{zero},0.25\n")
@@ -116,8 +112,8 @@ def test_csv_keys_keep_the_words():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1,0.75\n,0.5\n0,abc\n0,1e-3\n", r"score column 'p': 'abc' is text\. Expected numbers; correct or drop"),
-        ("", r"frame: no rows\."),
+        ("1,0.75\n,0.5\n0,abc\n0,1e-3\n", r"score column 'p': expected numbers, found 'abc' of type str at row 2\."),
+        ("", r"a\.csv: has no rows\."),
         (
             "1,0.75\nnone,0.5\n0,0.2\n",
             r".*pos_label=1 is not among .* If 'none' means missing, say missing_label='none'",

@@ -72,7 +72,7 @@ def linear_sum_law(weights: FloatArray, p: FloatArray, counts: IntArray, *, apar
     base += float((counts * w)[flip].sum())
     w, p = np.where(flip, -w, w), np.where(flip, 1.0 - p, p)
     variance = dot(counts, w**2 * p * (1.0 - p))
-    unit = _common_unit(w)  # before anything is set apart: a lattice is exact whatever the weights
+    unit = common_unit(w)  # before anything is set apart: a lattice is exact whatever the weights
     if unit is not None:
         lattice = _by_convolution(base, w, p, counts, variance, unit, exact=True)
         if lattice is not None:
@@ -97,7 +97,7 @@ def linear_sum_law(weights: FloatArray, p: FloatArray, counts: IntArray, *, apar
     return lattice
 
 
-def _common_unit(w: FloatArray) -> float | None:
+def common_unit(w: FloatArray) -> float | None:
     """The largest u with every weight a whole multiple of it, or None when there is none worth using."""
     distinct = np.unique(np.abs(w))
     if distinct.size > 512:

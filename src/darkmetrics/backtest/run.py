@@ -34,7 +34,7 @@ class _Task:
     ways: Mapping[str, Way]
     truth: Mapping[str, float]
     metrics: list[Metric]
-    threshold: float
+    threshold: float | None
     confidence_level: float
 
 
@@ -55,7 +55,7 @@ def backtest(
     label_models: Any = "auto",
     methods: Any = "auto",
     n_repeats: int = 100,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     calibration: Any = None,
     pos_label: Any = 1,
     missing_label: Any = None,
@@ -117,15 +117,16 @@ def backtest(
     >>> 0.7 <= result["recall"].coverage.value <= 1.0
     True
     """
-    y, score, n_given = _labelled_rows(y_true, y_score, pos_label, missing_label)
+    y, score, names, n_given = _labelled_rows(y_true, y_score, pos_label, missing_label)
     hidden_by = mechanism_from(mechanism)
     chosen = metrics_from(metrics)
     repeats, jobs = check_n_resamples(n_repeats, "n_repeats"), jobs_from(n_jobs)
     level = check_level(confidence_level)
     complete = EvaluationSet(y.astype(np.float64), score, threshold=threshold)
-    ways = Ground(hidden_by, pos_label, missing_label, complete, n_given).ways(label_models, methods, calibration)
+    ground = Ground(hidden_by, pos_label, missing_label, complete, n_given, names)
+    ways = ground.ways(label_models, methods, calibration)
     truth = {metric.name: metric.value(complete, metric.undefined_as) for metric in chosen}
-    task = _Task(y, score, hidden_by, ways, truth, chosen, threshold, level)
+    task = _Task(y, score, hidden_by, ways, truth, chosen, complete.threshold, level)
     found = run_each(partial(_repeat, task), generators_from(rng, repeats), jobs, progress, "Backtest")
     scores = {way: {name: _collected(found, way, name, truth[name]) for name in truth} for way in ways}
     notes = _notes(found, ways, truth)
@@ -136,11 +137,14 @@ def backtest(
     return Backtest(scores, str(hidden_by), y.size, repeats, level, notes)
 
 
-def _labelled_rows(y_true: Any, y_score: Any, pos_label: Any, missing_label: Any) -> tuple[BoolArray, FloatArray, int]:
-    """Labels and scores of the rows that have a label, and how many rows there are in all."""
+def _labelled_rows(
+    y_true: Any, y_score: Any, pos_label: Any, missing_label: Any
+) -> tuple[BoolArray, FloatArray, frames.RowNames | None, int]:
+    """Labels, scores and names (if any) of the rows that have a label, and how many rows there are in all."""
     labels, missing = frames.label_column(y_true, "y_true")
     score = frames.number_column(y_score, "y_score")
     check_length(labels, "y_true", score.size)
+    names = frames.row_names(y_true=y_true, y_score=y_score)
     positive, missing, _ = read_labels(labels, missing, pos_label, missing_label, "y_true")
     # Rows without a label take no part, but count where a bad one is named by its place.
     check_finite(np.where(missing, 0.0, score), "y_score", "Scores must be finite; drop or fill those rows.")
@@ -150,7 +154,7 @@ def _labelled_rows(y_true: Any, y_score: Any, pos_label: Any, missing_label: Any
             f"y_true: {int(y.sum()):,} positives and {int((~y).sum()):,} negatives are labelled. A backtest hides "
             "known labels, and needs some of both."
         )
-    return y, known, score.size
+    return y, known, None if names is None else names.at(~missing), score.size
 
 
 def _repeat(task: _Task, rng: np.random.Generator) -> _Found:

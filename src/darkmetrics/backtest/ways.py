@@ -37,6 +37,8 @@ class Ground:
     # All labelled rows, with 0 and 1 for labels as every repeat will see them.
     complete: EvaluationSet
     n_given: int
+    # What the labelled rows are called, if they have names.
+    names: frames.RowNames | None = None
 
     def ways(self, label_models: Any, methods: Any, calibration: Any) -> dict[str, Way]:
         """Every label model with every method, by name."""
@@ -86,7 +88,7 @@ class Ground:
             return replace(model, base=self._own(model.base))
         if isinstance(model, Features):
             X = model.X
-            self._check_rows(int(X.shape[0]) if hasattr(X, "shape") else len(X), "rows of features")
+            self._check_rows(X, int(X.shape[0]) if hasattr(X, "shape") else len(X), "rows of features")
         own: Any = model
         given = getattr(own, "calibration", None)
         if given is None or isinstance(given, EvaluationSet) or not hasattr(own, "__dataclass_fields__"):
@@ -96,14 +98,16 @@ class Ground:
 
     def _probabilities(self, given: Any) -> FloatArray:
         chance = frames.number_column(given, "label_models")
-        self._check_rows(chance.size, "probabilities")
+        self._check_rows(given, chance.size, "probabilities")
         # Any row may be hidden, so every row needs one.
         row_probabilities(chance, np.ones(chance.size, dtype=np.bool_))
         return chance
 
-    def _check_rows(self, rows: int, what: str) -> None:
+    def _check_rows(self, given: Any, rows: int, what: str) -> None:
         labelled = self.complete.n_rows
         if rows == labelled:
+            if self.names is not None:
+                self.names.check("label_models", given)
             return
         if labelled < self.n_given:
             raise InputError(

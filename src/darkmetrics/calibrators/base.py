@@ -34,6 +34,7 @@ class Calibrator(ABC):
             counts gives the same as fitting the rows that it counts.
         """
         score = checked_scores(scores)
+        frames.row_names(scores=scores, labels=labels, sample_weight=sample_weight)
         label, count = _checked_labels(labels, score.size), checked_counts(sample_weight, score.size)
         return self.fit_counts(score, count * label, count * (1.0 - label))
 

@@ -10,17 +10,22 @@ import typer
 import darkmetrics as dm
 from darkmetrics.cli.commands import bounds, curves, demo, diagnose, evaluate, metrics, monitor, report
 from darkmetrics.cli.options import command
-from darkmetrics.cli.output import BAD_INPUT, INTERRUPTED, fail, no_standard_output
+from darkmetrics.cli.output import BAD_INPUT, DONE, INTERRUPTED, OWN_ERROR, TARGET_MISSED, fail
+from darkmetrics.cli.streams import no_standard_output, patient_output
 
-EXIT_CODES = (
-    "Exit codes: 0 done; 1 a --target is not met with the probability asked for, or monitor has an alert; "
-    "2 bad input, said in one line; 3 an error in darkmetrics itself; 130 interrupted."
-)
+EXIT_CODES = {
+    DONE: "done; also when the reader of the result, such as head, stopped before its end",
+    TARGET_MISSED: "a --target is not met with the probability asked for, or monitor has an alert",
+    BAD_INPUT: "an option, a file or a value in it is wrong, or the result cannot be written (a full disk, a closed "
+    "standard output); one line says what",
+    OWN_ERROR: "an error in darkmetrics itself",
+    INTERRUPTED: "interrupted (Ctrl-C)",
+}
 
 app = typer.Typer(
     name="darkmetrics",
     help="How good is this classifier when part of the test labels is missing?",
-    epilog=EXIT_CODES,
+    epilog="Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,7 +56,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = app(given, prog_name="darkmetrics", standalone_mode=False, obj=shlex.join(["darkmetrics", *given]))
+        with patient_output():
+            code = app(given, prog_name="darkmetrics", standalone_mode=False, obj=shlex.join(["darkmetrics", *given]))
     except typer.Abort:
         return fail("interrupted", INTERRUPTED)
     except OSError as error:  # commands catch their own: this is help that could not be printed

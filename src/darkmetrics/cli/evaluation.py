@@ -5,6 +5,7 @@ from __future__ import annotations  # names of the library in annotations must n
 from collections.abc import Callable, Sequence
 
 import darkmetrics as dm
+from darkmetrics._text import number_from
 from darkmetrics.cli.inputs import load, load_reference
 from darkmetrics.cli.options import LABEL_MODELS, EstimateOptions, EvaluationOptions
 from darkmetrics.cli.output import Result, Table, in_words, say
@@ -46,11 +47,10 @@ def label_model_of(options: EstimateOptions) -> object:
     """The label model that the options name; beside a column of probabilities there is none."""
     if options.prob is not None and options.label_model != "auto":
         raise WordedError("--prob: --label-model already says where probabilities come from. Give one of them.")
-    try:
-        probability = float(options.label_model)
-    except ValueError:
+    probability = number_from(options.label_model)
+    if probability is None:
         if options.label_model not in LABEL_MODELS:
-            raise unknown_name("label_model", "label model", options.label_model, LABEL_MODELS) from None
+            raise unknown_name("label_model", "label model", options.label_model, LABEL_MODELS)
         return options.label_model
     if not 0 <= probability <= 1:
         raise WordedError(f"--label-model: {options.label_model}. A probability must lie in [0, 1].")
@@ -59,10 +59,8 @@ def label_model_of(options: EstimateOptions) -> object:
 
 def zero_division_of(options: EstimateOptions) -> object:
     """What a 0/0 counts as, or a word about it."""
-    try:
-        return float(options.zero_division)
-    except ValueError:
-        return options.zero_division
+    number = number_from(options.zero_division)
+    return options.zero_division if number is None else number
 
 
 def say_words(result: dm.Evaluation) -> None:

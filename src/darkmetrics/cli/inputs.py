@@ -1,7 +1,6 @@
 """From a file and the names of its columns to the arguments of the library."""
 
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,16 @@ from darkmetrics.cli.options import DataOptions
 from darkmetrics.cli.output import say
 from darkmetrics.cli.rows import Rows
 from darkmetrics.cli.scanning import can_be_scanned, scanned
+from darkmetrics.cli.streams import standard_input
 from darkmetrics.cli.words import WordedError, worded
-from darkmetrics.files import DataFile
+from darkmetrics.files import (
+    MISSING_WORDS,
+    TEXT_FORMATS,
+    DataFile,
+    check_one_format,
+    files_named,
+    read_together,
+)
 
 # Names that can hardly mean anything else, compared without case, spaces, dashes and underscores.
 _LIKELY = {
@@ -19,20 +26,48 @@ _LIKELY = {
 }
 # Bytes: Parquet files beyond this are counted where they lie, since their rows may not fit into memory.
 _LARGE = 1 << 26
-# Labels in a CSV file that mean missing, besides an empty one: what pandas, R and databases write for it.
-MISSING_WORDS = frozenset({"NaN", "nan", "null", "NULL", "None", "NA", "N/A", "<NA>"})
 
 
 def load(options: DataOptions, **more: str | None) -> Rows:
     """The columns that the options name, or that can be guessed; `more` are further columns by role."""
     with worded():
-        file = file_of(options.file, options.input_format)
-        names = names_of(file, options, more)
-        path = file.source
-        if isinstance(path, Path) and path.stat().st_size > _LARGE and can_be_scanned(file, [path]):
-            return scanned(file, [path], names, options)
-        columns = file.read(list(names.values()), {names["label"]: MISSING_WORDS - {options.pos_label}})
-        return Rows.of_columns(file.name, columns, names, options)
+        files = files_of(options)
+        names = names_of(files[0], options, more)
+        if (len(files) > 1 or _is_large(files[0])) and can_be_scanned(files):
+            return scanned(files, names, options)
+        return read_rows(files, names, options)
+
+
+def paths_of(given: str) -> list[str]:
+    """The files that FILE stands for; - is standard input."""
+    with worded():
+        return [given] if given == "-" else files_named(given, "FILE")
+
+
+def files_of(options: DataOptions) -> list[DataFile]:
+    """The files that FILE stands for, opened: of one format, and of one that can be read from several files."""
+    files = [file_of(path, options.input_format) for path in paths_of(options.file)]
+    if len(files) > 1 and not can_be_scanned(files):
+        check_one_format({file.format_name: file.name for file in files})
+        if files[0].format not in TEXT_FORMATS:
+            raise WordedError(
+                f"{options.file}: {len(files):,} files. Several must be text, or Parquet for Polars or DuckDB to count."
+            )
+    return files
+
+
+def read_rows(
+    files: Sequence[DataFile], names: Mapping[str, str], options: DataOptions, others: Sequence[str] = ()
+) -> Rows:
+    """The columns by role, and `others` by their own names, in memory."""
+    wanted = list(dict.fromkeys([*names.values(), *others]))
+    columns = read_together(files, wanted, {names["label"]: MISSING_WORDS - {options.pos_label}})
+    source = files[0].name if len(files) == 1 else options.file
+    return Rows.of_columns(source, columns, names, options)
+
+
+def _is_large(file: DataFile) -> bool:
+    return isinstance(file.source, Path) and file.source.stat().st_size > _LARGE
 
 
 def names_of(file: DataFile, options: DataOptions, more: Mapping[str, str | None]) -> dict[str, str]:
@@ -60,7 +95,7 @@ def load_reference(path: str | None, names: Mapping[str, str], pos_label: Any) -
 def file_of(path: str, stated_format: str | None) -> DataFile:
     """The file of that name, or what comes through standard input."""
     if path == "-":
-        return DataFile("standard input", sys.stdin.buffer.read(), stated_format)
+        return DataFile("standard input", standard_input(), stated_format)
     return DataFile.of_path(Path(path), stated_format)
 
 

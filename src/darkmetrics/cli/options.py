@@ -1,15 +1,19 @@
 """The options of the commands, in groups that several commands share, and the decorator that unfolds a group."""
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
+from math import inf
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
+from darkmetrics._text import number_from, whole_number_from
 from darkmetrics.cli import completion
 from darkmetrics.cli.output import guarded
 from darkmetrics.files import FORMATS
@@ -46,7 +50,8 @@ class DataOptions:
         str,
         typer.Argument(
             metavar="FILE",
-            help="CSV (also .gz), Parquet, Arrow/Feather or JSON lines; - is standard input.",
+            help="CSV (also .gz), Parquet, Arrow/Feather or JSON lines; - is standard input. A folder or a pattern "
+            "such as '*.parquet' stands for many files.",
             show_default=False,
         ),
     ]
@@ -89,8 +94,11 @@ class ThresholdOption:
     """The score from which on rows are decided positive."""
 
     threshold: Annotated[
-        float, typer.Option(metavar="T", help="Decided positive from this score on.", rich_help_panel=COLUMNS)
-    ] = 0.5
+        float | None,
+        typer.Option(
+            metavar="T", help="Decided positive from this score on; 0.5 unless given.", rich_help_panel=COLUMNS
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -260,16 +268,6 @@ class GroupOptions:
 class MonitorOptions(GroupOptions, TargetOption, DecisionOptions, EstimateOptions):
     """What an evaluation of many groups takes."""
 
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV (also .gz), Parquet, Arrow/Feather or JSON lines; - is standard input. '*.parquet' or a "
-            "folder stands for many files.",
-            show_default=False,
-        ),
-    ]
-
 
 @dataclass(frozen=True)
 class CommonOptions:
@@ -358,9 +356,35 @@ def command(function: Callable[..., int | None]) -> Callable[..., int]:
         }
         return guarded(functools.partial(function, **folded, **given), debug=folded["common"].debug)
 
+    parameters = [parameter.replace(annotation=_strict(parameter.annotation)) for parameter in parameters]
     unfolded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions may have one
     unfolded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return unfolded
+
+
+def _strict(annotation: Any) -> Any:
+    """The annotation of an option with the library's rule of what a number is: click also takes 1_000."""
+    kind, *information = get_args(annotation) if get_origin(annotation) is Annotated else [annotation]
+    number = next((one for one in (int, float) if one in (kind, *get_args(kind))), None)
+    option = next((one for one in information if isinstance(one, OptionInfo)), None)
+    if number is None or option is None:
+        return annotation
+    strict = copy.copy(option)
+
+    def parsed(given: Any) -> Any:
+        value = given
+        if isinstance(given, str):
+            value = whole_number_from(given) if number is int else number_from(given)
+        if value is None:
+            raise typer.BadParameter(f"{given!r} is not a {'whole ' * (number is int)}number.")
+        low, high = -inf if option.min is None else option.min, inf if option.max is None else option.max
+        if (low, high) != (-inf, inf) and not low <= value <= high:  # as it stands, so that NaN is refused
+            rule = f"at least {low:g}" if high == inf else f"from {low:g} to {high:g}"
+            raise typer.BadParameter(f"{given} is not {rule}.")
+        return value
+
+    strict.parser, strict.min, strict.max = parsed, None, None
+    return Annotated[kind, strict]
 
 
 def _unfolded(group: type) -> list[inspect.Parameter]:

@@ -13,10 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from darkmetrics._text import markdown_text
+from darkmetrics.cli.streams import no_standard_output, to_standard_error
 from darkmetrics.cli.words import WordedError, for_the_command_line, one_line
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import write_whole
 
+# Of a sentence in Markdown: more than any has, unless a name in it is endless.
+_MOST_CHARACTERS = 5000
 DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -46,14 +50,18 @@ def rendered(result: Result, format_: str) -> str:
         return json.dumps(result.document, indent=2, allow_nan=False) + "\n"
     if format_ == "csv":
         return _as_csv(result.records)
-    from darkmetrics.tables import text_table
+    from darkmetrics.tables import markdown_table, text_table
 
-    blocks = [list(result.lines)] if result.lines else []
-    for table in result.tables:
-        title = [table.title] if table.title else []
-        if format_ == "markdown":
-            blocks += [title, _as_markdown(table)] if title else [_as_markdown(table)]
-        else:
+    blocks: list[list[str]] = []
+    if format_ == "markdown":
+        blocks += [[markdown_text(line, _MOST_CHARACTERS) for line in result.lines]] if result.lines else []
+        for table in result.tables:
+            blocks += [[markdown_text(table.title)]] if table.title else []
+            blocks.append(markdown_table(table.header, table.rows, table.words))
+    else:
+        blocks += [list(result.lines)] if result.lines else []
+        for table in result.tables:
+            title = [table.title] if table.title else []
             blocks.append([*title, *text_table(table.header, table.rows, table.words)])
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
@@ -74,14 +82,6 @@ def _tame(value: Any) -> Any:
     return "".join(s if s.isprintable() or s in "\n\t" else s.encode("unicode_escape").decode() for s in value)
 
 
-def _as_markdown(table: Table) -> list[str]:
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"
-
-    rule = "|" + "|".join(":--" if i < table.words else "--:" for i in range(len(table.header))) + "|"
-    return [line(table.header), rule, *(line(row) for row in table.rows)]
-
-
 def emit(text: str, output: str | None) -> None:
     """The result where it was asked for."""
     if output is not None:
@@ -90,21 +90,8 @@ def emit(text: str, output: str | None) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as head, has seen enough
-        _give_up_standard_output()
     except OSError as error:
         raise no_standard_output(error) from error
-
-
-def no_standard_output(error: OSError) -> WordedError:
-    """The error for a full disk and the like; nothing more is written there."""
-    _give_up_standard_output()
-    return WordedError(f"standard output: cannot be written: {error.strerror or error}.")
-
-
-def _give_up_standard_output() -> None:
-    """Lets what is left of it go nowhere: Python would try again at exit, and complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def check_writable(output: str | None, *inputs: str | None, option: str = "--output") -> None:
@@ -142,6 +129,8 @@ def write_output(output: str, content: str | bytes, option: str = "--output") ->
     """The content into the file that the option names."""
     try:
         write_whole(Path(output), content)
+    except BrokenPipeError:  # as on standard output
+        return
     except OSError as error:
         raise _cannot_write(output, error, option) from error
 
@@ -154,8 +143,8 @@ def say(text: str) -> None:
     """Words for a person: wrapped on a terminal, and never read as markup."""
     if not text:
         return
-    if not sys.stderr.isatty():
-        sys.stderr.write(text + "\n")
+    if sys.stderr is None or not sys.stderr.isatty():
+        to_standard_error(text)
         return
     from rich.console import Console
     from rich.text import Text
@@ -165,14 +154,14 @@ def say(text: str) -> None:
 
 def fail(message: str, code: int) -> int:
     """One line about what went wrong; the exit code."""
-    sys.stderr.write(f"darkmetrics: {one_line(message)}\n")
+    to_standard_error(f"darkmetrics: {one_line(message)}")
     return code
 
 
 @contextlib.contextmanager
 def progress(*steps: str) -> Iterator[Callable[[], None]]:
     """A bar on a terminal, and nothing elsewhere; each call names and begins the next step."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda: None
         return
     from rich.console import Console
@@ -218,7 +207,7 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
         return fail("interrupted", INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # the last one to see it: a user gets a line, not a traceback
         if debug:
-            traceback.print_exc()
+            to_standard_error(traceback.format_exc().rstrip())
         if isinstance(error, InputError):
             text = str(error)
             return fail(text if isinstance(error, WordedError) else for_the_command_line(text), BAD_INPUT)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import darkmetrics as dm
+from darkmetrics._text import number_from
 from darkmetrics.cli.options import DataOptions
 from darkmetrics.cli.words import WordedError
 
@@ -23,6 +24,7 @@ class Rows:
     pos_label: Any
     missing_label: Any
     frame: Any = None
+    read: Mapping[str, Any] = field(default_factory=dict)  # columns by name, also those without a role
 
     @classmethod
     def of_columns(
@@ -31,9 +33,9 @@ class Rows:
         """Columns that have been read, with labels of the options as the file has them."""
         read_as_text = _is_text(columns[names["label"]], f"column {names['label']!r} (--label)")
         by_role = {role: columns[name] for role, name in names.items()}
-        return cls(source, by_role, names, *label_values(options, as_text=read_as_text))
+        return cls(source, by_role, names, *label_values(options, as_text=read_as_text), read=columns)
 
-    def data(self, threshold: float) -> dict[str, Any]:
+    def data(self, threshold: float | None) -> dict[str, Any]:
         """The arguments that hold the rows and say how to read them; a table is counted for that."""
         if self.frame is not None:
             with self.counting():
@@ -46,9 +48,13 @@ class Rows:
     @property
     def parts(self) -> dict[str, Any]:
         """The same for a table: names of columns."""
-        arguments = {"label": "label", "score": "score", "weight": "weight", "pred": "decision", "prob": "probability"}
-        columns = {arguments[role]: name for role, name in self.names.items()}
-        return {**columns, "pos_label": self.pos_label, "missing_label": self.missing_label}
+        return {**self.parts_named, "pos_label": self.pos_label, "missing_label": self.missing_label}
+
+    @property
+    def parts_named(self) -> dict[str, str]:
+        """The names of the columns by the part that they play in a table."""
+        parts = {"label": "label", "score": "score", "weight": "weight", "pred": "decision", "prob": "probability"}
+        return {parts[role]: name for role, name in self.names.items()}
 
     @contextmanager
     def counting(self) -> Iterator[None]:
@@ -86,8 +92,7 @@ def _value(text: str, *, as_text: bool) -> Any:
     words = {"true": True, "false": False}
     if text.lower() in words:
         return words[text.lower()]
-    try:
-        number = float(text)
-    except ValueError:
+    number = number_from(text)
+    if number is None:
         return text
     return int(number) if number.is_integer() else number

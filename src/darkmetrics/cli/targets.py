@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import darkmetrics as dm
+from darkmetrics._text import number_from
 from darkmetrics.cli.output import DONE, TARGET_MISSED, in_words, say
 from darkmetrics.cli.words import WordedError
 
@@ -20,11 +21,8 @@ def targets_from(given: Sequence[str] | None) -> dict[str, float]:
     targets: dict[str, float] = {}
     for text in given:
         name, sign, value = text.rpartition("=")
-        try:
-            target = float(value)
-        except ValueError:
-            target = math.nan
-        if not sign or not name.strip() or not math.isfinite(target):
+        target = number_from(value)
+        if not sign or not name.strip() or target is None or not math.isfinite(target):
             raise WordedError(f"--target: cannot read {text!r}. Write it like recall=0.8.")
         with in_words({}, metrics="--target"):
             metric = dm.metrics.metrics_from(name.strip())[0]

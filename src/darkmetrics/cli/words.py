@@ -50,7 +50,7 @@ _PHRASES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"; see to_frame\(\)\.", "; --format csv has them."),
     (r"\blist_metrics\(\) shows", "`darkmetrics metrics` shows"),
     (r"\bSee \.diagnosis\.", "`darkmetrics diagnose` says more."),
-    (r"\by_pred already", "--pred already"),
+    (r"\b(y_pred|decision) already", "--pred already"),
     (r"\blabel_model already gives", "--prob already gives"),
     (r"The notes of each group \(groups\[key\]\.notes\) and of the result say more", "--format json has the notes"),
     (r": groups\[key\]\.notes\.", "; --format json has the notes."),

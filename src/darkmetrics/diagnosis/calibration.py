@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, expit
+from scipy.special import bdtr, bdtrc, chdtrc, expit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.logistic import logistic_mode
@@ -16,6 +16,8 @@ from darkmetrics.label_models.fitting import Material
 
 # A curve that misplaces a smaller part of the rarer class is good enough, however many rows show it.
 _MISPLACED = 0.05
+# A bin is off by enough to matter when it is by this part of its own rarer class.
+_OFF = 0.25
 _MOST_BINS = 10
 
 
@@ -39,6 +41,22 @@ class ReliabilityBin:
     predicted: float
     positive: float
 
+    @property
+    def apart(self) -> float:
+        """Distance between predicted and actual share of positives."""
+        return abs(self.predicted - self.positive)
+
+    @property
+    def p_value(self) -> float:
+        """Chance of a share of positives as far off, if the rows were as predicted; never too small.
+
+        Binomial: rows whose probabilities differ vary less than rows that all have the mean.
+        """
+        positives = round(self.rows * self.positive)
+        # P(at most as many) and P(at least as many)
+        below, above = bdtr(positives, self.rows, self.predicted), bdtrc(positives - 1, self.rows, self.predicted)
+        return float(min(1.0, 2.0 * min(below, above if positives else 1.0)))
+
 
 @dataclass(frozen=True)
 class CalibrationCheck:
@@ -61,12 +79,21 @@ class CalibrationCheck:
     def error(self) -> float:
         """Mean distance between predicted and actual share of positives, over labelled rows."""
         rows = sum(b.rows for b in self.table)
-        return sum(b.rows * abs(b.predicted - b.positive) for b in self.table) / rows
+        return sum(b.rows * b.apart for b in self.table) / rows
+
+    @property
+    def off(self) -> ReliabilityBin | None:
+        """The bin that is furthest off, if one clearly is: beyond chance in view of all, and by enough to matter."""
+        level = LEVEL / len(self.table)
+        clearly = [b for b in self.table if b.apart >= _OFF * min(b.predicted, 1.0 - b.predicted) and b.p_value < level]
+        return max(clearly, key=lambda b: b.apart, default=None)
 
     @property
     def is_adequate(self) -> bool:
-        """Whether the labelled rows are compatible with the probabilities, or nearly so."""
+        """Whether the labelled rows are compatible with the probabilities, or nearly so, in every bin."""
         positive = sum(b.rows * b.positive for b in self.table) / sum(b.rows for b in self.table)
+        if self.off is not None:
+            return False
         return self.p_value >= LEVEL or self.error < _MISPLACED * min(positive, 1.0 - positive)
 
 

@@ -32,7 +32,7 @@ def diagnose(
     *,
     calibration: Any = None,
     metrics: Any = DEFAULT_METRICS,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     y_pred: Any = None,
     pos_label: Any = 1,
     missing_label: Any = None,
@@ -95,8 +95,12 @@ def diagnosis_of(
     calibration: Any = None,
     metrics: Sequence[Metric] = tuple(metrics_from(DEFAULT_METRICS)),
     fills: Mapping[str, float] | None = None,
+    stated: str | None = None,
 ) -> Diagnosis:
-    """The diagnosis of a set, with reference rows if there are some; `fills`: what a 0/0 of a metric counts as."""
+    """The diagnosis of a set, with reference rows if there are some.
+
+    `fills`: what a 0/0 of a metric counts as; `stated`: what has already been said about why labels are missing.
+    """
     fills = {metric.name: metric.undefined_as for metric in metrics} if fills is None else fills
     material = Material.of(data, calibration)
     absent: dict[str, str] = {}
@@ -113,6 +117,7 @@ def diagnosis_of(
             metric.name: metric.value(data, fills[metric.name]) if labelled else np.nan for metric in metrics
         },
         absent=absent,
+        stated=stated,
         **checks,
     )
 

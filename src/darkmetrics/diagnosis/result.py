@@ -39,6 +39,9 @@ class Diagnosis:
         Do the labelled rows contradict the reference rows?
     absent : mapping
         For each part that is None, or reading that is not there: why.
+    stated : str or None
+        What the evaluation was told about why labels are missing: the word for `missingness=`, or "probabilities" where
+        a label model gives these whatever the reason; None when nothing was said.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Diagnosis:
     raw_scores: CalibrationCheck | None
     reference: ReferenceCheck | None
     absent: Mapping[str, str]
+    stated: str | None = None
 
     @property
     def labelled_prevalence(self) -> float | None:
@@ -85,6 +89,7 @@ class Diagnosis:
             "census": dict(self.census),
             "n_reference": self.n_reference,
             "missingness": self.missingness,
+            "stated": self.stated,
             "verdict": self.verdict,
             "score_difference": _plain(self.score_difference, "p_value", "differs", "words"),
             "labelled_prevalence": self.labelled_prevalence,

@@ -6,8 +6,10 @@ import numpy as np
 
 from darkmetrics._kernels.mixture_fit import LEAST_ROWS
 from darkmetrics.diagnosis.parts import LEVEL
+from darkmetrics.tables import number_text
 
 if TYPE_CHECKING:
+    from darkmetrics.diagnosis.readings import Reading
     from darkmetrics.diagnosis.result import Diagnosis
 
 _FEW_LABELS = 5
@@ -86,18 +88,29 @@ def _of_prevalence(found: "Diagnosis", kind: str) -> str:
     text = f"Positive missing rows: {_listed(shown)}"
     if found.labelled_prevalence is not None:
         text += f" (labelled ones: {found.labelled_prevalence:.1%})"
-    # From the first reading to the one that is farthest from it.
-    first, *others = readings.values()
-    moves = {
-        (name, i): abs(other.metrics[name].mean - first.metrics[name].mean)
-        for i, other in enumerate(others)
-        for name in first.metrics
-    }
-    moves = {key: move for key, move in moves.items() if np.isfinite(move)}
-    if moves and max(moves.values()) >= 0.0005:
-        name, i = max(moves, key=lambda key: moves[key])
-        text += f"; {name} moves most, from {first.metrics[name].mean:.3f} to {others[i].metrics[name].mean:.3f}"
-    return f"{text}."
+    return text + _largest_move(list(readings.values())) + "."
+
+
+def _largest_move(readings: "list[Reading]") -> str:
+    """The metric that moves most from the first reading to another one, in the digits that are printed; or nothing."""
+    first, *others = readings
+    moves = []
+    for name, start in first.metrics.items():
+        for other in others:
+            end = other.metrics[name]
+            seen = abs(_printed(end.mean) - _printed(start.mean))
+            if abs(end.mean - start.mean) >= 0.0005 and seen > 0.0:
+                moves.append((seen, f"; {name} moves most, from {_shown(start.mean)} to {_shown(end.mean)}"))
+    return max(moves, key=lambda move: move[0])[1] if moves else ""
+
+
+def _shown(value: float) -> str:
+    return number_text(value, 3)
+
+
+def _printed(value: float) -> float:
+    """The number that a reader sees."""
+    return float(_shown(value).replace(",", "")) if np.isfinite(value) else np.nan
 
 
 def _of_calibration(found: "Diagnosis") -> str:
@@ -107,12 +120,20 @@ def _of_calibration(found: "Diagnosis") -> str:
     if found.census["labelled"] and few < _FEW_LABELS:
         number = "no" if few == 0 else f"only {few}"
         return f"There {'is' if few == 1 else 'are'} {number} {which} label{'' if few == 1 else 's'} to learn from."
-    if found.calibration is not None and not found.calibration.is_adequate:
-        return (
-            f"The calibration curve does not fit the labelled rows ({_p(found.calibration.p_value)}): see the table, "
-            "and consider label_models.Calibrated('isotonic')."
+    check = found.calibration
+    if check is None or check.is_adequate:
+        return ""
+    where = "see the table"
+    if (off := check.off) is not None:
+        where = (
+            f"{off.positive:.1%} of {off.rows:,} rows with scores from {off.low:.3g} to {off.high:.3g} are positive "
+            f"where it says {off.predicted:.1%}"
         )
-    return ""
+    beyond = f" ({_p(check.p_value)})" if check.p_value < LEVEL else " everywhere"
+    return (
+        f"The calibration curve does not fit the labelled rows{beyond}: {where}; consider "
+        "label_models.Calibrated('isotonic')."
+    )
 
 
 def _of_reference(found: "Diagnosis") -> str:
@@ -138,13 +159,35 @@ def _advice(found: "Diagnosis", kind: str) -> str:
         return "If you know that it drifted, leave calibration= out; if you know that it did not, keep it."
     if found.n_reference:
         return "With reference rows nothing has to be stated about why labels are missing, as long as nothing drifts."
+    if found.stated is not None:
+        return _of_statement(found.stated, kind, give)
     if kind == "cannot be told":
         return f"{give.capitalize()}."
     if kind == "looks random":
-        return "Nothing has to be done; missingness='random' states it."
+        needed = "Nothing has to be done" if not _of_calibration(found) else "Why labels are missing need not be stated"
+        return f"{needed}; missingness='random' states it."
     if kind == "not by label alone":
         return f"State missingness='by_score' if the label plays no part beyond the score; if it may, {give}."
     return f"State missingness='by_score' or missingness='by_label' if you know it, or {give}."
+
+
+def _of_statement(stated: str, kind: str, give: str) -> str:
+    """What the data mean for a reason that has been stated."""
+    if stated == "probabilities":
+        return "The label model that was given has probabilities of its own, whatever the reason."
+    if stated == "unknown":
+        return f"missingness='unknown' keeps both answers; to tell them apart, {give}."
+    words = f"'{stated.replace('_', ' ')}' was stated, and"
+    if stated == "by_label" and kind == "not by label alone":
+        return (
+            f"{words} the scores refute it: if the label plays no part beyond the score it is missingness='by_score'; "
+            f"if it may, {give}."
+        )
+    if kind == "looks random":
+        return f"{words} the scores do not speak against it."
+    if stated == "random" and kind != "cannot be told":
+        return f"{words} the scores refute it; the answer is that 'by score'. If the label may play a part, {give}."
+    return f"{words} the scores cannot say otherwise; to check it, {give}."
 
 
 def _listed(items: list[str]) -> str:

@@ -2,17 +2,20 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
 from darkmetrics.exceptions import InputError, MethodError
+from darkmetrics.storing import made_of
 
-# Values of a metric that differ by less are one atom: the last bits of a float are noise of the arithmetic.
+# Values of a metric that differ by this part of their own size are one atom: the last bits of a float are noise of the
+# arithmetic. Relative to the largest value instead, small ones would all be one.
 _ATOM = 1e-13
 
 
@@ -36,6 +39,8 @@ class NodeMoments(NamedTuple):
     @classmethod
     def of(cls, weight: FloatArray, mean: FloatArray, var: FloatArray) -> "NodeMoments":
         """Moments of the nodes, whatever stands where the weight is zero."""
+        # In one piece: sums over columns of a table have other last digits than those over a copy of them.
+        mean, var = np.ascontiguousarray(mean), np.ascontiguousarray(var)
         out = weight <= 0.0
         if out.any():
             inner = float(weight[~out] @ mean[~out])
@@ -48,9 +53,9 @@ class NodeMoments(NamedTuple):
         return mean, float(self.weight @ (self.var + (self.mean - mean) ** 2))
 
 
-def slack(t: FloatArray, scale: float) -> FloatArray:
-    """How far apart two values may be and still count as one, in a law whose values reach `scale`."""
-    return np.where(np.isinf(t), 0.0, _ATOM * np.maximum(scale, np.abs(t)))
+def slack(t: FloatArray, noise: float) -> FloatArray:
+    """How far apart two values may be and still count as one, where differences of larger terms leave this `noise`."""
+    return np.where(np.isinf(t), 0.0, np.maximum(noise, _ATOM * np.abs(t)))
 
 
 def check_level(confidence_level: Any, name: str = "confidence_level") -> float:
@@ -72,21 +77,27 @@ class MetricDistribution(ABC):
     method : str
         How the law was found: "exact", "near exact", "monte carlo", "gaussian".
     undefined : float
-        Probability that the metric is 0/0. Its value there follows `zero_division`; when that is NaN the law is
-        conditional on the metric being defined.
+        Probability that the metric is 0/0. Its value there follows `zero_division`, unless `given_defined`.
+    given_defined : bool
+        Whether that chance is left out: the law is that of the metric given that it is defined. Else a 0/0 counts with
+        the value that stands for it.
     bounds : Interval
         Worst and best value over all labelings of the missing rows, whatever their probability.
     bounds_sharp : bool
         Whether both bounds are attained by some labeling; if not they are only known to enclose the law.
     by_node : NodeMoments or None
         Mean and variance of the metric given each posterior node, when there are several.
+    noise : float
+        Rounding error of the metric's values besides their own last digits (`Functional.noise`).
     """
 
     method: str = "exact"
     undefined: float = 0.0
+    given_defined: bool = False
     bounds: Interval = field(default=Interval(-np.inf, np.inf))
     bounds_sharp: bool = True
     by_node: NodeMoments | None = None
+    noise: float = 0.0
     # What proves how far the law is from the true one; None when nothing does, or when there is nothing to prove.
     certify: Callable[[Any], Certificate | None] | None = field(default=None, repr=False)
 
@@ -135,12 +146,20 @@ class MetricDistribution(ABC):
         return self._over(t, lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
 
     def ppf(self, q: Any) -> Any:
-        """Quantile: the smallest value that the metric stays at or below with probability at least `q`."""
+        """Quantile: the smallest value that the metric stays at or below with probability at least `q`.
+
+        Those of 0 and 1 are the worst and best case, `support()`.
+        """
         levels = np.asarray(q, dtype=np.float64)
         if bool(np.any(~((levels >= 0.0) & (levels <= 1.0)))):
             bad = levels.ravel()[np.argmax(~((levels.ravel() >= 0.0) & (levels.ravel() <= 1.0)))]
             raise InputError(f"q: {bad:g}. Quantile levels must lie in [0, 1].")
-        return self._over(levels, self._ppf)
+        return self._over(levels, self._quantiles)
+
+    def _quantiles(self, q: FloatArray) -> FloatArray:
+        """Quantiles inside the bounds; those of 0 and 1 are the bounds."""
+        low, high = self.bounds
+        return np.where(q <= 0.0, low, np.where(q >= 1.0, high, np.clip(self._ppf(q), low, high)))
 
     @cached_property
     def certificate(self) -> Certificate | None:
@@ -176,7 +195,7 @@ class MetricDistribution(ABC):
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
         """Draws from the law; `rng` is a seed or a numpy Generator."""
         uniform = np.random.default_rng(rng).random(size)
-        return self._over(uniform, self._ppf)
+        return self._over(uniform, self._quantiles)
 
     def to_dict(self, confidence_level: float = 0.9) -> dict[str, Any]:
         """Plain numbers at full precision, ready for JSON; what does not exist is None."""
@@ -206,9 +225,18 @@ class MetricDistribution(ABC):
             return None
         return self.certificate.ks_bound
 
+    def __copy__(self) -> Self:
+        return self  # as a tuple does: a law never changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        new = object.__new__(type(self))
+        memo[id(self)] = new
+        new.__dict__.update(deepcopy(made_of(self), memo))
+        return new
+
     def __getstate__(self) -> dict[str, Any]:
         # What the certificate is computed from may hold formulas that cannot be stored; its result can.
-        state = {key: value for key, value in self.__dict__.items() if key != "certificate"}
+        state = made_of(self)
         proof = self.certificate if self.certify is not None else None
         if proof is not None:
             facts = proof.ks_bound, proof.theorem, proof.assumptions, proof.confidence

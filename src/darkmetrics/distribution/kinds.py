@@ -22,6 +22,7 @@ class Discrete(MetricDistribution):
     def from_atoms(cls, values: FloatArray, masses: FloatArray, fill: float, **about: Any) -> "MetricDistribution":
         """Sort the atoms and join equal ones; nan values are undefined and become `fill`, or are left out."""
         nan = np.isnan(values)
+        about = {"given_defined": bool(np.isnan(fill)), **about}
         total = float(masses.sum())
         undefined = min(1.0, float(masses[nan].sum()) / total)
         if nan.any():
@@ -30,10 +31,10 @@ class Discrete(MetricDistribution):
             else:
                 values = np.where(nan, fill, values)
         if values.size == 0 or not masses.sum() > 0.0:
-            return Undefined(undefined=1.0, **about)
+            return Undefined(**{**about, "undefined": 1.0, "given_defined": True})
         order = np.argsort(values, kind="stable")
         values, masses = values[order], masses[order] / masses.sum()
-        new = np.concatenate(([True], np.diff(values) > slack(values[1:], float(np.abs(values).max()))))
+        new = np.concatenate(([True], np.diff(values) > slack(values[1:], about.get("noise", 0.0))))
         starts = np.flatnonzero(new)
         return cls(atoms=values[starts], masses=np.add.reduceat(masses, starts), undefined=undefined, **about)
 
@@ -43,7 +44,7 @@ class Discrete(MetricDistribution):
         return np.asarray(np.minimum(total / total[-1], 1.0), dtype=np.float64)
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
-        margin = slack(t, float(np.abs(self.atoms[[0, -1]]).max()))
+        margin = slack(t, self.noise)
         place = np.searchsorted(self.atoms, t - margin if left else t + margin, side="left" if left else "right")
         level: FloatArray = np.concatenate(([0.0], self._cumulative))[place]
         return level
@@ -63,6 +64,8 @@ class Discrete(MetricDistribution):
 class Undefined(MetricDistribution):
     """The law of a metric that is 0/0 for every labeling: it has no value, and says so with `undefined` = 1."""
 
+    given_defined: bool = True
+
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         return np.full(t.shape, np.nan)
 
@@ -78,18 +81,29 @@ class Undefined(MetricDistribution):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Normal(MetricDistribution):
-    """A Gaussian law, as PEMI-Gauss gives it; it may reach beyond the bounds that no labeling can pass."""
+    """A Gaussian law, as PEMI-Gauss gives it; what it has beyond the bounds that no labeling passes lies at them.
 
+    It has no place for the value of a 0/0, and so is the law of the metric given that it is defined.
+    """
+
+    method: str = "gaussian"
+    given_defined: bool = True
     loc: float
     scale: float
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         if self.scale == 0.0:
             return np.asarray(t > self.loc if left else t >= self.loc, dtype=np.float64)
-        return np.asarray(ndtr((t - self.loc) / self.scale))
+        low, high = self.bounds
+        level = np.asarray(ndtr((t - self.loc) / self.scale))
+        if left:
+            return np.where(t <= low, 0.0, np.where(t > high, 1.0, level))
+        return np.where(t < low, 0.0, np.where(t >= high, 1.0, level))
 
     def _ppf(self, q: FloatArray) -> FloatArray:
-        return self.loc + (self.scale * np.asarray(ndtri(q)) if self.scale > 0.0 else np.zeros(q.shape))
+        if self.scale == 0.0:
+            return np.full(q.shape, self.loc)
+        return np.clip(self.loc + self.scale * np.asarray(ndtri(q)), *self.bounds)
 
     def _moments(self) -> tuple[float, float]:
         return self.loc, self.scale**2

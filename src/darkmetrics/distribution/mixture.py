@@ -29,7 +29,7 @@ class Mixture(MetricDistribution):
     def __post_init__(self) -> None:
         if self.by_node is None:
             moments = np.array([(law.mean(), law.var()) for law in self.components])
-            object.__setattr__(self, "by_node", NodeMoments(self.weight, moments[:, 0], moments[:, 1]))
+            object.__setattr__(self, "by_node", NodeMoments.of(self.weight, moments[:, 0], moments[:, 1]))
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         level: FloatArray = np.zeros(t.shape)
@@ -73,8 +73,7 @@ class Mixture(MetricDistribution):
 
         The cdf has all of an atom a little below it already, and so b may lie there.
         """
-        assert self.by_node is not None
-        margin = 2.0 * slack(b, float(np.max(np.abs(self.by_node.mean) + 9.0 * np.sqrt(self.by_node.var))))
+        margin = 2.0 * slack(b, self.noise)
         found: FloatArray = np.full(b.shape, np.inf)
         for law in self.components:
             if isinstance(law, (Discrete, ProductLaw)):
@@ -110,9 +109,13 @@ def mix(
     undefined = np.array([law.undefined for law in laws])
     share = weight * (1.0 - undefined) if given_defined else weight.copy()
     share[[isinstance(law, Undefined) for law in laws]] = 0.0
-    facts: dict[str, Any] = {**about, "undefined": min(1.0, float(weight @ undefined))}
+    facts: dict[str, Any] = {
+        **about,
+        "undefined": min(1.0, float(weight @ undefined)),
+        "given_defined": given_defined,
+    }
     if not share.sum() > 0.0:
-        return Undefined(**{**facts, "undefined": 1.0})
+        return Undefined(**{**facts, "undefined": 1.0, "given_defined": True})
     share = share / share.sum()
     inside = np.flatnonzero(share > 0.0).tolist()
     kept = [laws[node] for node in inside]
@@ -126,7 +129,9 @@ def mix(
     if len(atoms) == len(kept) and sum(law.atoms.size for law in atoms) <= _MOST_ATOMS:
         values = np.concatenate([law.atoms for law in atoms])
         masses = np.concatenate([share[node] * law.masses for node, law in zip(inside, atoms, strict=True)])
-        return replace(Discrete.from_atoms(values, masses, np.nan), by_node=by_node, **facts)
+        return replace(
+            Discrete.from_atoms(values, masses, np.nan, noise=facts.get("noise", 0.0)), by_node=by_node, **facts
+        )
     return Mixture(components=kept, weight=share[inside], by_node=by_node, **facts)
 
 

@@ -1,7 +1,7 @@
 """ProductLaw: a formula of independent counts, summed on demand (mathematics, section 1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -9,11 +9,13 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
 from darkmetrics._kernels.normal_mixture import normal_mixture_density, normal_mixture_quantile
-from darkmetrics._kernels.quadrature import product_moments
+from darkmetrics._kernels.quadrature import JointMass, product_moments
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
 
 # Every so many rows the crossing is searched for from scratch; in between it starts from the line through these.
 _STRIDE = 32
+# A quantile is picked among so many values at most.
+_FEW = 512
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -31,6 +33,8 @@ class ProductLaw(MetricDistribution):
     masses: Sequence[FloatArray]
     rising: bool
     weight: FloatArray | None = None
+    # The same masses, mixed over the nodes, for all laws of these variables.
+    joint: JointMass | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.weight is not None and self.by_node is None:
@@ -107,14 +111,27 @@ class ProductLaw(MetricDistribution):
 
     def _mass_up_to(self, crossing: IntArray) -> float:
         """P(metric <= t) from the crossing of t."""
+        cumulative = None if self.joint is None else self.joint.cumulative
+        if cumulative is not None:
+            below = float(cumulative[crossing, np.arange(crossing.size)].sum())
+            return below if self.rising else float(cumulative[-1].sum()) - below
         mass, row, begin = self._terms
         level = self._cumulative[crossing if row is None or begin is None else begin + crossing[row]]
         return float(mass @ (level if self.rising else 1.0 - level))
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
-        margin = slack(t, float(np.abs(self._corner_range).max()))
+        margin = slack(t, self.noise)
         shifted = t - margin if left else t + margin
-        return np.array([self._mass_up_to(self._crossing(float(x))) for x in shifted])
+        if t.size < 3 or not np.isfinite(shifted).all():
+            return np.array([self._mass_up_to(self._crossing(float(x))) for x in shifted])
+        # What lies between the smallest and the largest place crosses between their crossings.
+        low, high = float(shifted.min()), float(shifted.max())
+        first, last = self._crossing(low), self._crossing(high)
+        share = (shifted - low) / max(high - low, 1e-300)
+        crossings = (
+            self._crossing(x, (first, last, part)) for x, part in zip(shifted.tolist(), share.tolist(), strict=True)
+        )
+        return np.array([self._mass_up_to(crossing) for crossing in crossings])
 
     def _ppf(self, q: FloatArray) -> FloatArray:
         return np.array([self._quantile(float(level)) for level in q])
@@ -134,16 +151,15 @@ class ProductLaw(MetricDistribution):
             density = normal_mixture_density(guess, weight, mean, sd)
             step = float(np.clip((q - search.try_at(guess)) / max(density, 1e-300), -self.std(), self.std()))
             guess += step
-        narrow = max(4.0 * (high - low) / (self._grid[0].size * self.axes[0].size), 1e-7 * float(sd[sd > 0.0].min()))
-        reach = max(narrow, 0.1 * abs(step))
+        reach = max(1e-7 * float(sd[sd > 0.0].min()), 0.1 * abs(step))
         for _ in range(8):
             search.try_at(guess - reach)
             search.try_at(guess + reach)
             if search.a >= guess - reach and search.b <= guess + reach:
                 break
             reach *= 16.0
-        while search.width() > narrow:
-            search.try_at(0.5 * (search.a + search.b))
+        while search.width() > 0.0 and search.left() > _FEW:
+            search.halve()
         return search.first_atom()
 
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
@@ -189,6 +205,20 @@ class _Search:
         """Width of the bracket, zero when no number lies between its ends."""
         return 0.0 if self.b <= np.nextafter(self.a, np.inf) else self.b - self.a
 
+    def left(self) -> int:
+        """Combinations whose value may lie in the bracket."""
+        return int(np.abs(self._at_b - self._at_a).sum())
+
+    def halve(self) -> None:
+        """A smaller bracket: cut in the middle, and where that takes few values away, at one of them."""
+        before = self.left()
+        self.try_at(0.5 * (self.a + self.b))
+        if self.left() > 0.75 * before:
+            row = int(np.argmax(np.abs(self._at_b - self._at_a)))
+            middle = np.array([(self._at_a[row] + self._at_b[row]) // 2])
+            value = self.law.formula(self.law.axes[0][middle], *(g[row : row + 1] for g in self.law._grid))
+            self.try_at(float(value[0]))
+
     def try_at(self, t: float) -> float:
         """The cdf at t, which becomes an end of the bracket if it lies inside."""
         if self._fresh or not self.a < t < self.b:
@@ -216,7 +246,7 @@ class _Search:
             if atom >= self.b:
                 break
             # Values that differ by rounding alone are one atom, and the largest of them carries all its mass.
-            margin = float(slack(np.array(atom), float(np.abs(self.law._corner_range).max())))
+            margin = float(slack(np.array(atom), self.law.noise))
             if self.try_at(min(atom + margin, np.nextafter(self.b, -np.inf))) >= self.q:
                 return atom
         return min(atom, self.b)

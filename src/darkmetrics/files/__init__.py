@@ -4,6 +4,19 @@ Import rule: only `engines` knows DataFrame packages; text is read without any o
 """
 
 from darkmetrics.files.datafile import FORMATS, DataFile
+from darkmetrics.files.paths import PARQUET, files_named
+from darkmetrics.files.text import MISSING_WORDS
+from darkmetrics.files.together import TEXT_FORMATS, check_one_format, read_together
 from darkmetrics.files.whole import write_whole
 
-__all__ = ["FORMATS", "DataFile", "write_whole"]
+__all__ = [
+    "FORMATS",
+    "MISSING_WORDS",
+    "PARQUET",
+    "TEXT_FORMATS",
+    "DataFile",
+    "check_one_format",
+    "files_named",
+    "read_together",
+    "write_whole",
+]

@@ -55,6 +55,7 @@ class DataFile:
     name: str
     source: Source
     stated_format: str | None = None
+    engine_order: Sequence[str] = engines.ENGINES
 
     @classmethod
     def of_path(cls, path: Path, stated_format: str | None = None) -> "DataFile":
@@ -97,35 +98,48 @@ class DataFile:
         if found != expected and (found in _BINARY or expected in _BINARY):
             says = "--input-format says" if self.stated_format else "its name says"
             but = f"it is {_NAMES[found]}" if found else "it is not"
-            raise InputError(f"{self.name}: {says} {_NAMES[expected]}, but {but}. Rename it or say --input-format.")
+            raise InputError(
+                f"{self.name}: {says} {_NAMES[expected]}, but {but}. Rename it; a command takes --input-format."
+            )
         return expected
+
+    @property
+    def format_name(self) -> str:
+        """What the format is called in messages."""
+        return _NAMES[self.format]
 
     @cached_property
     def column_names(self) -> list[str]:
         """The columns of the table; of JSON lines those of the first hundred rows."""
-        with self._reading():
+        with self.reading():
             if self.format == "csv":
                 return text.csv_header(self.source)
             if self.format == "jsonl":
                 rows = islice(text.json_rows(self.source), _NAMING_ROWS)
                 return list(dict.fromkeys(name for row in rows for name in row))
-            return engines.column_names(self.source, self._kind)
+            return engines.column_names(self.source, self._kind, self.engine_order)
 
-    def read(self, names: Sequence[str], missing: Mapping[str, Collection[str]] | None = None) -> dict[str, Any]:
+    def read(
+        self,
+        names: Sequence[str],
+        missing: Mapping[str, Collection[str]] | None = None,
+        as_text: Collection[str] = (),
+    ) -> dict[str, Any]:
         """The named columns, each as something that the library takes for a column.
 
-        `missing` has, by column, words that mean a missing value if they stand in a CSV file, where all is text.
+        `missing` has, by column, words that mean a missing value if they stand in a CSV file, where all is text;
+        columns in `as_text` stay that.
         """
         wanted = list(dict.fromkeys(names))
         self.check_columns(wanted)
-        with self._reading():
+        with self.reading():
             columns: dict[str, Any]
             if self.format == "csv":
-                columns = text.csv_columns(self.source, wanted, missing or {})
+                columns = text.csv_columns(self.source, wanted, missing or {}, as_text)
             elif self.format == "jsonl":
                 columns = text.json_columns(self.source, wanted)
             else:
-                columns = engines.columns(self.source, self._kind, wanted)
+                columns = engines.columns(self.source, self._kind, wanted, self.engine_order)
         for name in wanted:
             if name not in columns:
                 raise self.missing_column(name)
@@ -171,7 +185,7 @@ class DataFile:
         for magic, kind in _MAGIC.items():
             if self._head.startswith(magic):
                 return kind
-        with self._reading("text"), text.decompressed(self.source) as stream:
+        with self.reading("text"), text.decompressed(self.source) as stream:
             start = stream.read(_HEAD)
         if not start:
             raise InputError(f"{self.name}: is empty.")
@@ -188,7 +202,7 @@ class DataFile:
         return "arrow stream" if self._head.startswith(engines.ARROW_STREAM) else self.format
 
     @contextmanager
-    def _reading(self, what: str | None = None) -> Iterator[None]:
+    def reading(self, what: str | None = None) -> Iterator[None]:
         """Whatever a reader says against a file, as one line that names the file."""
         try:
             yield

@@ -1,7 +1,7 @@
 """Parquet, Arrow, and CSV quickly, by the first DataFrame package that is installed: Polars, PyArrow, pandas."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -11,21 +11,25 @@ from darkmetrics.exceptions import InputError
 # An Arrow stream has a length in front, and no name as Arrow files have.
 ARROW_STREAM = b"\xff\xff\xff\xff"
 ENGINES = ("polars", "pyarrow", "pandas")
+# Polars is quick, but some damaged files make it end the process; what PyArrow says of them can be caught.
+CAREFUL = ("pyarrow", "polars", "pandas")
 
 
-def column_names(source: Path | bytes, kind: str) -> list[str]:
-    """The columns of a Parquet file, an Arrow file or an Arrow stream (the `kind`)."""
-    return _readers(kind)[0](source, kind)  # type: ignore[no-any-return]  # each of them returns a list
+def column_names(source: Path | bytes, kind: str, order: Sequence[str] = ENGINES) -> list[str]:
+    """The columns of a Parquet file, an Arrow file or an Arrow stream (the `kind`); the first engine there reads it."""
+    return _readers(kind, order)[0](source, kind)  # type: ignore[no-any-return]  # each of them returns a list
 
 
-def columns(source: Path | bytes, kind: str, names: Sequence[str]) -> dict[str, Any]:
+def columns(source: Path | bytes, kind: str, names: Sequence[str], order: Sequence[str] = ENGINES) -> dict[str, Any]:
     """The named columns."""
-    table = _readers(kind)[1](source, kind, list(names))
+    table = _readers(kind, order)[1](source, kind, list(names))
     return {name: table[name] for name in names}
 
 
-def csv_columns(source: Path | bytes, separator: str, places: Sequence[int], rows: int) -> list[Any] | None:
-    """Columns of a CSV file: numbers where all values are, else lists of text.
+def csv_columns(
+    source: Path | bytes, separator: str, places: Sequence[int], rows: int, as_text: Collection[int] = ()
+) -> list[Any] | None:
+    """Columns of a CSV file: numbers where all values are and it is not to be kept `as_text`, else lists of text.
 
     None without Polars, and where Polars finds fewer than the `rows` that there are.
     """
@@ -43,8 +47,20 @@ def csv_columns(source: Path | bytes, separator: str, places: Sequence[int], row
     for place in places:
         column = frame.to_series(order.index(place))
         numbers = column.cast(pl.Float64, strict=False)
-        found.append(numbers if numbers.null_count() == column.null_count() else column.to_list())
+        plain = place not in as_text and numbers.null_count() == column.null_count()
+        found.append(numbers if plain else column.to_list())
     return found
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Columns of text files one after the other: as one of Polars if all of them are, else as a list."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(isinstance(part, list) for part in parts):
+        return [value for part in parts for value in part]
+    import polars as pl
+
+    return pl.concat(parts)
 
 
 def parquet_bytes(constants: Mapping[str, Any], columns: Mapping[str, Any]) -> bytes:
@@ -63,8 +79,8 @@ def _installed(engine: str) -> bool:
     return True
 
 
-def _readers(kind: str) -> Any:
-    for engine in ENGINES:
+def _readers(kind: str, order: Sequence[str]) -> Any:
+    for engine in order:
         if _installed(engine):
             return _READERS[engine]
     raise InputError(f"reading {kind} takes one of {', '.join(ENGINES)}, and none is installed.")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from darkmetrics._text import number_from
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import engines
 
@@ -16,6 +17,8 @@ Source = Path | bytes
 GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
 _SEPARATORS = (",", ";", "\t", "|")
+# Labels in a CSV file that mean missing, besides an empty one: what pandas, R and databases write for it.
+MISSING_WORDS = frozenset({"NaN", "nan", "null", "NULL", "None", "NA", "N/A", "<NA>"})
 _WORDS = {None: None, "false": 0.0, "true": 1.0}
 
 
@@ -49,17 +52,24 @@ def csv_header(source: Source) -> list[str]:
         return next(filter(None, csv.reader(lines, delimiter=csv_separator(source), strict=True)), [])
 
 
-def csv_columns(source: Source, names: Sequence[str], missing: Mapping[str, Collection[str]]) -> dict[str, Any]:
+def csv_columns(
+    source: Source, names: Sequence[str], missing: Mapping[str, Collection[str]], as_text: Collection[str] = ()
+) -> dict[str, Any]:
     """The named columns: numbers if all of a column is numbers, 0 and 1 for false and true, else text.
 
-    `missing` has, by column, words that mean a missing value there, as an empty one does everywhere.
+    `missing` has, by column, words that mean a missing value there, as an empty one does everywhere. Columns in
+    `as_text` stay text.
     """
     header, separator = csv_header(source), csv_separator(source)
     places = [header.index(name) for name in names]
     rows = _count(source, separator, len(header))
-    quickly = None if rows is None else engines.csv_columns(source, separator, places, rows)
+    kept = [header.index(name) for name in as_text]
+    quickly = None if rows is None else engines.csv_columns(source, separator, places, rows, kept)
     found = _csv_values(source, separator, places, len(header)) if quickly is None else quickly
-    return {name: _typed(values, missing.get(name, ())) for name, values in zip(names, found, strict=True)}
+    return {
+        name: _typed(values, missing.get(name, ()), as_text=name in as_text)
+        for name, values in zip(names, found, strict=True)
+    }
 
 
 def csv_separator(source: Source) -> str:
@@ -140,15 +150,16 @@ def _csv_values(source: Source, separator: str, places: Sequence[int], width: in
     return columns
 
 
-def _typed(values: Any, missing: Collection[str]) -> Any:
+def _typed(values: Any, missing: Collection[str], *, as_text: bool) -> Any:
     if not isinstance(values, list):
         return values  # numbers already
     stripped = [item and item.strip() for item in values]
     items = [None if not item or item in missing else item for item in stripped]
-    try:
-        return [None if item is None else float(item) for item in items]
-    except ValueError:
-        pass
+    if as_text:
+        return items
+    numbers = [None if item is None else number_from(item) for item in items]
+    if numbers.count(None) == items.count(None):
+        return numbers
     lower = [item and item.lower() for item in items]
     return [_WORDS[item] for item in lower] if set(lower) <= set(_WORDS) else items
 

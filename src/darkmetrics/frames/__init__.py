@@ -12,14 +12,20 @@ from darkmetrics.frames.arrays import (
     take_rows,
     to_native_frame,
 )
+from darkmetrics.frames.checks import LARGEST_WEIGHT, WEIGHT_RATIO
 from darkmetrics.frames.counting import count_cells
+from darkmetrics.frames.indexes import RowNames, row_names
 from darkmetrics.frames.merging import Counted
 from darkmetrics.frames.roles import ColumnNames
 from darkmetrics.frames.sources import lazy_frame
+from darkmetrics.frames.texts import table_of
 
 __all__ = [
+    "LARGEST_WEIGHT",
+    "WEIGHT_RATIO",
     "ColumnNames",
     "Counted",
+    "RowNames",
     "count_cells",
     "is_container",
     "is_missing",
@@ -27,6 +33,8 @@ __all__ = [
     "lazy_frame",
     "number_column",
     "row_count",
+    "row_names",
+    "table_of",
     "take_rows",
     "to_native_frame",
 ]

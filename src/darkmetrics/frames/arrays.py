@@ -12,6 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from darkmetrics._text import number_from
 from darkmetrics.exceptions import InputError
 
 _ENGINES = ("pandas", "polars", "pyarrow")
@@ -46,7 +47,7 @@ def number_column(values: Any, name: str) -> FloatArray:
             result = array.astype(np.float64, copy=False)
     else:
         if array.size:
-            _refuse_value(array[:1].tolist()[0], name, 0)
+            _refuse_values(array.tolist(), name, 0)
         result = np.empty(0)  # an empty column has no numbers, whatever its type
     return np.where(missing, np.nan, result) if missing.any() else result
 
@@ -151,7 +152,7 @@ def _from_other(values: Any, name: str) -> AnyArray:
     rule = f"{name}: expected a list, array or Series with one value per row"
     kind = type(values).__name__
     if values is None or isinstance(values, (str, bytes, numbers.Number, np.generic)):
-        raise InputError(f"{rule}, got {_short(values)}.")
+        raise InputError(f"{rule}, got {shortened(values)}.")
     if isinstance(values, Mapping):
         raise InputError(f"{rule}, got a {kind}. Pass one of its values.")
     if isinstance(values, Set):
@@ -204,7 +205,7 @@ def _numbers_from_objects(array: AnyArray, missing: BoolArray, name: str) -> Flo
         for i, item in enumerate(items):
             if not gaps[i] and type(item) in odd:
                 if is_container(type(item)) or not is_missing(item):
-                    _refuse_value(item, name, i)
+                    _refuse_values(items, name, i)
                 gaps[i] = True
         array = array.copy()
         array[gaps] = None
@@ -229,6 +230,14 @@ def _is_number_type(kind: type) -> bool:
     return issubclass(kind, (numbers.Real, Decimal, np.bool_)) or hasattr(kind, "__float__")
 
 
+def _refuse_values(items: Sequence[Any], name: str, row: int) -> NoReturn:
+    """Says which value is no number: the one at `row`, but among text that is all but one numbers, that one."""
+    if isinstance(items[row], str):
+        words = (i for i, item in enumerate(items) if isinstance(item, str) and number_from(item) is None)
+        row = next(words, row)
+    _refuse_value(items[row], name, row)
+
+
 def _refuse_value(value: Any, name: str, row: int) -> NoReturn:
     raise InputError(f"{name}: expected numbers, found {_described(value)} at row {row}.")
 
@@ -239,15 +248,15 @@ def _refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
         hint = f" Flatten it: {name}[:, 0]."
     elif array.ndim == 2 and array.shape[1] == 2 and what == "number":
         hint = f" For predict_proba output pass the column of the positive class: {name}[:, 1]."
-    found = f"the single value {_short(array.item())}" if array.ndim == 0 else f"an array of shape {array.shape}"
+    found = f"the single value {shortened(array.item())}" if array.ndim == 0 else f"an array of shape {array.shape}"
     raise InputError(f"{name}: expected one {what} per row, got {found}.{hint}")
 
 
 def _described(value: Any) -> str:
-    return f"{_short(value)} of type {type(value).__name__}"
+    return f"{shortened(value)} of type {type(value).__name__}"
 
 
-def _short(value: Any) -> str:
+def shortened(value: Any) -> str:
     """The value as Python writes it, cut where it would fill a screen."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."

@@ -13,7 +13,7 @@ from darkmetrics.frames.merging import Tally
 from darkmetrics.frames.roles import ColumnNames
 
 _LARGEST_FLOAT = np.finfo(np.float64).max
-_LARGEST_WEIGHT, _WEIGHT_RATIO = 1e50, 1e9
+LARGEST_WEIGHT, WEIGHT_RATIO = 1e50, 1e9
 
 
 def check_scores(frame: Any, columns: ColumnNames, bad: int, rows: int) -> NoReturn:
@@ -46,10 +46,10 @@ def check_weights(columns: ColumnNames, tally: Tally) -> None:
     if not weight.any():
         raise InputError(f"{name}: the weights sum to zero. At least one row must count.")
     low, high = float(weight[weight > 0.0].min()), float(weight.max())
-    if high > _LARGEST_WEIGHT or low < 1.0 / _LARGEST_WEIGHT or high > _WEIGHT_RATIO * low:
+    if high > LARGEST_WEIGHT or low < 1.0 / LARGEST_WEIGHT or high > WEIGHT_RATIO * low:
         raise InputError(
-            f"{name}: weights from {low:g} to {high:g}. They must lie between {1.0 / _LARGEST_WEIGHT:g} and "
-            f"{_LARGEST_WEIGHT:g} and differ by a factor of {_WEIGHT_RATIO:g} at most: sums would lose the small ones. "
+            f"{name}: weights from {low:g} to {high:g}. They must lie between {1.0 / LARGEST_WEIGHT:g} and "
+            f"{LARGEST_WEIGHT:g} and differ by a factor of {WEIGHT_RATIO:g} at most: sums would lose the small ones. "
             "Rescale them, or give such rows weight 0."
         )
 

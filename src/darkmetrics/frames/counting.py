@@ -16,8 +16,8 @@ from darkmetrics.frames.labels import Labelled, classes_found, labelled
 from darkmetrics.frames.merging import Counted, Tally, merged, tallied
 from darkmetrics.frames.periods import check_period
 from darkmetrics.frames.roles import ColumnNames, Rows, read_roles
-from darkmetrics.frames.scans import with_missing_words
-from darkmetrics.frames.sources import is_csv, lazy_frame, reading
+from darkmetrics.frames.sources import are_text, files_given, lazy_frame, reading
+from darkmetrics.frames.texts import read_text
 
 # Distinct scores are kept up to so many cells; beyond that, or for so many rows, scores go into buckets.
 _MOST_EXACT = 2**20
@@ -74,10 +74,13 @@ def count_cells(
     wanted = _buckets_wanted(resolution)
     check_period(time, every)
     by = (by,) if isinstance(by, str) else tuple(by)
-    with reading(frame):
-        found = lazy_frame(frame, [*columns.given().values(), *by, *([] if time is None else [time])])
-        if is_csv(frame):
-            found = with_missing_words(found, columns.label, pos_label, missing_label)
+    files = files_given(frame)
+    with reading(files):
+        if files is not None and are_text(files):
+            found = lazy_frame(read_text(files, columns, by, time, pos_label, missing_label))
+        else:
+            needed = [*columns.given().values(), *by, *([] if time is None else [time])]
+            found = lazy_frame(frame if files is None else files, needed)
         rows = read_roles(found, columns, by, time, every)
         return _counted(rows, columns, threshold, pos_label, missing_label, wanted)
 

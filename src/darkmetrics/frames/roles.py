@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray
+from darkmetrics._text import NUMBER
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.arrays import is_container, is_missing, label_column, number_column
 from darkmetrics.frames.collecting import collected, in_order
@@ -18,8 +19,6 @@ from darkmetrics.frames.periods import check_time_type, period_number, period_st
 _SHOWN = 12
 # Types of Spark that narwhals has no name for.
 _NESTED = ("map", "variant")
-# What is a number in a text file, in the regular expressions that all engines have.
-_NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 
 
 @dataclass(frozen=True)
@@ -226,7 +225,7 @@ def _refuse_no_numbers(frame: Any, part: str, dtype: Any, name: str) -> NoReturn
         words = frame.select(part)
         if not len(collected(words.head(1))):
             raise InputError("frame: no rows. An evaluation set needs at least one.")
-        odd = collected(words.filter(~nw.col(part).str.contains(_NUMBER)).head(1))[part].to_list()
+        odd = collected(words.filter(~nw.col(part).str.contains(NUMBER)).head(1))[part].to_list()
         if odd:
             raise InputError(f"{name}: {odd[0]!r} is text. Expected numbers; correct or drop such rows.")
     called = type_name(frame, part, dtype)

@@ -57,5 +57,23 @@ def label_model_from(label_model: Any, *, missingness: Any = None, calibration: 
     raise InputError(f"label_model: expected {words}, a label model or probabilities, got {label_model!r}.")
 
 
+# What a model that learns takes for the reason, as if it had been stated.
+_TAKEN: dict[type[LabelModel], str] = {
+    Calibrated: "by_score",
+    LabelShift: "by_label",
+    Selection: "by_score_and_label",
+}
+
+
+def stated_reason(model: LabelModel, missingness: str | None) -> str | None:
+    """What has been said about why labels are missing; None when nothing has, and the default has to see for itself.
+
+    A mechanism by its name, or "probabilities" where a model gives these whatever the reason.
+    """
+    if missingness is not None:
+        return missingness
+    return None if isinstance(model, Auto) else _TAKEN.get(type(model), "probabilities")
+
+
 def _named(label_model: Any) -> str:
     return repr(label_model) if isinstance(label_model, (str, int, float)) else type(label_model).__name__

@@ -118,5 +118,5 @@ def _reference_set(calibration: Any, pos_label: Any) -> EvaluationSet:
     try:
         return EvaluationSet(labels, scores, pos_label=pos_label)
     except InputError as error:  # name the argument that the caller used
-        text = str(error).replace("y_true:", "labels:").replace("y_score:", "scores:").replace("y_score", "scores")
+        text = str(error).replace("y_true", "labels").replace("y_score", "scores")
         raise InputError(f"calibration: {text}") from None

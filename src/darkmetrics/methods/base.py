@@ -46,7 +46,7 @@ def about(functional: Functional, method: str) -> dict[str, Any]:
     low, high, sharp = functional.extremes
     if method == "exact" and functional.rounded:
         method = "near exact"
-    return {"method": method, "bounds": Interval(low, high), "bounds_sharp": sharp}
+    return {"method": method, "bounds": Interval(low, high), "bounds_sharp": sharp, "noise": functional.noise}
 
 
 def point_mass(functional: Functional, nodes: Nodes) -> MetricDistribution | None:
@@ -65,7 +65,7 @@ def mixed(functional: Functional, laws: Sequence[MetricDistribution], weight: Fl
     if len(laws) == 1:
         return laws[0]
     method = min((law.method for law in laws), key=lambda name: name == "exact")
-    given_defined = bool(np.isnan(functional.fill)) or method == "gaussian"
+    given_defined = bool(np.isnan(functional.fill)) or any(law.given_defined for law in laws)
     return mix(laws, weight, given_defined=given_defined, **about(functional, method))
 
 

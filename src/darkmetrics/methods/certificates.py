@@ -99,7 +99,7 @@ def _enclosure(functional: Functional, proof: Proof, t: FloatArray) -> CdfBounds
     # Each end has a margin of its own: the two may be of very different size.
     # Neither may be as wide as the law.
     width = 1e-6 * (high - low)
-    at_low, at_high = (np.minimum(slack(t, abs(end) if np.isfinite(end) else 0.0), width) for end in (low, high))
+    at_low, at_high = (np.minimum(slack(np.array(end), functional.noise), width) for end in (low, high))
     none, every = t < low - at_low, t >= high - at_high
     below = np.where(t <= low + at_low, 0.0, np.where(t > high + at_high, 1.0, upper))
     return CdfBounds(

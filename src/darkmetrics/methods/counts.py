@@ -1,41 +1,76 @@
 """What the law of a formula of counts is made of: the law of each group's positives at every node, and tables."""
 
-from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, Formula
-from darkmetrics._kernels.linear_sum import Lattice, linear_sum_law
+from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
 from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmfs
-from darkmetrics._kernels.quadrature import NodeAxis
-from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
+from darkmetrics._kernels.quadrature import JointMass, NodeAxis, product_moments_by_node
+from darkmetrics._kernels.weighted_sum import weighted_sum_laws
+from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, ProductLaw, Undefined, mix
 from darkmetrics.functional import CountFunctional
 from darkmetrics.methods.base import Memo, about
 from darkmetrics.nodes import Nodes
 
 # Numbers that the laws of one group may hold at all nodes on their common window.
 _WINDOW_LIMIT = 2**24
-# Places of the lattice that nodes share where rows have weights.
-_COMMON_PLACES = 2048
+# Up to this many combinations of counts the law is tabulated and sorted; above, it is summed on demand.
+_TABLE_LIMIT = 2**17
+# Combinations of counts that are gone through one by one where nothing else is left.
+EVERY_LIMIT = 2**23
+# Terms that a law summed on demand may have, at one node and over all nodes.
+_ROWS_LIMIT, _TERMS_LIMIT = 2**20, 2**24
+# Places per variable, for one to four variables, at which a larger formula is tried.
+_TRIED = (4096, 512, 96, 32)
 
 
-class GroupLaws(NamedTuple):
-    """The law of each group's positive weight at every node, on a window that the nodes share."""
+@dataclass(frozen=True, eq=False)
+class GroupLaws:
+    """The law of each group's positive weight at every node, on places that the nodes share.
 
-    axes: list[NodeAxis]
-    method: str
+    `rough`: few rows of unequal weight decide, and their atoms were moved by about a step of a lattice.
+    """
+
+    axes: Sequence[NodeAxis]
+    exact: bool
+    rough: bool = False
+    only_compared: bool = False
+    # What all metrics share that depend on the same of these groups.
+    _joint: dict[tuple[int, ...], JointMass] = field(default_factory=dict, repr=False)
+
+    @property
+    def method(self) -> str:
+        """The word for laws that come of these."""
+        return "exact" if self.exact else "near exact"
 
     def sizes(self, used: list[int]) -> list[int]:
         """Values of each of these groups."""
         return [self.axes[i].values.size for i in used]
 
+    def joint(self, used: Sequence[int], weight: FloatArray) -> JointMass:
+        """The masses of these groups together, with these weights of the nodes, which are always the same."""
+        key = tuple(used)
+        if key not in self._joint:
+            self._joint[key] = JointMass([self.axes[i].pmf for i in used], weight)
+        return self._joint[key]
 
-def group_lattices(functional: CountFunctional, p: FloatArray) -> list[Lattice]:
-    """The law of the positive weight among the missing rows of each group, for one set of probabilities."""
-    weight = np.ones(p.size) if functional.split.weight is None else functional.split.weight
-    return [linear_sum_law(weight[rows], p[rows], functional.missing[rows]) for rows in functional.split.groups]
+    @cached_property
+    def halved(self) -> "GroupLaws":
+        """The same on a lattice of half as many places, the ends apart: what a step does to a law shows there."""
+        axes = []
+        for axis in self.axes:
+            if axis.values.size < 8:
+                axes.append(axis)
+                continue
+            starts = np.concatenate(([0], np.arange(1, axis.values.size - 1, 2), [axis.values.size - 1]))
+            sizes = np.diff(starts, append=axis.values.size)
+            values = np.add.reduceat(axis.values, starts) / sizes
+            axes.append(NodeAxis(values, np.add.reduceat(axis.pmf, starts, axis=1)))
+        return GroupLaws(axes, exact=False, only_compared=True)
 
 
 def group_laws(functional: CountFunctional, nodes: Nodes, memo: Memo) -> GroupLaws | None:
@@ -44,60 +79,27 @@ def group_laws(functional: CountFunctional, nodes: Nodes, memo: Memo) -> GroupLa
 
 
 def _group_laws(functional: CountFunctional, nodes: Nodes) -> GroupLaws | None:
-    if len(nodes) == 1:
-        lattices = group_lattices(functional, nodes.rows[0])
-        axes = [NodeAxis(lattice.values(), lattice.pmf[None, :]) for lattice in lattices]
-        return GroupLaws(axes, "exact" if all(lattice.exact for lattice in lattices) else "near exact")
-    if functional.split.weight is not None:
-        return _weighted_group_laws(functional, nodes)
-    axes = []
+    weight = functional.split.weight
+    column: IntArray = np.arange(functional.missing.size) if nodes.bucket is None else nodes.bucket
+    axes, exact, rough = [], True, False
     for rows in functional.split.groups:
-        p, missing = nodes.probability[:, rows], functional.missing[rows]
-        # Before anything of that size is made: the window holds ten standard deviations either side of every mean.
-        mean, sd = p @ missing, np.sqrt((p * (1.0 - p)) @ missing)
-        if len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT:
+        missing = functional.missing[rows]
+        if weight is None:
+            p = nodes.probability[:, column[rows]]
+            # Before anything of that size is made: the window holds ten standard deviations either side of every mean.
+            mean, sd = p @ missing, np.sqrt((p * (1.0 - p)) @ missing)
+            if len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT:
+                return None
+            first, pmfs = poisson_binomial_pmfs(p, missing)
+            axes.append(NodeAxis(first + np.arange(pmfs.shape[1], dtype=np.float64), pmfs))
+            continue
+        columns, own = np.unique(column[rows], return_inverse=True)
+        laws = weighted_sum_laws(weight[rows], missing, own, nodes.probability[:, columns])
+        if laws is None:
             return None
-        first, pmfs = poisson_binomial_pmfs(p, missing)
-        axes.append(NodeAxis(first + np.arange(pmfs.shape[1], dtype=np.float64), pmfs))
-    return GroupLaws(axes, "exact")
-
-
-def _weighted_group_laws(functional: CountFunctional, nodes: Nodes) -> GroupLaws:
-    """Sums of weights live on a lattice of their own at each node; here they are brought onto a common one."""
-    by_node = [group_lattices(functional, p) for p in nodes.rows]
-    shared = [_common_lattice(list(lattices)) for lattices in zip(*by_node, strict=True)]
-    return GroupLaws([axis for axis, _ in shared], "exact" if all(exact for _, exact in shared) else "near exact")
-
-
-def _common_lattice(lattices: list[Lattice]) -> tuple[NodeAxis, bool]:
-    """The laws on the same places, and whether these are all true atoms.
-
-    Where they have few places between them all are kept. Else a mass between two places of a common lattice is shared
-    by both, which keeps the mean and adds less than (step / 2)^2 to the variance. Zero stays a place: the mass there
-    decides what is 0/0.
-    """
-    places = [lattice.values() for lattice in lattices]
-    # Places that differ by the rounding of a sum are one.
-    unit = 1e-12 * max(1e-300, *(float(np.abs(x).max()) for x in places))
-    kept = np.unique(np.rint(np.concatenate(places) / unit)) * unit
-    exact = all(lattice.exact for lattice in lattices)
-    if kept.size <= _COMMON_PLACES:
-        pmf = np.zeros((len(lattices), kept.size))
-        for row, x, lattice in zip(pmf, places, lattices, strict=True):
-            np.add.at(row, np.searchsorted(kept, np.rint(x / unit) * unit - 0.5 * unit), lattice.pmf)
-        return NodeAxis(kept, pmf), exact
-    step = (kept[-1] - kept[0]) / _COMMON_PLACES
-    first = int(np.floor(kept[0] / step))
-    pmf = np.zeros((len(lattices), _COMMON_PLACES + 4))
-    for row, x, lattice in zip(pmf, places, lattices, strict=True):
-        place = x / step - first
-        level = np.floor(place + 1e-9).astype(np.int64)
-        part = np.maximum(place - level, 0.0)
-        np.add.at(row, level, lattice.pmf * (1.0 - part))
-        np.add.at(row, level + 1, lattice.pmf * part)
-    used = np.flatnonzero(pmf.any(axis=0))
-    window = np.arange(used[0], used[-1] + 1)
-    return NodeAxis(step * (first + window), pmf[:, window]), False
+        axes.append(NodeAxis(laws.values, laws.pmf))
+        exact, rough = exact and laws.exact, rough or laws.rough
+    return GroupLaws(axes, exact, rough)
 
 
 def formula_of(functional: CountFunctional, laws: GroupLaws, used: list[int], *x: FloatArray) -> FloatArray:
@@ -108,7 +110,89 @@ def formula_of(functional: CountFunctional, laws: GroupLaws, used: list[int], *x
     return functional.at(sums)
 
 
-def table_law(functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray) -> MetricDistribution:
+def law_of_groups(functional: CountFunctional, laws: GroupLaws, weight: FloatArray) -> MetricDistribution | None:
+    """The law of a formula of the groups' sums, whose laws at the nodes have these weights; None if it is too large."""
+    # A variable the formula does not depend on takes no part in the law.
+    used = [i for i, direction in enumerate(functional.direction) if direction != 0 and laws.axes[i].values.size > 1]
+    used.sort(key=lambda i: (functional.direction[i] is None, -laws.axes[i].values.size))
+    law = _table_or_product(functional, laws, used, weight)
+    if law is None and used and functional.direction[used[0]] is not None:
+        law = _ends_apart(functional, laws, used, weight)
+    if law is None and np.prod(laws.sizes(used), dtype=np.float64) <= EVERY_LIMIT:
+        return _table_law(functional, laws, used, weight)
+    return law
+
+
+def _table_or_product(
+    functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray
+) -> MetricDistribution | None:
+    """A small table, or a sum on demand where the formula is defined and monotone."""
+    size = np.prod(laws.sizes(used), dtype=np.float64)
+    if len(used) < 2 or size <= _TABLE_LIMIT:
+        return _table_law(functional, laws, used, weight)
+    axes = [laws.axes[i] for i in used]
+    values = [axis.values for axis in axes]
+    rows = size / values[0].size
+    if rows > _ROWS_LIMIT or (size > EVERY_LIMIT and rows * weight.size > _TERMS_LIMIT):
+        return None
+    formula = partial(formula_of, functional, laws, used)
+    rises = rising(functional, formula, values, used)
+    if rises is None:
+        return None
+    facts: dict[str, Any] = {"formula": formula, "axes": values, "rising": rises, **about(functional, laws.method)}
+    if weight.size == 1:
+        return ProductLaw(masses=[axis.pmf[0] for axis in axes], **facts)
+    # Laws on fewer places are only compared with others, place by place.
+    none = np.zeros((2, weight.size))
+    moments = none if laws.only_compared else product_moments_by_node(formula, axes, exact=laws.exact)
+    facts["by_node"] = NodeMoments.of(weight, *moments)
+    return ProductLaw(masses=[axis.pmf for axis in axes], weight=weight, joint=laws.joint(used, weight), **facts)
+
+
+def _ends_apart(
+    functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray
+) -> MetricDistribution | None:
+    """The law in three parts: the first variable at either end, where a class can be absent (0/0), or between them."""
+    first = used[0]
+    axis = laws.axes[first]
+    parts, shares = [], []
+    for inside, others in ((slice(0, 1), used[1:]), (slice(1, -1), used), (slice(-1, None), used[1:])):
+        values, pmf = axis.values[inside], axis.pmf[:, inside]
+        at_node = weight * pmf.sum(axis=1)
+        share = float(at_node.sum())
+        if share <= 0.0:
+            continue
+        held = np.where(at_node > 0.0, at_node, 1.0)[:, None]
+        axes = [*laws.axes[:first], NodeAxis(values, weight[:, None] * pmf / held), *laws.axes[first + 1 :]]
+        law = _table_or_product(functional, replace(laws, axes=axes, _joint={}), others, at_node / share)
+        if law is None:
+            return None
+        parts.append(law)
+        shares.append(share)
+    given_defined = bool(np.isnan(functional.fill))
+    whole = mix(parts, np.array(shares), given_defined=given_defined, **about(functional, laws.method))
+    if isinstance(whole, Undefined):
+        return whole
+    return replace(whole, by_node=_joined_moments(parts, np.array(shares), given_defined, weight.size))
+
+
+def _joined_moments(
+    parts: Sequence[MetricDistribution], shares: FloatArray, given_defined: bool, nodes: int
+) -> NodeMoments:
+    """Moments at each node of a law that was found in parts."""
+    total, first, second = np.zeros((3, nodes))
+    for law, share in zip(parts, shares.tolist(), strict=True):
+        if isinstance(law, Undefined):
+            continue
+        own = law.by_node or NodeMoments(np.ones(1), np.array([law.mean()]), np.array([law.var()]))
+        mass = own.weight * (share * (1.0 - law.undefined) if given_defined else share)
+        total, first = total + mass, first + mass * own.mean
+        second = second + mass * (own.var + own.mean**2)
+    held = np.where(total > 0.0, total, 1.0)
+    return NodeMoments.of(total / total.sum(), first / held, second / held - (first / held) ** 2)
+
+
+def _table_law(functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray) -> MetricDistribution:
     """The law from the formula at every combination of counts."""
     grid = np.meshgrid(*(laws.axes[i].values for i in used), indexing="ij") if used else []
     values = np.broadcast_to(formula_of(functional, laws, used, *grid), tuple(laws.sizes(used)))
@@ -149,23 +233,35 @@ def product_node_moments(
 
 
 def rising(functional: CountFunctional, formula: Formula, axes: list[FloatArray], used: list[int]) -> bool | None:
-    """Whether the formula rises (True) or falls (False) with the first variable everywhere; None if neither."""
+    """Whether the formula rises (True) or falls (False) with the first variable everywhere; None if neither.
+
+    None also where it is 0/0. A formula with more combinations than can be gone through is tried where its variables
+    are at their ends or next to them, and at pairs of neighbours in between.
+    """
     declared = functional.direction[used[0]]
-    edges = formula(*np.meshgrid(*(a[[0, 1, -2, -1]] if a.size > 4 else a for a in axes), indexing="ij"))
-    if np.isnan(edges).any():
-        return None
-    if declared is not None and functional.denominator_keeps_its_sign():
-        return declared > 0  # the denominator vanishes nowhere inside if it does not at the edges
-    grid = np.meshgrid(*axes[1:], indexing="ij")
+    every = declared is None and np.prod([a.size for a in axes], dtype=np.float64) <= EVERY_LIMIT
+    tried = [a if every else a[_tried(a.size, len(axes))] for a in axes]
+    rows = max(1, 2**20 // int(np.prod([a.size for a in tried[1:]])))
     rises = falls = True
-    before = formula(np.full(grid[0].shape, axes[0][0]), *grid)
-    for x in axes[0][1:]:
-        value = formula(np.full(grid[0].shape, x), *grid)
-        change = value - before
-        if declared is not None and not np.isnan(change).any():
-            continue  # the direction is known; only a 0/0 inside is looked for
-        rises, falls = rises and bool(np.all(change >= 0.0)), falls and bool(np.all(change <= 0.0))
-        before = value
-        if not (rises or falls):
+    before = None
+    for start in range(0, tried[0].size, rows):
+        values = formula(*np.meshgrid(tried[0][start : start + rows], *tried[1:], indexing="ij"))
+        if np.isnan(values).any():
             return None
+        if declared is None:
+            change = np.diff(values if before is None else np.concatenate([before, values]), axis=0)
+            rises, falls = rises and bool(np.all(change >= 0.0)), falls and bool(np.all(change <= 0.0))
+            before = values[-1:]
+            if not (rises or falls):
+                return None
     return rises if declared is None else declared > 0
+
+
+def _tried(size: int, variables: int) -> IntArray:
+    """Indices at the ends, next to them, and pairs of neighbours in between that follow no period."""
+    most = _TRIED[min(variables, len(_TRIED)) - 1]
+    if size <= most:
+        return np.arange(size)
+    share = (np.arange(1, most // 2) * 0.6180339887498949) % 1.0
+    inner = (share * (size - 2)).astype(np.int64)
+    return np.unique(np.concatenate([[0, 1, 2, size - 3, size - 2, size - 1], inner, inner + 1]))

@@ -10,8 +10,8 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.linear_sum import linear_sum_law
-from darkmetrics._kernels.quadrature import product_moments_by_node
-from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, ProductLaw, Undefined
+from darkmetrics.certificate import Certificate
+from darkmetrics.distribution import Discrete, MetricDistribution, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import (
     CountFunctional,
@@ -23,18 +23,16 @@ from darkmetrics.functional import (
 )
 from darkmetrics.methods.base import Memo, Method, about, mixed, point, point_mass
 from darkmetrics.methods.certificates import certifier
-from darkmetrics.methods.counts import GroupLaws, formula_of, group_laws, product_node_moments, rising, table_law
+from darkmetrics.methods.counts import group_laws, law_of_groups, product_node_moments
 from darkmetrics.methods.ranks import many_rank_laws, rank_law, tabulated
 from darkmetrics.nodes import Nodes
 
 F = TypeVar("F", bound=Functional)
 
 _ENUMERATE_LIMIT = 2**15
-# Up to this many combinations of counts the law is tabulated and sorted; above, it is summed on demand.
-_TABLE_LIMIT = 2**17
-_FORMULA_LIMIT = 2**23
-# Terms that a law summed on demand may have, over all nodes.
-_TERMS_LIMIT = 2**24
+# Where laws on two lattices are compared, in standard deviations, and how far apart they may be there.
+_TRIED = np.array([-1.6, -0.8, -0.2, 0.4, 1.0, 1.8])
+_STEP_MOVED, _LEVEL_MOVED = 0.05, 0.004
 
 
 @dataclass(frozen=True)
@@ -169,51 +167,51 @@ def _(functional: RankFunctional, nodes: Nodes, memo: Memo) -> MetricDistributio
 def _(functional: CountFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
     if functional.split.weight is not None and few_labelings(functional):
         return enumerated_law(functional, nodes)
-    functional, nodes = on_cells(functional, nodes, memo)
-    laws = group_laws(functional, nodes, memo)
-    if laws is None:
-        return over_nodes(functional, nodes, partial(_count_law, memo=memo))
-    # A variable the formula does not depend on takes no part in the law.
-    used = [i for i, direction in enumerate(functional.direction) if direction != 0 and laws.axes[i].values.size > 1]
-    size = np.prod(laws.sizes(used), dtype=np.float64)
-    if len(used) < 2 or size <= _TABLE_LIMIT:
-        return _table_law(functional, laws, used, nodes, memo)
-    used.sort(key=lambda i: (functional.direction[i] is None, -laws.axes[i].values.size))
-    formula = partial(formula_of, functional, laws, used)
-    axes = [laws.axes[i] for i in used]
-    values = [axis.values for axis in axes]
-    rises = rising(functional, formula, values, used)
-    if rises is None and size <= _FORMULA_LIMIT:
-        return _table_law(functional, laws, used, nodes, memo)
-    if len(nodes) > 1 and (rises is None or size / values[0].size * len(nodes) > _TERMS_LIMIT):
-        # Each node by itself has a smaller window, in which the formula may be defined and monotone.
-        return over_nodes(functional, nodes, partial(_count_law, memo=memo))
-    if rises is None:
-        raise MethodError(
-            "method: this formula is not monotone and has too many values for an exact law; "
-            "use method='auto' or 'monte_carlo'."
-        )
-    # Every point is defined here: `rising` looked wherever the formula could be 0/0 within the window.
-    facts = about(functional, laws.method)
-    if laws.method != "exact":
-        facts["certify"] = certifier(functional, nodes.rows, nodes.weight, memo)
-    if len(nodes) == 1:
-        return ProductLaw(formula=formula, axes=values, masses=[a.pmf[0] for a in axes], rising=rises, **facts)
-    by_node = NodeMoments.of(nodes.weight, *product_moments_by_node(formula, axes))
-    masses = [axis.pmf for axis in axes]
-    return ProductLaw(
-        formula=formula, axes=values, masses=masses, rising=rises, weight=nodes.weight, by_node=by_node, **facts
-    )
+    # Rows of different weights are never merged, however alike their chances.
+    merged, cells = on_cells(functional, nodes, memo) if functional.split.weight is None else (functional, nodes)
+    laws = group_laws(merged, cells, memo)
+    if laws is not None:
+        law = law_of_groups(merged, laws, cells.weight)
+        if law is None and len(cells) == 1:
+            raise MethodError(
+                "method: this formula is not monotone and has too many values for an exact law; "
+                "use method='auto' or 'monte_carlo'."
+            )
+        if law is not None and laws.rough and not _settled(law, law_of_groups(merged, laws.halved, cells.weight)):
+            raise _FEW_DECIDE
+        if law is not None and not laws.exact:
+            return replace(law, certify=partial(certificate_on_cells, functional, nodes))
+        if law is not None:
+            return law
+    if functional.split.weight is not None:
+        raise _FEW_DECIDE
+    # Each node by itself has a smaller window, in which the formula may be defined and monotone.
+    return over_nodes(merged, cells, partial(_count_law, memo=memo))
 
 
-def _table_law(
-    functional: CountFunctional, laws: GroupLaws, used: list[int], nodes: Nodes, memo: Memo
-) -> MetricDistribution:
-    law = table_law(functional, laws, used, nodes.weight)
-    if law.method == "exact":
-        return law
-    return replace(law, certify=certifier(functional, nodes.rows, nodes.weight, memo))
+_FEW_DECIDE = MethodError(
+    "method: no exact law where few rows of very different weights decide; use 'auto' or 'monte_carlo'."
+)
 
 
 def _count_law(functional: CountFunctional, p: FloatArray, *, memo: Memo) -> MetricDistribution:
     return exact_law(functional, Nodes.single(p), memo)
+
+
+def certificate_on_cells(functional: Functional, nodes: Nodes, law: MetricDistribution) -> Certificate | None:
+    """What is proven of a near exact law; cells are merged when it is asked for."""
+    merged, cells = on_cells(functional, nodes, Memo())
+    return certifier(merged, cells.rows, cells.weight)(law)
+
+
+def _settled(law: MetricDistribution, coarse: MetricDistribution | None) -> bool:
+    """Whether a lattice of half as many places leads to the same law, but for steps moved by a little."""
+    if isinstance(law, Undefined) or coarse is None or isinstance(coarse, Undefined):
+        return isinstance(law, Undefined)
+    t = law.mean() + law.std() * _TRIED
+    moved = _STEP_MOVED * law.std()
+    level = law._cdf(t, left=False)
+    return bool(
+        np.all(coarse._cdf(t - moved, left=False) <= level + _LEVEL_MOVED)
+        and np.all(level <= coarse._cdf(t + moved, left=False) + _LEVEL_MOVED)
+    )

@@ -7,18 +7,17 @@ from typing import ClassVar
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.linear_sum import Lattice
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.functional import CountFunctional, Functional
 from darkmetrics.methods.base import Memo, Method, about, check_n_resamples, point_mass
-from darkmetrics.methods.certificates import certifier, sampled_certificate
-from darkmetrics.methods.counts import group_lattices
-from darkmetrics.methods.exact import on_cells
+from darkmetrics.methods.certificates import sampled_certificate
+from darkmetrics.methods.counts import GroupLaws, group_laws
+from darkmetrics.methods.exact import certificate_on_cells, on_cells
 from darkmetrics.nodes import Nodes
 
 _CHUNK = 1 << 22
 # Labels that may be drawn one by one where sums of weights have no exact law; beyond, sums are drawn from a lattice.
-_MOST_DRAWS = 1 << 30
+_MOST_DRAWS = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,9 @@ class MonteCarlo(Method):
         ends = np.rint(self.n_resamples * np.cumsum(nodes.weight) / nodes.weight.sum()).astype(np.int64)
         node = np.repeat(np.arange(len(nodes)), np.diff(ends, prepend=0))
         facts = about(functional, "monte carlo")
-        laws = _laws_of_counts(functional, nodes, memo) if isinstance(functional, CountFunctional) else None
-        exact = laws is None or all(lattice.exact for groups in laws for lattice in groups)
-        if isinstance(functional, CountFunctional) and laws is not None and (exact or self._too_many(functional)):
+        laws = self._laws_of_counts(functional, nodes, memo) if isinstance(functional, CountFunctional) else None
+        exact = laws is None or all(groups.exact for groups in laws)
+        if isinstance(functional, CountFunctional) and laws is not None:
             values = self._count_values(functional, laws, node, rng)
         else:
             values, exact = self._labeling_values(functional, nodes, node, rng), True
@@ -63,27 +62,36 @@ class MonteCarlo(Method):
         facts["certify"] = (
             partial(sampled_certificate, values.size, given, shares, nodes.weight)
             if exact  # draws from a law that is itself near the true one are not covered by a theorem about draws
-            else certifier(*_on_its_cells(functional, nodes, memo), memo)
+            else partial(certificate_on_cells, functional, nodes)
         )
         law = Discrete.from_atoms(values, np.ones(values.size), functional.fill, **facts)
         if len(nodes) == 1 or isinstance(law, Undefined):
             return law
         return replace(law, by_node=_sampled_moments(np.where(np.isnan(values), functional.fill, values), node, nodes))
 
-    def _too_many(self, functional: Functional) -> bool:
-        return int(functional.missing.sum()) * self.n_resamples > _MOST_DRAWS
+    def _laws_of_counts(self, functional: CountFunctional, nodes: Nodes, memo: Memo) -> list[GroupLaws] | None:
+        """Laws of the groups' sums to draw from, for all nodes or for each; None where rows are better drawn."""
+        weighted = functional.split.weight is not None
+        merged, cells = (functional, nodes) if weighted else on_cells(functional, nodes, memo)
+        laws = group_laws(merged, cells, memo)
+        if laws is not None:
+            many = int(functional.missing.sum()) * self.n_resamples > _MOST_DRAWS
+            return [laws] if laws.exact or many else None
+        each = [None if weighted else group_laws(merged, Nodes.single(p), memo) for p in cells.rows]
+        return [one for one in each if one is not None] or None
 
     def _count_values(
-        self, functional: CountFunctional, laws: list[list[Lattice]], node: IntArray, rng: np.random.Generator
+        self, functional: CountFunctional, laws: list[GroupLaws], node: IntArray, rng: np.random.Generator
     ) -> FloatArray:
         draws = []
         for group in range(len(functional.split.groups)):
             uniform = rng.random(self.n_resamples)
             drawn = np.empty(self.n_resamples)
             for k, rows in _runs(node):
-                law = laws[k][group]
-                place = np.searchsorted(np.cumsum(law.pmf), uniform[rows], side="right")
-                drawn[rows] = law.values()[np.minimum(place, law.pmf.size - 1)]
+                axis = laws[k if len(laws) > 1 else 0].axes[group]
+                pmf = axis.pmf[0 if len(laws) > 1 else k]
+                place = np.searchsorted(np.cumsum(pmf), uniform[rows], side="right")
+                drawn[rows] = axis.values[np.minimum(place, pmf.size - 1)]
             draws.append(drawn)
         return np.broadcast_to(functional.at(draws), (self.n_resamples,))
 
@@ -99,19 +107,6 @@ class MonteCarlo(Method):
             ]
             parts.append(functional.values(np.concatenate(labelings)))
         return np.concatenate(parts)
-
-
-def _laws_of_counts(functional: CountFunctional, nodes: Nodes, memo: Memo) -> list[list[Lattice]]:
-    """For each node the laws of the sums of the groups."""
-    merged, cells = on_cells(functional, nodes, memo)
-    return [memo.get((merged.split.groups, row), partial(group_lattices, merged, row)) for row in cells.rows]
-
-
-def _on_its_cells(
-    functional: Functional, nodes: Nodes, memo: Memo
-) -> tuple[Functional, tuple[FloatArray, ...], FloatArray]:
-    merged, cells = on_cells(functional, nodes, memo)
-    return merged, cells.rows, cells.weight
 
 
 def _runs(node: IntArray) -> list[tuple[int, slice]]:

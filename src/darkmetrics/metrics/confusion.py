@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,11 @@ class Ratio:
 
     def __call__(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         return self.numerator(tp, fp, fn, tn) / self.denominator(tp, fp, fn, tn)
+
+    @property
+    def of_one_sign(self) -> bool:
+        """Whether nothing is subtracted in numerator and denominator."""
+        return all(min(part.tp, part.fp, part.fn, part.tn) >= 0.0 for part in (self.numerator, self.denominator))
 
     def at(self, yes: Any, no: Any) -> RatioForm:
         """The ratio in terms of TP and FN alone, when `yes` rows are decided positive and `no` negative.
@@ -109,6 +115,7 @@ class ConfusionMetric(Metric):
             direction=self.direction,
             ratio=form if isinstance(form, RatioForm) else None,
             bent=form if isinstance(form, BentForm) else None,
+            cancels=not (isinstance(self.formula, Ratio) and self.formula.of_one_sign),
         )
 
     def form_at(self, yes: Any, no: Any) -> RatioForm | BentForm | None:
@@ -122,15 +129,7 @@ class ConfusionMetric(Metric):
         Sums of weights carry rounding errors, which must not turn an empty class into a tiny one: what is below `dust`
         is zero.
         """
-        formula = self.formula
-
-        def value(tp: Any, fn: Any) -> Any:
-            fp, tn = yes - tp, no - fn
-            if dust > 0.0:
-                tp, fp, fn, tn = (np.where(np.abs(count) <= dust, 0.0, count) for count in (tp, fp, fn, tn))
-            return formula(tp, fp, fn, tn)
-
-        return value
+        return partial(_at_positives, self.formula, yes, no, dust)
 
     def _check_form(self, form: RatioForm | BentForm, yes: float, no: float) -> None:
         """A form that is not the formula would make false promises."""
@@ -160,6 +159,26 @@ class ConfusionMetric(Metric):
             value = self.formula(positives @ yes, negatives @ yes, positives @ no, negatives @ no)
         value = np.asarray(value, dtype=np.float64)
         return np.where(np.isfinite(value), value, np.nan)
+
+
+# What laws are made of are functions of modules, and not of the moment: so that results can be stored and sent.
+def _at_positives(formula: Callable[..., Any], yes: Any, no: Any, dust: float, tp: Any, fn: Any) -> Any:
+    fp, tn = yes - tp, no - fn
+    if dust > 0.0:
+        tp, fp, fn, tn = (np.where(np.abs(count) <= dust, 0.0, count) for count in (tp, fp, fn, tn))
+    return formula(tp, fp, fn, tn)
+
+
+def _g_mean(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    return np.sqrt(tp / (tp + fn) * (tn / (tn + fp)))
+
+
+def _youden_j(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    return tp / (tp + fn) - fp / (fp + tn)
+
+
+def _markedness(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    return tp / (tp + fp) - fn / (fn + tn)
 
 
 def _balanced_accuracy(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
@@ -352,14 +371,14 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ),
     ConfusionMetric(
         name="g_mean",
-        formula=lambda tp, fp, fn, tn: np.sqrt(tp / (tp + fn) * (tn / (tn + fp))),
+        formula=_g_mean,
         range=UNIT,
         meaning="geometric mean of recall and specificity",
         direction=(1, -1),
     ),
     ConfusionMetric(
         name="youden_j",
-        formula=lambda tp, fp, fn, tn: tp / (tp + fn) - fp / (fp + tn),
+        formula=_youden_j,
         form=_youden_j_form,
         meaning="recall minus false-positive rate",
         range=(-1.0, 1.0),
@@ -367,7 +386,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ),
     ConfusionMetric(
         name="markedness",
-        formula=lambda tp, fp, fn, tn: tp / (tp + fp) - fn / (fn + tn),
+        formula=_markedness,
         form=_markedness_form,
         meaning="how much more often positive decisions than negative ones are positive",
         range=(-1.0, 1.0),

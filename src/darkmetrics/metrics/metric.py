@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._text import number_from
 from darkmetrics.cells import Cells
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
@@ -153,13 +154,23 @@ def metric_from_text(text: str) -> Metric:
         call = ast.parse(text.strip(), mode="eval").body
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
             raise ValueError
-        positional = [ast.literal_eval(argument) for argument in call.args]
-        named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+        positional = [_argument(argument, text) for argument in call.args]
+        named = {str(keyword.arg): _argument(keyword.value, text) for keyword in call.keywords}
         return record.make(*positional, **named)
     except InputError:
         raise
     except (SyntaxError, ValueError, TypeError):
         raise InputError(f"metrics: cannot read {text!r}. Write it like {record.example.name!r}.") from None
+
+
+def _argument(node: ast.expr, text: str) -> Any:
+    """The value of an argument; a number of Python's own kind, such as 1_000 or 0x10, is none."""
+    value = ast.literal_eval(node)
+    if isinstance(value, (int, float, complex)) and not isinstance(value, bool):
+        written = (ast.get_source_segment(text.strip(), node) or "").replace(" ", "")
+        if number_from(written) is None:
+            raise ValueError
+    return value
 
 
 def number_argument(value: Any, name: str, *, above: float) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -156,11 +157,6 @@ class TopMetric(Metric):
             known[share == 0.0].sum(),
             known[(share > 0.0) & (share < 1.0)].sum(),
         ]
-        formula = self.formula
-
-        def of_positives(top: Any, below: Any, tied: Any) -> Any:
-            return formula(top + part * tied, top + below + tied, k, n)
-
         numerator, denominator = self.ratio(part, k, n)
         return CountFunctional(
             missing=data.missing_counts,
@@ -168,9 +164,10 @@ class TopMetric(Metric):
             range=self.range,
             split=Split(tuple(np.flatnonzero(g) for g in groups), data.missing_weight),
             offset=tuple(float(x) for x in offset),
-            formula=of_positives,
+            formula=partial(_at_positives, self.formula, part, k, n),
             direction=(1, -1, None) if self.uses_all else (1, 0, 1),
             ratio=RatioForm(np.array(numerator), np.array(denominator)),
+            cancels=False,
         )
 
     def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
@@ -205,6 +202,11 @@ class TopMetric(Metric):
         return self.k * n if cells.weight is not None else np.maximum(1.0, np.floor(self.k * n + 0.5))
 
 
+def _at_positives(formula: Callable[..., Any], part: float, k: float, n: float, top: Any, below: Any, tied: Any) -> Any:
+    """The formula at positives in the top k, below it, and among rows tied at the cut, of which a part is in it."""
+    return formula(top + part * tied, top + below + tied, k, n)
+
+
 def _share_in_top(total: FloatArray, k: Any) -> FloatArray:
     """Which share of each tie group (along the last axis, by rising score) falls among the k highest scores."""
     above = total.sum(axis=-1, keepdims=True) - np.cumsum(total, axis=-1)
@@ -226,6 +228,32 @@ def _k_of(k: Any) -> tuple[float, bool]:
     return float(k), True
 
 
+# Each formula with its numerator and denominator: a constant, and a coefficient for the positives in the top, below it
+# and tied at the cut.
+def _precision_in_top(top: Any, positives: Any, k: Any, n: Any) -> Any:
+    return top / k
+
+
+def _precision_ratio(part: float, k: float, n: float) -> tuple[list[float], list[float]]:
+    return [0.0, 1.0, 0.0, part], [k, 0.0, 0.0, 0.0]
+
+
+def _recall_in_top(top: Any, positives: Any, k: Any, n: Any) -> Any:
+    return top / positives
+
+
+def _recall_ratio(part: float, k: float, n: float) -> tuple[list[float], list[float]]:
+    return [0.0, 1.0, 0.0, part], [0.0, 1.0, 1.0, 1.0]
+
+
+def _lift_in_top(top: Any, positives: Any, k: Any, n: Any) -> Any:
+    return top / positives * (n / k)
+
+
+def _lift_ratio(part: float, k: float, n: float) -> tuple[list[float], list[float]]:
+    return [0.0, n / k, 0.0, part * n / k], [0.0, 1.0, 1.0, 1.0]
+
+
 def precision_at_k(k: int | float) -> TopMetric:
     """Which share of the k highest scores is positive? `k` is a count (int) or a fraction of the rows (float).
 
@@ -241,8 +269,8 @@ def precision_at_k(k: int | float) -> TopMetric:
         name=f"precision_at_k({k})",
         k=size,
         fraction=fraction,
-        formula=lambda top, positives, k, n: top / k,
-        ratio=lambda part, k, n: ([0.0, 1.0, 0.0, part], [k, 0.0, 0.0, 0.0]),
+        formula=_precision_in_top,
+        ratio=_precision_ratio,
         uses_all=False,
         range=UNIT,
         meaning="share of the highest scores that are positive",
@@ -264,8 +292,8 @@ def recall_at_k(k: int | float) -> TopMetric:
         name=f"recall_at_k({k})",
         k=size,
         fraction=fraction,
-        formula=lambda top, positives, k, n: top / positives,
-        ratio=lambda part, k, n: ([0.0, 1.0, 0.0, part], [0.0, 1.0, 1.0, 1.0]),
+        formula=_recall_in_top,
+        ratio=_recall_ratio,
         uses_all=True,
         undefined_as=0.0,
         range=UNIT,
@@ -288,8 +316,8 @@ def lift_at_k(k: int | float) -> TopMetric:
         name=f"lift_at_k({k})",
         k=size,
         fraction=fraction,
-        formula=lambda top, positives, k, n: top / positives * (n / k),
-        ratio=lambda part, k, n: ([0.0, n / k, 0.0, part * n / k], [0.0, 1.0, 1.0, 1.0]),
+        formula=_lift_in_top,
+        ratio=_lift_ratio,
         uses_all=True,
         range=(0.0, np.inf),
         meaning="positives among the highest scores per positive expected among as many random rows",

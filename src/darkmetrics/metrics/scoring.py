@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -142,22 +143,24 @@ class CallableMetric(Metric):
 
 def scenario_functional(metric: Metric, data: EvaluationSet, fill: float) -> ScenarioFunctional:
     """A metric of which nothing is known but how to evaluate it on complete labels."""
+    call = partial(_of_labelings, metric, data)
+    return ScenarioFunctional(missing=data.missing_counts, fill=fill, range=metric.range, call=call)
+
+
+def _of_labelings(metric: Metric, data: EvaluationSet, positives: IntArray) -> FloatArray:
+    """The metric for each labeling (row: positives among the missing rows of each missing cell)."""
     cells, rows = data.cells, data.missing_cells
     weight = np.ones(rows.size) if cells.weight is None else cells.weight[rows]
     ones, zeros = cells.mass(cells.positives), cells.mass(cells.negatives + cells.missing)
-
-    def call(positives: IntArray) -> FloatArray:
-        values = np.empty(positives.shape[0])
-        chunk = max(1, _CHUNK // ones.size)
-        for start in range(0, positives.shape[0], chunk):
-            turned = positives[start : start + chunk] * weight
-            positive, negative = np.tile(ones, (turned.shape[0], 1)), np.tile(zeros, (turned.shape[0], 1))
-            positive[:, rows] += turned
-            negative[:, rows] -= turned
-            values[start : start + chunk] = metric.of_counts(cells, positive, negative)
-        return values
-
-    return ScenarioFunctional(missing=data.missing_counts, fill=fill, range=metric.range, call=call)
+    values = np.empty(positives.shape[0])
+    chunk = max(1, _CHUNK // ones.size)
+    for start in range(0, positives.shape[0], chunk):
+        turned = positives[start : start + chunk] * weight
+        positive, negative = np.tile(ones, (turned.shape[0], 1)), np.tile(zeros, (turned.shape[0], 1))
+        positive[:, rows] += turned
+        negative[:, rows] -= turned
+        values[start : start + chunk] = metric.of_counts(cells, positive, negative)
+    return values
 
 
 def metric_from_callable(function: Callable[..., Any], name: str | None = None) -> CallableMetric:
@@ -165,6 +168,10 @@ def metric_from_callable(function: Callable[..., Any], name: str | None = None) 
     own = getattr(function, "__name__", type(function).__name__)
     text = inspect.getdoc(function) or ""
     return CallableMetric(name=name or own, function=function, meaning=text.partition("\n")[0], better="neither")
+
+
+def _squared_error(y: FloatArray, score: FloatArray) -> FloatArray:
+    return (score - y) ** 2
 
 
 def _log_loss(y: FloatArray, score: FloatArray) -> FloatArray:
@@ -178,7 +185,7 @@ SCORING_METRICS: tuple[Metric, ...] = (
     LossMetric(
         name="brier",
         range=UNIT,
-        loss=lambda y, s: (s - y) ** 2,
+        loss=_squared_error,
         needs_probabilities=True,
         monotone=True,
         meaning="mean squared distance between score and label",

@@ -82,7 +82,7 @@ def _missed(law: MetricDistribution, met: float, metric: Metric, target: float, 
     missed = 1.0 - met
     if fill is None and law.undefined > 0.0:
         counts_as = metric.undefined_as
-        if np.isnan(counts_as) or law.method == "gaussian":
+        if np.isnan(counts_as) or law.given_defined:
             return missed * (1.0 - law.undefined)  # the law is that of the metric given that it is defined
         if counts_as > target if metric.better == "lower" else counts_as < target:
             missed -= law.undefined

@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics.columns import check_label_values, threshold_number
+from darkmetrics.columns import check_label_values, decided_from
 from darkmetrics.distribution import check_level
 from darkmetrics.evaluate import fill_value, generator_from, stated_for_frame
 from darkmetrics.evaluation_set import EvaluationSet, sets_from_counted
-from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, UndefinedMetricWarning
+from darkmetrics.exceptions import (
+    CalibrationWarning,
+    InputError,
+    MissingnessWarning,
+    RefutedWarning,
+    UndefinedMetricWarning,
+)
 from darkmetrics.methods import method_from
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
 from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
@@ -23,6 +29,7 @@ from darkmetrics.processes import generators_from, jobs_from, run_each
 # What each kind of warning says of a group, in a phrase.
 _PHRASES = {
     MissingnessWarning: "missing rows look different from labelled ones, and why they do changes the answer",
+    RefutedWarning: "the scores refute that labels are missing by label, as was stated",
     CalibrationWarning: "few labels to learn from",
     UndefinedMetricWarning: "a metric may be undefined (0/0)",
 }
@@ -41,7 +48,7 @@ def evaluate_by(
     false_discovery_rate: float = 0.05,
     correction: str = "bh",
     min_labels: int = 5,
-    threshold: float = 0.5,
+    threshold: float | None = None,
     decision: str | None = None,
     probability: str | None = None,
     weight: str | None = None,
@@ -66,7 +73,7 @@ def evaluate_by(
 
     Parameters
     ----------
-    frame : DataFrame, lazy frame, relation, path, glob, or list of paths
+    frame : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
         As in `evaluate_frame`.
     by : str or list of str, optional
         Columns whose values make the groups; null is a value of its own. Not needed where `time` is given.
@@ -155,9 +162,7 @@ def evaluate_by(
     fill_value(zero_division)
     generator_from(rng)
     check_label_values(pos_label, missing_label)
-    if decision is not None and threshold != 0.5:
-        raise InputError(f"threshold: {threshold!r}, but decision already gives the decisions. Give one of them.")
-    cut = None if decision is not None else threshold_number(threshold)
+    cut = decided_from(threshold, None if decision is None else "decision")
     reference: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "resolution": resolution}
     stated = stated_for_frame(label_model, missingness, calibration, label=label, score=score, **reference)
     columns = frames.ColumnNames(label, score, decision, probability, weight)

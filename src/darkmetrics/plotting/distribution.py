@@ -76,7 +76,7 @@ def plot_distribution(
         _draw_law(ax, law, evaluation.confidence_level, places)
         if law.undefined > 0.0:
             filled = evaluation.fills[metric]
-            what = "left out" if np.isnan(filled) or law.method == "gaussian" else f"counts as {filled:g}"
+            what = "left out" if np.isnan(filled) or law.given_defined else f"counts as {filled:g}"
             notes.append(f"0/0 (P {style.chance(law.undefined)}) {what}")
     only = evaluation.labelled_only[metric]
     if np.isfinite(only):

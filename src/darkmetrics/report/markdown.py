@@ -1,15 +1,14 @@
 """The report as Markdown: the same sections, for a pull request or a wiki."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from darkmetrics._text import markdown_text as plain
+from darkmetrics._text import visible
 from darkmetrics.report.numbers import interval_shown, percent, shown
-from darkmetrics.report.text import visible
-from darkmetrics.tables import level_text
+from darkmetrics.tables import level_text, markdown_table
 
-# Everything that Markdown, or HTML inside it, reads as a sign.
-_SIGNS = re.compile(r"([\\`*_\[\]<>#|~$&])")
 _SHARES_SHOWN = 5
 _THRESHOLDS_SHOWN = 9
 
@@ -35,13 +34,13 @@ def markdown(summary: Mapping[str, Any]) -> str:
         for name, entry in summary["metrics"].items()
     ]
     header = ["metric", "estimate", f"{level} interval", "labelled only", "possible", "method"]
-    lines += ["", *_table(header, rows), "", "## At other thresholds", ""]
+    lines += ["", *markdown_table(header, rows), "", "## At other thresholds", ""]
     lines += _thresholds(summary["curves"], level)
     lines += ["", "## What if another share of the missing rows were positive?", ""]
     lines += _what_if(summary["what_if"], level)
     lines += ["", "## Why are labels missing?", "", plain(summary["diagnosis"]["verdict"], 5000)]
     for table in summary["diagnosis"]["tables"]:
-        lines += ["", plain(table["title"]), "", *_table(table["header"], table["rows"])]
+        lines += ["", plain(table["title"]), "", *markdown_table(table["header"], table["rows"])]
     lines += ["", "## What was assumed, and how it was computed", ""]
     lines += [f"- {plain(text, 5000)}" for text in (*summary["assumptions"], *summary["method"])]
     reproduce = summary["reproduce"]
@@ -52,18 +51,6 @@ def markdown(summary: Mapping[str, Any]) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
-def plain(text: object, most: int = 300) -> str:
-    r"""Text that Markdown shows as it is.
-
-    Examples
-    --------
-    >>> from darkmetrics.report.markdown import plain
-    >>> print(plain("<script> | *x*"))
-    \<script\> \| \*x\*
-    """
-    return _SIGNS.sub(r"\\\1", visible(text, most))
-
-
 def _thresholds(curves: Mapping[str, Any], level: str) -> list[str]:
     if curves["absent"] is not None:
         return [plain(curves["absent"], 1000)]
@@ -72,7 +59,7 @@ def _thresholds(curves: Mapping[str, Any], level: str) -> list[str]:
         cells = (_estimate(band, i) for band in curves["metrics"].values())
         rows.append([f"{curves['thresholds'][i]:.4g}", percent(curves["flagged"][i]), *cells])
     note = f"Estimate and {level} interval; the threshold evaluated is {curves['current']:.4g}."
-    return [plain(note), "", *_table(["threshold", "decided positive", *curves["metrics"]], rows)]
+    return [plain(note), "", *markdown_table(["threshold", "decided positive", *curves["metrics"]], rows)]
 
 
 def _what_if(asked: Mapping[str, Any], level: str) -> list[str]:
@@ -89,7 +76,7 @@ def _what_if(asked: Mapping[str, Any], level: str) -> list[str]:
     bands = asked["metrics"].values()
     places = _some(len(asked["shares"]), _SHARES_SHOWN)
     rows = [[percent(asked["shares"][i]), *(_estimate(band, i) for band in bands)] for i in places]
-    lines += [*_table(["positive", *asked["metrics"]], rows), ""]
+    lines += [*markdown_table(["positive", *asked["metrics"]], rows), ""]
     lines += [f"- {plain(point['sentence'], 1000)}." for point in asked["tipping_points"]]
     lines += [f"- {plain(name)} is left out: {plain(why)}." for name, why in asked["left_out"].items()]
     return lines
@@ -103,8 +90,3 @@ def _estimate(band: Mapping[str, Any], i: int) -> str:
 def _some(count: int, most: int) -> list[int]:
     """Evenly spread positions, the first and the last among them."""
     return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = ["| " + " | ".join(plain(cell) for cell in header) + " |", "|:--" + "|--:" * (len(header) - 1) + "|"]
-    return lines + ["| " + " | ".join(plain(cell) for cell in row) + " |" for row in rows]

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from darkmetrics._text import visible
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.files import write_whole
 from darkmetrics.report.markdown import markdown
 from darkmetrics.report.page import page
 from darkmetrics.report.summarize import SCHEMA, summarize
-from darkmetrics.report.text import visible
 
 # What a report is, by the suffix of its file.
 SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from darkmetrics._text import called
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.report.numbers import interval_shown, percent, shown
-from darkmetrics.report.text import called
 from darkmetrics.tables import level_text
 
 _METHODS = {

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import darkmetrics as dm
-from darkmetrics.cli.inputs import load
+from darkmetrics.cli.inputs import load, paths_of
 from darkmetrics.cli.options import CommonOptions, DataOptions, DecisionOptions, MetricOptions
 from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered, say
 
@@ -28,7 +28,7 @@ def main(data: DataOptions, asked: MetricOptions, decision: DecisionOptions, com
     """
     from darkmetrics.evaluation_set import evaluation_set_from
 
-    check_writable(common.output, data.file)
+    check_writable(common.output, *paths_of(data.file))
     with progress("reading", "bounding") as begin:
         begin()
         rows = load(data, pred=decision.pred)

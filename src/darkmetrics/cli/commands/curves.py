@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import darkmetrics as dm
+from darkmetrics._text import number_from, whole_number_from
 from darkmetrics.cli.evaluation import evaluated, say_words
-from darkmetrics.cli.inputs import load
+from darkmetrics.cli.inputs import load, paths_of
 from darkmetrics.cli.options import CommonOptions, EstimateOptions, OutputFormat
 from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered, say
 from darkmetrics.cli.targets import metrics_wanted
@@ -50,7 +51,7 @@ def main(
     ] = None,
 ) -> None:
     """How would metrics of the decisions change with the threshold, and which threshold is best?"""
-    check_writable(common.output, options.file, options.reference)
+    check_writable(common.output, *paths_of(options.file), options.reference)
     if risk is not None and best is None:
         raise WordedError("--risk: is for --best, which is not given. Give both or none.")
     if options.method == "monte_carlo":
@@ -90,21 +91,18 @@ def _thresholds(text: str | None) -> Any:
     """What the library takes for --thresholds."""
     if text is None or text.strip() == "all":
         return text and "all"
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise WordedError(f"--thresholds: cannot read {text!r}. Write a number, all, or a list like 0.1,0.2.") from None
+    count = whole_number_from(text)
+    if count is not None:
+        return count
+    listed = [number_from(part) for part in text.split(",")]
+    if None in listed:
+        raise WordedError(f"--thresholds: cannot read {text!r}. Write a number, all, or a list like 0.1,0.2.")
+    return listed
 
 
 def _risk(text: str) -> str | float:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    number = number_from(text)
+    return text if number is None else number
 
 
 def _note(curves: dm.Curves) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations  # names of the library in annotations must not import it
 
 import darkmetrics as dm
-from darkmetrics.cli.inputs import load, load_reference
+from darkmetrics.cli.inputs import load, load_reference, paths_of
 from darkmetrics.cli.options import CommonOptions, DataOptions, DecisionOptions, MetricOptions, ReferenceOption
 from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered
 from darkmetrics.cli.words import for_the_command_line
@@ -19,7 +19,7 @@ def main(
     common: CommonOptions,
 ) -> None:
     """What do the data say about why labels are missing, and does it matter for the metrics?"""
-    check_writable(common.output, data.file, reference.reference)
+    check_writable(common.output, *paths_of(data.file), reference.reference)
     with progress("reading", "diagnosing") as begin:
         begin()
         rows = load(data, pred=decision.pred)

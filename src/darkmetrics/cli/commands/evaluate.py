@@ -1,6 +1,7 @@
 """darkmetrics evaluate."""
 
 from darkmetrics.cli.evaluation import as_result, evaluated_file, say_words
+from darkmetrics.cli.inputs import paths_of
 from darkmetrics.cli.options import CommonOptions, EvaluationOptions
 from darkmetrics.cli.output import check_writable, emit, progress, rendered, say
 from darkmetrics.cli.targets import tell, verdicts
@@ -10,7 +11,7 @@ EXAMPLE = "Example: darkmetrics evaluate june.parquet --label fraud --score p --
 
 def main(options: EvaluationOptions, common: CommonOptions) -> int:
     """How good is the classifier on the rows of FILE? Estimate, interval, and worst and best case of each metric."""
-    check_writable(common.output, options.file, options.reference)
+    check_writable(common.output, *paths_of(options.file), options.reference)
     with progress("reading", "evaluating") as begin:
         _, result, targets = evaluated_file(options, common.seed, begin)
     found = verdicts(result, targets, options.confidence)

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 import darkmetrics as dm
+from darkmetrics._text import whole_number_from
 from darkmetrics.cli.evaluation import label_model_of, zero_division_of
-from darkmetrics.cli.inputs import load_reference
+from darkmetrics.cli.inputs import load_reference, paths_of
 from darkmetrics.cli.options import CommonOptions, MonitorOptions
 from darkmetrics.cli.output import (
     DONE,
@@ -27,7 +28,6 @@ from darkmetrics.cli.output import (
     write_output,
 )
 from darkmetrics.cli.rows import Rows
-from darkmetrics.cli.scanning import files_of
 from darkmetrics.cli.table import load_table
 from darkmetrics.cli.targets import metrics_wanted, targets_from
 from darkmetrics.cli.words import WordedError, for_the_command_line
@@ -76,7 +76,7 @@ def main(
     Groups are told apart by --by, --time or both. An alert is a group that misses its --target; among all alerts at
     most the share --fdr is false, on average. With an alert the exit code is 1.
     """
-    inputs = [*files_of(options.file), options.reference]
+    inputs = [*paths_of(options.file), options.reference]
     check_writable(common.output, *inputs)
     _check_plot(plot, common.output, inputs)
     if not options.by and options.time is None:
@@ -128,10 +128,8 @@ def _settings(table: Rows, options: MonitorOptions) -> dict[str, Any]:
 
 
 def _resolution(text: str) -> str | int:
-    try:
-        return int(text)
-    except ValueError:
-        return text
+    number = whole_number_from(text)
+    return text if number is None else number
 
 
 def _check_plot(plot: str | None, output: str | None, inputs: list[str | None]) -> None:

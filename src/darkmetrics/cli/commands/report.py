@@ -7,6 +7,7 @@ import typer
 
 import darkmetrics as dm
 from darkmetrics.cli.evaluation import as_result, evaluated_file, say_words
+from darkmetrics.cli.inputs import paths_of
 from darkmetrics.cli.options import EvaluationOptions, PageOptions
 from darkmetrics.cli.output import check_writable, emit, in_words, progress, rendered, say, write_output
 from darkmetrics.cli.targets import tell, verdicts
@@ -26,7 +27,7 @@ def main(
     --output names the page, and must be given; its suffix, .html, .md or .json, says what it is. Standard output gets
     what the evaluate command prints.
     """
-    output, view = page_output(common.output, options.file, options.reference)
+    output, view = page_output(common.output, *paths_of(options.file), options.reference)
     with progress("reading", "evaluating", "drawing the report") as begin:
         rows, result, targets = evaluated_file(options, common.seed, begin)
         begin()

@@ -1,0 +1,82 @@
+"""Text of the user, which may hold anything: the number that it is, and the same text made fit to be shown."""
+
+import re
+import unicodedata
+from math import isfinite
+
+# What is a number in a text, in a regular expression that all engines read alike.
+NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+_NUMBER = re.compile(NUMBER)
+_NOT_FINITE = {sign + word for sign in ("", "+", "-") for word in ("inf", "infinity", "nan")}
+# Everything that Markdown, or HTML inside it, reads as a sign; also where it makes a link of an address by itself.
+_SIGNS = re.compile(r"([\\`*_\[\]<>#|~$&@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
+
+# Explicit directions: they would turn around what stands after them.
+_DIRECTIONS = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A)), "\u200e", "\u200f", "\u061c"}
+# Letters written from right to left.
+_LEFTWARDS = {"R", "AL"}
+_ISOLATE, _END = "\u2068", "\u2069"
+
+
+def number_from(text: str) -> float | None:
+    r"""The number that a text is, or None. The one rule for cells of text files and for options.
+
+    Digits are 0 to 9, a dot may stand among them and an exponent behind them; inf and nan are numbers that are not
+    finite. Python itself would also read 1_000, and digits of any script.
+
+    Examples
+    --------
+    >>> from darkmetrics._text import number_from
+    >>> number_from(" 1e3 "), number_from("1_000"), number_from("\u0661"), number_from("0x10")
+    (1000.0, None, None, None)
+    """
+    return float(text) if _NUMBER.match(text) or text.strip().lower() in _NOT_FINITE else None
+
+
+def whole_number_from(text: str) -> int | None:
+    """The whole number that a text is, or None: digits and a sign, and nothing else."""
+    number = number_from(text)  # infinite beyond all floats: no option means such a number
+    return int(text) if number is not None and isfinite(number) and text.strip().lstrip("+-").isdigit() else None
+
+
+def visible(text: object, most: int = 300) -> str:
+    r"""The text in one line, with a sign for what cannot be shown, and cut if it is very long.
+
+    Examples
+    --------
+    >>> from darkmetrics._text import visible
+    >>> visible("re\x00call\nat 5%")
+    're�call at 5%'
+    >>> visible("a" * 10_000, most=12)
+    'aaaaa…(10,000 characters)'
+    """
+    raw = str(text)
+    clean = "".join(_shown(letter) for letter in raw[: most + 1])
+    return clean if len(raw) <= most else f"{clean[: max(1, most - 7)]}…({len(raw):,} characters)"
+
+
+def markdown_text(text: object, most: int = 300) -> str:
+    r"""Text that Markdown shows as it is: no HTML, no links, no cell of a table more.
+
+    Examples
+    --------
+    >>> from darkmetrics._text import markdown_text
+    >>> print(markdown_text("<img> | [a](http://b)"))
+    \<img\> \| \[a\](http\://b)
+    """
+    return _SIGNS.sub(r"\\\1", visible(text, most))
+
+
+def called(name: object, most: int = 100) -> str:
+    """A name within a sentence: visible, and with its own direction of writing if it has one."""
+    clean = visible(name, most)
+    leftwards = any(unicodedata.bidirectional(letter) in _LEFTWARDS for letter in clean)
+    return f"{_ISOLATE}{clean}{_END}" if leftwards else clean
+
+
+def _shown(letter: str) -> str:
+    if letter in "\n\r\t\u2028\u2029\x85\x0b\x0c":
+        return " "
+    # Cc: control characters; Cs: halves of a pair, which no file can hold; Cn: not characters at all.
+    unfit = letter in _DIRECTIONS or unicodedata.category(letter) in ("Cc", "Cs")
+    return "\ufffd" if unfit or (ord(letter) & 0xFFFE) == 0xFFFE else letter

@@ -1,0 +1,209 @@
+"""Someone who has said why labels are missing is not asked to say it, and a diagnosis does not contradict its table."""
+
+import re
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import darkmetrics as dm
+from darkmetrics.diagnosis import CalibrationCheck, Reading, ReliabilityBin
+from darkmetrics.label_models import Auto, Calibrated, Half, LabelModel, LabelShift, Selection, Tilted
+from darkmetrics.label_models.base import Estimate
+
+METRICS = ("precision", "recall")
+
+
+def late_frauds(n: int = 1000, seed: int = 2) -> tuple[Any, Any, Any]:
+    """Labels, scores and truth of rows whose labels are missing by label: scores of missing rows are higher."""
+    rng = np.random.default_rng(seed)
+    score = rng.beta(1, 3, n)
+    fraud = rng.random(n) < score
+    late = rng.random(n) < np.where(fraud, 0.6, 0.2)
+    return np.where(late, np.nan, fraud), score, fraud.astype(float)
+
+
+def by_score(n: int = 2000, seed: int = 0) -> tuple[Any, Any]:
+    """Labels and scores of rows whose labels are missing in the middle of the scores: no mixture of the classes."""
+    rng = np.random.default_rng(seed)
+    score = rng.random(n)
+    y = (rng.random(n) < score).astype(float)
+    return np.where(rng.random(n) < np.where(np.abs(score - 0.5) < 0.2, 0.8, 0.1), np.nan, y), score
+
+
+@dataclass(frozen=True)
+class Own(LabelModel):
+    """A label model of the user's own, which builds on the default one."""
+
+    def nodes(self, data: Any) -> Any:
+        return Auto().nodes(data)
+
+    def describe(self, data: Any, nodes: Any) -> str:
+        return "Assumed: my own."
+
+
+Y, SCORE, TRUTH = late_frauds()
+REFERENCE = (TRUTH[:400], SCORE[:400])
+# Every way to say why labels are missing, or what their probabilities are.
+STATED: dict[str, dict[str, Any]] = {
+    **{word: {"missingness": word} for word in ("random", "by_score", "by_label", "unknown")},
+    "by_score_and_label": {"missingness": "by_score_and_label", "calibration": REFERENCE},
+    **{f"model {word}": {"label_model": word} for word in ("calibrated", "label_shift", "half", "prevalence")},
+    "Calibrated": {"label_model": Calibrated()},
+    "LabelShift": {"label_model": LabelShift()},
+    "Selection": {"label_model": Selection(REFERENCE)},
+    "Half": {"label_model": Half()},
+    "Tilted": {"label_model": Tilted("auto", prevalence=0.4)},
+    "Tilted by nothing": {"label_model": Tilted(Auto(), delta=0.0)},
+    "Tilted twice": {"label_model": Tilted(Tilted("auto", delta=0.1), delta=0.1)},
+    "a model of one's own": {"label_model": Own()},
+    "a number": {"label_model": 0.3},
+    "an array": {"label_model": SCORE},
+    "reference rows": {"calibration": REFERENCE},
+    "reference rows of Auto": {"label_model": Auto(calibration=REFERENCE)},
+}
+
+
+@pytest.mark.parametrize("said", STATED.values(), ids=STATED)
+def test_no_warning_about_the_reason_where_one_was_stated(said):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dm.MissingnessWarning)
+        dm.evaluate(Y, SCORE, metrics=METRICS, **said)
+
+
+@pytest.mark.parametrize("said", STATED.values(), ids=STATED)
+def test_a_diagnosis_asks_nobody_to_state_what_was_stated(said):
+    for y, score in ((Y, SCORE), by_score(n=Y.size), (Y[:60], SCORE[:60])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            told = {**said, "label_model": score} if said.get("label_model") is SCORE else said
+            verdict = dm.evaluate(y, score, metrics=METRICS, **told).diagnosis.verdict
+        assert "State missingness" not in verdict
+        assert "states it" not in verdict
+
+
+@pytest.mark.parametrize("said", [{}, {"label_model": "auto"}, {"label_model": Auto(n_nodes=32)}], ids=str)
+def test_who_has_said_nothing_is_warned_and_asked(said):
+    with pytest.warns(dm.MissingnessWarning, match="Say which it is"):
+        result = dm.evaluate(Y, SCORE, metrics=METRICS, **said)
+    assert result.diagnosis.stated is None
+    assert "State missingness='by_score' or missingness='by_label' if you know it" in result.diagnosis.verdict
+
+
+@pytest.mark.parametrize("said", [{"missingness": "by_label"}, {"label_model": LabelShift()}], ids=str)
+def test_a_stated_reason_that_the_scores_refute_is_told_to_who_stated_it(said):
+    with pytest.warns(dm.RefutedWarning, match="It was stated that labels are missing by label, but") as caught:
+        result = dm.evaluate(*by_score(), metrics=METRICS, **said)
+    assert len(caught) == 1
+    assert "'by label' was stated, and the scores refute it" in result.diagnosis.verdict
+
+
+@pytest.mark.parametrize("said", [{"missingness": "by_score"}, {"label_model": "half"}, {"label_model": 0.4}], ids=str)
+def test_the_scores_refute_no_other_statement(said):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dm.MissingnessWarning)
+        dm.evaluate(*by_score(), metrics=METRICS, **said)
+
+
+def test_groups_are_told_of_a_refuted_statement_in_its_own_words():
+    pd = pytest.importorskip("pandas")
+    y, score = by_score()
+    table = pd.DataFrame({"y": y, "p": score, "k": ["a", "b"] * 1000})
+    with pytest.warns(dm.RefutedWarning, match="the scores refute that labels are missing by label, as was stated"):
+        dm.evaluate_by(table, "k", label="y", score="p", metrics=METRICS, missingness="by_label")
+
+
+def test_answers_that_agree_in_print_are_not_given_as_two():
+    still = dm.metrics.LossMetric(name="still", loss=lambda y, score: 0.5 + 1e-6 * y)
+    with pytest.warns(dm.MissingnessWarning) as caught:
+        dm.evaluate(Y, SCORE, metrics=["prevalence", still])
+    text = str(caught[0].message)
+    assert "still 0.500 either way" in text
+    (prevalence,) = re.findall(r"prevalence ([\d.]+) or ([\d.]+)", text)
+    assert prevalence[0] != prevalence[1]
+
+
+# ------------------------------------------------------------------------------------------------------- the words
+
+
+def diagnosis_with(**changed: Any) -> dm.Diagnosis:
+    rng = np.random.default_rng(7)
+    score = rng.random(2000)
+    y = np.where(rng.random(2000) < 0.3, np.nan, rng.random(2000) < score)
+    found = dm.diagnose(y, score, metrics=METRICS)
+    for name, value in changed.items():
+        object.__setattr__(found, name, value)
+    return found
+
+
+def readings(*precision: float, recall: float = 0.5) -> dict[str, Reading]:
+    names = ("by score", "by label")
+    return {
+        name: Reading(Estimate(0.3, 0.2, 0.4), {"precision": Estimate(p, p, p), "recall": Estimate(recall, 0.4, 0.6)})
+        for name, p in zip(names, precision, strict=True)
+    }
+
+
+@pytest.mark.parametrize("pair", [(0.91651, 0.91749), (0.9170001, 0.9174), (0.5, 0.5), (0.0, 0.0004), (1.0, 0.9996)])
+def test_no_metric_moves_from_a_number_to_the_same_number(pair):
+    assert "moves" not in diagnosis_with(readings=readings(*pair)).verdict
+
+
+def test_a_metric_that_moves_is_shown_in_digits_that_differ():
+    assert "; precision moves most, from 0.916 to 0.918." in diagnosis_with(readings=readings(0.9164, 0.9176)).verdict
+
+
+def test_a_metric_that_is_undefined_under_a_reading_does_not_move():
+    assert "moves" not in diagnosis_with(readings=readings(0.9, np.nan)).verdict
+
+
+# ----------------------------------------------------------------------------------------------------- calibration
+
+
+def bins(*rows: tuple[int, float, float], p_value: float) -> CalibrationCheck:
+    """A check with bins of so many rows, predicted and actual share of positives."""
+    table = tuple(ReliabilityBin(i / 10, (i + 1) / 10, n, e, o) for i, (n, e, o) in enumerate(rows))
+    return CalibrationCheck(statistic=1.0, dof=7, p_value=p_value, table=table)
+
+
+FITS = [(1000, share / 10, share / 10) for share in range(1, 10)]
+
+
+@pytest.mark.parametrize("p_value", [1e-6, 0.2], ids=["refuted", "not refuted"])
+def test_nothing_has_to_be_done_is_not_said_beside_a_bin_that_is_clearly_off(p_value):
+    found = diagnosis_with(calibration=bins((113, 0.231, 12 / 113), *FITS, p_value=p_value))
+    assert found.missingness == "looks random"
+    assert found.calibration is not None
+    assert found.calibration.error < 0.05 * 0.5  # over all rows it is next to nothing
+    assert "10.6% of 113 rows with scores from 0 to 0.1 are positive where it says 23.1%" in found.verdict
+    assert "Nothing has to be done" not in found.verdict
+
+
+def test_nothing_has_to_be_done_is_not_said_where_the_curve_does_not_fit():
+    rng = np.random.default_rng(4)
+    score = rng.random(2000)
+    y = (rng.random(2000) < 0.5 + 0.4 * np.sin(12.0 * score)).astype(float)
+    verdict = dm.diagnose(np.where(rng.random(2000) < 0.3, np.nan, y), score, metrics=METRICS).verdict
+    assert "does not fit" in verdict
+    assert "Nothing has to be done" not in verdict
+
+
+def test_nothing_has_to_be_done_where_labels_look_random_and_the_curve_fits():
+    assert diagnosis_with().verdict.endswith("Nothing has to be done; missingness='random' states it.")
+
+
+@pytest.mark.parametrize(("rows", "predicted", "positive"), [(113, 0.231, 12 / 113), (40, 0.5, 0.5), (30, 0.1, 0.0)])
+def test_the_p_value_of_a_bin_is_that_of_the_binomial(rows, predicted, positive):
+    law, k = stats.binom(rows, predicted), round(rows * positive)
+    expected = min(1.0, 2.0 * min(law.cdf(k), law.sf(k - 1)))
+    assert ReliabilityBin(0.0, 0.1, rows, predicted, positive).p_value == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "one", [(20, 0.231, 0.1), (10**6, 0.23, 0.228), (10**6, 0.001, 0.00105)], ids=["chance", "a little", "rare"]
+)
+def test_a_bin_that_is_off_by_chance_or_by_little_is_not_called_off(one):
+    assert bins(one, *FITS, p_value=0.2).off is None

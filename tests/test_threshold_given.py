@@ -1,0 +1,124 @@
+"""A threshold is never mistaken for one that was not given, nor the other way round."""
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import darkmetrics as dm
+from darkmetrics.exceptions import InputError
+
+Y = [1, 0, None, 1, 0, 1, 0, None]
+SCORE = [0.9, 0.2, 0.45, 0.4, 0.35, 0.6, 0.1, 0.7]
+PRED = [1, 0, 1, 1, 0, 1, 0, 1]
+FRAME = pd.DataFrame({"y": Y, "p": SCORE, "d": PRED, "k": ["a", "b"] * 4})
+
+# Every way to ask about a set that was decided at 0.3.
+OF_A_SET = {
+    "evaluate": lambda data, **said: dm.evaluate(data, label_model="half", **said),
+    "diagnose": dm.diagnose,
+}
+# Every way to give decisions beside a threshold.
+DECIDED = {
+    "evaluate": lambda **said: dm.evaluate(Y, SCORE, y_pred=PRED, label_model="half", **said),
+    "diagnose": lambda **said: dm.diagnose(Y, SCORE, y_pred=PRED, **said),
+    "EvaluationSet": lambda **said: dm.EvaluationSet(Y, SCORE, y_pred=PRED, **said),
+    "from_frame": lambda **said: dm.EvaluationSet.from_frame(FRAME, label="y", score="p", decision="d", **said),
+    "evaluate_frame": lambda **said: dm.evaluate_frame(
+        FRAME, label="y", score="p", decision="d", label_model="half", **said
+    ),
+    "evaluate_by": lambda **said: dm.evaluate_by(
+        FRAME, "k", label="y", score="p", decision="d", label_model="half", **said
+    ),
+}
+
+
+@pytest.mark.parametrize("ask", OF_A_SET.values(), ids=OF_A_SET)
+@pytest.mark.parametrize("threshold", [0.5, 0.4, 0, np.float64(0.5)])
+def test_a_threshold_other_than_that_of_the_set_is_refused(ask, threshold):
+    data = dm.EvaluationSet(Y, SCORE, threshold=0.3)
+    with pytest.raises(InputError) as caught:
+        ask(data, threshold=threshold)
+    assert str(caught.value) == (
+        f"threshold: {float(threshold)!r}, but the EvaluationSet was decided at 0.3. Leave it out, or move the set "
+        f"with .with_threshold({float(threshold)!r})."
+    )
+
+
+@pytest.mark.parametrize("ask", OF_A_SET.values(), ids=OF_A_SET)
+@pytest.mark.parametrize("own", [0.3, 0.5])
+def test_the_threshold_of_the_set_may_be_said_again(ask, own):
+    data = dm.EvaluationSet(Y, SCORE, threshold=own)
+    assert ask(data, threshold=own).to_dict() == ask(data).to_dict()
+
+
+@pytest.mark.parametrize("ask", OF_A_SET.values(), ids=OF_A_SET)
+@pytest.mark.parametrize("threshold", [0.5, 0.3])
+def test_a_threshold_beside_a_set_with_given_decisions_is_refused(ask, threshold):
+    with pytest.raises(
+        InputError, match=rf"^threshold: {threshold}, but the decisions of the EvaluationSet were given"
+    ):
+        ask(dm.EvaluationSet(Y, SCORE, y_pred=PRED), threshold=threshold)
+
+
+def test_a_threshold_that_is_no_number_is_refused_beside_a_set():
+    with pytest.raises(InputError, match="threshold: NaN"):
+        dm.evaluate(dm.EvaluationSet(Y, SCORE), threshold=np.nan)
+
+
+@pytest.mark.parametrize("decide", DECIDED.values(), ids=DECIDED)
+@pytest.mark.parametrize("threshold", [0.5, 0.3])
+def test_a_threshold_beside_given_decisions_is_refused(decide, threshold):
+    with pytest.raises(
+        InputError, match=rf"^threshold: {threshold}, but (y_pred|decision) already gives the decisions"
+    ):
+        decide(threshold=threshold)
+
+
+@pytest.mark.parametrize("decide", DECIDED.values(), ids=DECIDED)
+def test_given_decisions_need_no_threshold(decide):
+    decide()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        dm.evaluate,
+        dm.evaluate_frame,
+        dm.evaluate_by,
+        dm.diagnose,
+        dm.backtest,
+        dm.EvaluationSet,
+        dm.EvaluationSet.from_frame,
+    ],
+)
+def test_no_number_stands_for_a_threshold_that_was_not_given(function):
+    assert inspect.signature(function).parameters["threshold"].default is None
+
+
+def test_without_a_threshold_rows_are_decided_at_one_half():
+    assert dm.EvaluationSet(Y, SCORE).threshold == 0.5
+    assert dm.EvaluationSet.from_frame(FRAME, label="y", score="p").threshold == 0.5
+    assert dm.evaluate_by(FRAME, "k", label="y", score="p", label_model="half").total.data.threshold == 0.5
+
+
+def test_a_backtest_decides_at_one_half_unless_told():
+    rng = np.random.default_rng(0)
+    score = rng.random(80)
+    y = (rng.random(80) < score).astype(float)
+    told: Any = {"label_models": "half", "metrics": "recall", "n_repeats": 3, "rng": 1}
+    plain = dm.backtest(y, score, **told).to_dict()
+    assert plain == dm.backtest(y, score, threshold=0.5, **told).to_dict()
+    assert plain != dm.backtest(y, score, threshold=0.3, **told).to_dict()
+
+
+def test_the_code_in_a_report_has_the_threshold_that_was_said():
+    assert "threshold" not in dm.evaluate(Y, SCORE, label_model="half").arguments
+    assert dm.evaluate(Y, SCORE, label_model="half", threshold=0.5).arguments["threshold"] == "0.5"
+
+
+def test_the_label_that_is_positive_in_the_set_may_be_said_again():
+    data = dm.EvaluationSet(["y", "n", None], [0.9, 0.1, 0.6], pos_label="y")
+    assert dm.evaluate(data, label_model="half", pos_label="y").data is data

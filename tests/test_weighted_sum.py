@@ -1,0 +1,132 @@
+"""Sums of unequal weights at several nodes: their ends exact, their laws those of the rows drawn one by one."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from darkmetrics._kernels.weighted_sum import weighted_sum_laws
+
+
+def enumerated(weight, counts, p):
+    """All sums of these rows with their masses at one node, by going through every labeling."""
+    rows, chances = np.repeat(weight, counts), np.repeat(p, counts)
+    labels = np.array(list(itertools.product([0, 1], repeat=rows.size)))
+    return labels @ rows, np.prod(np.where(labels == 1, chances, 1.0 - chances), axis=1)
+
+
+def cdf_of(values, masses, t):
+    order = np.argsort(values)
+    total = np.concatenate(([0.0], np.cumsum(masses[order])))
+    return total[np.searchsorted(values[order], t, side="right")]
+
+
+def drawn(rng, weight, p, size=400_000):
+    """Sums of drawn labels, sorted."""
+    parts = [(rng.random((size // 8, weight.size)) < p) @ weight for _ in range(8)]
+    return np.sort(np.concatenate(parts))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_law_of_few_rows_equals_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    cells = int(rng.integers(2, 6))
+    counts = rng.integers(1, 4, cells)
+    weight = rng.lognormal(size=cells) if seed % 2 else rng.integers(1, 9, cells) / 4.0
+    p = rng.random((3, cells))
+    laws = weighted_sum_laws(weight, counts, np.arange(cells), p)
+    assert laws is not None
+    assert laws.exact
+    for node in range(3):
+        values, masses = enumerated(weight, counts, p[node])
+        for t in np.concatenate([values * (1.0 + 1e-9), values * (1.0 - 1e-9)]):
+            found = laws.pmf[node][laws.values <= t].sum()
+            # Sums of up to 2^15 products, each right to 1e-16.
+            assert found == pytest.approx(cdf_of(values, masses, t), abs=1e-12)
+
+
+def whole_weights(rng, rows):
+    return rng.integers(1, 12, rows) * 0.1
+
+
+@pytest.mark.parametrize("rows", [40, 200])
+def test_law_of_commensurate_weights_equals_convolution(rows):
+    rng = np.random.default_rng(rows)
+    weight, p = whole_weights(rng, rows), rng.random((2, rows))
+    laws = weighted_sum_laws(weight, np.ones(rows, dtype=np.int64), np.arange(rows), p)
+    assert laws is not None
+    assert laws.exact
+    for node in range(2):
+        mass = np.zeros(1 + int(np.rint(weight.sum() / 0.1)))
+        mass[0] = 1.0
+        for w, chance in zip(np.rint(weight / 0.1).astype(int), p[node], strict=True):
+            mass = (1.0 - chance) * mass + chance * np.roll(mass, w)
+        places = np.rint(laws.values / 0.1).astype(int)
+        assert np.abs(laws.pmf[node] - mass[places]).max() < 1e-13  # a few hundred roundings of numbers below 1
+
+
+CASES = {
+    "few rows, seldom positive": (24, 1.0, (0.05, 0.05)),
+    "few rows, mostly positive": (24, 1.0, (0.9, 0.97)),
+    "weights far apart": (40, 3.0, (0.1, 0.9)),
+    "some hundred rows": (300, 1.0, (0.05, 0.4)),
+    "rare": (2_000, 1.0, (1e-4, 2e-3)),
+    "many rows": (2_000, 1.0, (0.1, 0.9)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("nodes", [1, 6])
+def test_law_of_unequal_weights_is_that_of_drawn_labels(name, nodes):
+    size, sigma, (low, high) = CASES[name]
+    rng = np.random.default_rng(size)
+    weight = rng.lognormal(sigma=sigma, size=size)
+    p = np.clip(rng.uniform(low, high, size) * rng.uniform(0.8, 1.0, (nodes, 1)), 0.0, 1.0)
+    laws = weighted_sum_laws(weight, np.ones(size, dtype=np.int64), np.arange(size), p)
+    assert laws is not None
+    assert np.all(np.diff(laws.values) >= 0.0)
+    assert laws.values[0] >= 0.0
+    assert laws.values[-1] <= weight.sum() * (1.0 + 1e-12)
+    for node in {0, nodes - 1}:
+        sums = drawn(rng, weight, p[node], 400_000 if size < 1_000 else 80_000)
+        t, sd = np.quantile(sums, np.linspace(0.02, 0.98, 97)), np.sqrt(np.sum(weight**2 * p[node] * (1.0 - p[node])))
+        # Atoms may be moved by a step of the lattice, the width of all sums over a thousand.
+        moved = max(0.01 * sd, float(weight.sum()) / 1024.0 if laws.rough else 0.0)
+        slack = np.sqrt(np.log(2.0 / 1e-6) / (2.0 * sums.size))  # by which draws stray (DKW)
+        drawn_cdf = np.searchsorted(sums, t, side="right") / sums.size
+        above = cdf_of(laws.values, laws.pmf[node], t - moved) - drawn_cdf
+        below = drawn_cdf - cdf_of(laws.values, laws.pmf[node], t + moved)
+        assert max(above.max(), below.max()) < slack + 0.003
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ends_of_the_law_have_their_exact_masses(name):
+    size, sigma, (low, high) = CASES[name]
+    rng = np.random.default_rng(size)
+    weight, p = rng.lognormal(sigma=sigma, size=size), rng.uniform(low, high, (3, size))
+    laws = weighted_sum_laws(weight, np.ones(size, dtype=np.int64), np.arange(size), p)
+    assert laws is not None
+    none, every = np.prod(1.0 - p, axis=1), np.prod(p, axis=1)
+    assert laws.pmf[:, laws.values == 0.0].sum(axis=1) == pytest.approx(none, rel=1e-9, abs=1e-29)
+    top = laws.values > weight.sum() - 0.5 * weight.min()
+    assert laws.pmf[:, top].sum(axis=1) == pytest.approx(every, rel=1e-9, abs=1e-29)
+
+
+def test_mean_of_the_law_is_that_of_the_rows():
+    rng = np.random.default_rng(5)
+    weight, p = rng.lognormal(size=500), rng.uniform(0.01, 0.6, (4, 500))
+    laws = weighted_sum_laws(weight, np.ones(500, dtype=np.int64), np.arange(500), p)
+    assert laws is not None
+    # What is shared between neighbouring places keeps its mean; only the ends are set apart.
+    assert laws.pmf @ laws.values == pytest.approx(p @ weight, rel=1e-6)
+
+
+def test_lattice_without_exact_ends_gets_the_empty_sum_wrong():
+    """The control: on a lattice alone, sums below half a step are taken for none."""
+    weight, p = np.array([1e-3] * 6 + [1.0, 2.0**0.5, 3.0**0.5, 5.0**0.5]), 0.1
+    step = weight.sum() / 64
+    mass = np.zeros(80)
+    mass[0] = 1.0
+    for place in np.rint(weight / step).astype(int):
+        mass = (1.0 - p) * mass + p * np.roll(mass, place)
+    assert mass[0] > 1.5 * (1.0 - p) ** weight.size
