@@ -101,13 +101,10 @@ def test_gaussian_bands_have_the_mean_and_variance_of_the_paper():
             var_z, var_w, cov = a**2 @ v, b**2 @ v, (a * b) @ v
             sd = math.sqrt((mu_z**2 * var_w + mu_w**2 * var_z - 2 * cov * mu_z * mu_w) / mu_w**4)
             low, high = curves[name].intervals[0.9]
-            # 1.6448536 standard deviations hold 90% of a Gaussian; sums of 24 rows.
-            np.testing.assert_allclose(
-                [curves[name].mean[i], low[i], high[i]],
-                mu_z / mu_w + np.array([0, -1, 1]) * 1.6448536269514722 * sd,
-                rtol=0,
-                atol=1e-12,
-            )
+            # 1.6448536 standard deviations hold 90% of a Gaussian; sums of 24 rows. What no labels lead to is cut off.
+            paper = mu_z / mu_w + np.array([0, -1, 1]) * 1.6448536269514722 * sd
+            possible = np.clip(paper, curves[name].lower_bound[i], curves[name].upper_bound[i])
+            np.testing.assert_allclose([curves[name].mean[i], low[i], high[i]], possible, rtol=0, atol=1e-12)
 
 
 def test_labelled_only_and_flagged_are_those_of_the_rows():

@@ -60,7 +60,8 @@ def _swept(
         return Swept(value, column, low, high, undefined, labelled_only), np.zeros(value.shape, dtype=np.bool_)
     undefined_at, odd = _undefined(np.isnan(grid), here)
     laws = _laws(here, at(*here.means), form, undefined_at, blocks.nodes.weight)
-    quantiles = normal_mixture_quantiles(levels, laws.share, laws.mean, laws.sd)
+    # A Gaussian reaches beyond what any labels lead to; what is said of the metric does not.
+    quantiles = np.clip(normal_mixture_quantiles(levels, laws.share, laws.mean, laws.sd), low, high)
     quantiles[:, laws.never] = np.nan
     mean = np.where(laws.never, np.nan, (laws.share * laws.mean).sum(axis=0))
     undefined = np.where(laws.never, 1.0, np.minimum(1.0, blocks.nodes.weight @ undefined_at))
