@@ -13,12 +13,12 @@ endif
 endif
 
 # pytest already runs one process per core; BLAS threads on top of that would only get in each other's way.
-test engines guarantees certificates paper paper-quick: export OMP_NUM_THREADS := 1
-test engines guarantees certificates paper paper-quick: export OPENBLAS_NUM_THREADS := 1
+test engines fuzz guarantees certificates paper paper-quick: export OMP_NUM_THREADS := 1
+test engines fuzz guarantees certificates paper paper-quick: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help system java demo test engines lint typecheck format bench guarantees certificates paper paper-quick \
-	gallery clean
+.PHONY: help system java demo test engines fuzz lint typecheck format bench guarantees certificates paper \
+	paper-quick gallery clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,12 @@ test: $(STAMP) ## everything a change must pass: style, types, layers, tests (fa
 
 engines: $(ENGINES_STAMP) ## the tests of DataFrame engines on all of them: also PySpark (after make java), Dask and Ibis
 	@$(BIN)/pytest -q -m "heavy_engines or not heavy_engines" tests/engines
+
+# Half an hour of problems that nobody thought of; FIRST=... tries others.
+SECONDS ?= 1800
+FIRST ?= 100000
+fuzz: $(STAMP) ## random problems against an oracle on all cores for SECONDS=1800, from seed FIRST=100000 on
+	@PYTHONPATH=src:tests $(BIN)/python -m fuzz --seconds $(SECONDS) --first-seed $(FIRST)
 
 lint: $(STAMP) ## check style, formatting and layers
 	@$(BIN)/ruff check

@@ -323,12 +323,7 @@ def auc_law(problem: Problem) -> oracle.Law:
     ranks = np.rint(2.0 * scipy.stats.rankdata(problem.score)).astype(int)
     known = problem.y == 1
     missing = problem.missing
-    table = np.zeros((missing.size + 1, int(ranks[missing].sum()) + 1))
-    table[0, 0] = 1.0
-    for rank, p in zip(ranks[missing].tolist(), problem.p.tolist(), strict=True):
-        moved = np.zeros_like(table)
-        moved[1:, rank:] = table[:-1, : table.shape[1] - rank]
-        table = (1.0 - p) * table + p * moved
+    table = oracle.count_and_sum_pmf(ranks[missing], problem.p)
     count, doubled = np.nonzero(table > 1e-18)  # a million of them weigh 1e-12
     positives = known.sum() + count
     pairs = positives * (problem.y.size - positives)

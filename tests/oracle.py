@@ -340,6 +340,17 @@ def count_pmf(p):
     return np.array(pmf)
 
 
+def count_and_sum_pmf(steps, p):
+    """The joint law of the number of successes and of the sum of their steps, which are whole numbers: a table."""
+    table = np.zeros((len(p) + 1, int(np.sum(steps)) + 1))
+    table[0, 0] = 1.0
+    for step, chance in zip(np.asarray(steps).tolist(), np.asarray(p).tolist(), strict=True):
+        moved = np.zeros_like(table)
+        moved[1:, step:] = table[:-1, : table.shape[1] - step]
+        table = (1.0 - chance) * table + chance * moved
+    return table
+
+
 def law_by_counts(formula, problem: Problem) -> Law:
     """The law of formula(tp, fp, fn, tn) for more rows than labelings can be listed; unit weights.
 

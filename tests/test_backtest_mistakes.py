@@ -89,7 +89,7 @@ class Nameless(Own):
     ("arguments", "message"),
     [
         ({"mechanism": "random"}, r"mechanism: expected a fraction, or one of mechanisms\.MCAR"),
-        ({"mechanism": 1.5}, r"fraction: 1\.5"),
+        ({"mechanism": 1.5}, r"mechanism: 1\.5"),
         ({"mechanism": Nameless(None), "label_models": "stated"}, "'stated' needs to know what Nameless is called"),
         ({"n_repeats": 0}, "n_repeats: 0"),
         ({"n_jobs": 1.5}, r"n_jobs: 1\.5"),

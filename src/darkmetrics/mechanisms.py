@@ -193,6 +193,7 @@ def mechanism_from(mechanism: Any) -> Mechanism:
     if isinstance(mechanism, Mechanism):
         return mechanism
     if is_number(mechanism):
+        _check_share(mechanism, "mechanism")
         return MCAR(float(mechanism))
     raise InputError(
         "mechanism: expected a fraction, or one of mechanisms.MCAR(0.3), ByScore(0.3) and "

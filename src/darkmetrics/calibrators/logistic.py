@@ -204,7 +204,7 @@ class Platt(LogisticCalibrator):
 
 def mean_and_sd(scores: FloatArray, counts: FloatArray) -> tuple[float, float]:
     """Mean and standard deviation of scores that occur `counts` times; 1 for the latter where all are equal."""
-    if np.ptp(scores) == 0.0:  # before rounding can make a tiny deviation of it
+    if np.all(scores == scores[0]):  # before rounding can make a tiny deviation of it
         return float(scores[0]), 1.0
     top = float(np.abs(scores).max())  # so that squares of huge scores stay finite
     mean = np.average(scores / top, weights=counts)

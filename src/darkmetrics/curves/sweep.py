@@ -109,7 +109,7 @@ def curves(
 def _checked_levels(levels: Any) -> tuple[float, ...]:
     if isinstance(levels, (int, float, np.number)):
         levels = [levels]
-    checked = tuple(check_level(level) for level in levels)
+    checked = tuple(check_level(level, "confidence_levels") for level in levels)
     if not checked:
         raise InputError("confidence_levels: none given. Name at least one, such as 0.9.")
     if len(set(checked)) != len(checked):

@@ -58,10 +58,10 @@ def slack(t: FloatArray, noise: float) -> FloatArray:
     return np.where(np.isinf(t), 0.0, np.maximum(noise, _ATOM * np.abs(t)))
 
 
-def check_level(confidence_level: Any) -> float:
+def check_level(confidence_level: Any, name: str = "confidence_level") -> float:
     """The probability of an interval, checked."""
     if not isinstance(confidence_level, (int, float, np.number)) or not 0.0 < confidence_level < 1.0:
-        raise InputError(f"confidence_level: {confidence_level!r}. It must lie strictly between 0 and 1.")
+        raise InputError(f"{name}: {confidence_level!r}. It must lie strictly between 0 and 1.")
     return float(confidence_level)
 
 

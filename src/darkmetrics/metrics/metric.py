@@ -17,6 +17,8 @@ from darkmetrics.functional import Functional
 
 # The range of most metrics.
 UNIT = (0.0, 1.0)
+# Its square times the largest sum of weights is a number.
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,9 +174,11 @@ def _argument(node: ast.expr, text: str) -> Any:
 
 
 def number_argument(value: Any, name: str, *, above: float) -> float:
-    """A parameter of a metric as a float, checked to be finite and large enough."""
+    """A parameter of a metric as a float, checked to be large enough and not so large that a formula overflows."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not np.isfinite(value):
         raise InputError(f"{name}: expected a finite number, got {value!r}.")
     if value < above:
         raise InputError(f"{name}: {value!r}. It must be at least {above:g}.")
+    if value > _LARGEST:
+        raise InputError(f"{name}: {value!r}. It must be at most {_LARGEST:g}.")
     return float(value)
