@@ -211,7 +211,8 @@ def wrong_bands(case: Case, rng: Any) -> Iterator[str]:
                 band.lower_bound[at],
                 band.upper_bound[at],
             ]
-            if not np.allclose(numbers, there, room + 1e-9, room + 1e-9):
+            # Quantiles of a mixture are searched for, there and here each in its own way.
+            if not np.allclose(numbers, there, room + 1e-6, room + 1e-6):
                 yield f"{name} ({law.method}): mean, interval, bounds {numbers}, by curves {[float(x) for x in there]}"
         slack = (room + 1e-9) * np.maximum(1.0, np.abs(band.upper_bound))
         ends = np.stack([band.lower_bound, *band.intervals[0.9], band.upper_bound])

@@ -88,14 +88,17 @@ def run(seconds: float, first: int, jobs: int) -> int:
         waiting = _until(start + seconds, first)
         under_way = [pool.apply_async(of_seed, (seed,)) for seed in itertools.islice(waiting, 2 * jobs)]
         while under_way:
-            found = under_way.pop(0).get()
-            tried += 1
-            slowest = max(slowest, found.counts.pop("slowest (ms)", 0))
-            counts += found.counts
-            if found.alarms:
-                bad += 1
-                _say_alarms(found)
-            under_way += [pool.apply_async(of_seed, (seed,)) for seed in itertools.islice(waiting, 1)]
+            time.sleep(0.1)
+            done = [result for result in under_way if result.ready()]
+            under_way = [result for result in under_way if result not in done]
+            under_way += [pool.apply_async(of_seed, (seed,)) for seed in itertools.islice(waiting, len(done))]
+            for found in (result.get() for result in done):
+                tried += 1
+                slowest = max(slowest, found.counts.pop("slowest (ms)", 0))
+                counts += found.counts
+                if found.alarms:
+                    bad += 1
+                    _say_alarms(found)
             if time.monotonic() - last > _EVERY:
                 last = time.monotonic()
                 _say(f"{last - start:6,.0f} s: {tried:,} seeds, {_in_words(counts)}, {bad} with alarms")
