@@ -1,5 +1,6 @@
 """One seed: a problem, some metrics, a method; the library's laws held against the truth."""
 
+import json
 import math
 import time
 from collections import Counter
@@ -71,5 +72,6 @@ def _laws(case: Case, names: list[str], method: str, found: list[str], counts: C
 def _printed(case: Case, names: list[str], method: str) -> dm.Evaluation:
     """The laws, after all that a user looks at first has been made of them."""
     result = checks.ask(case, names, method, rng=0)
-    str(result), result._repr_html_(), result.to_dict()
+    result._repr_html_(), repr(result[names[0]])
+    json.dumps(result.to_dict(), allow_nan=False)
     return result
