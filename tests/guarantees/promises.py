@@ -376,7 +376,7 @@ PROMISES: tuple[Promise, ...] = (
 )
 
 
-def pieces() -> list[Piece]:
+def pieces_of(promises: Iterable[Promise]) -> list[Piece]:
     """All that can be measured here, each once; ways on the same samples follow each other."""
-    found = {piece.name: piece for promise in PROMISES if not promise.lacking for piece in promise.pieces}
+    found = {piece.name: piece for promise in promises if not promise.lacking for piece in promise.pieces}
     return sorted(found.values(), key=lambda piece: (piece.family.name, *map(str, piece.arguments[1:])))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from guarantees.pieces import Family
-from guarantees.promises import PROMISES, pieces
+from guarantees.promises import PROMISES, pieces_of
 
 
 class Measured:
@@ -88,7 +88,7 @@ def test_figures_are_not_kept_if_the_code_changed_while_they_were_computed(measu
 
 
 def test_no_two_pieces_share_a_file():
-    paths = [piece.path for piece in pieces()]
+    paths = [piece.path for piece in pieces_of(PROMISES)]
     assert len(set(paths)) == len(paths)
 
 
