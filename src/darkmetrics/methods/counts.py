@@ -88,7 +88,10 @@ def _group_laws(functional: CountFunctional, nodes: Nodes) -> GroupLaws | None:
             p = nodes.probability[:, column[rows]]
             # Before anything of that size is made: the window holds ten standard deviations either side of every mean.
             mean, sd = p @ missing, np.sqrt((p * (1.0 - p)) @ missing)
-            if len(nodes) > 1 and len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT:
+            if (
+                len(nodes) > 1
+                and len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT
+            ):
                 return None
             first, pmfs = poisson_binomial_pmfs(p, missing)
             axes.append(NodeAxis(first + np.arange(pmfs.shape[1], dtype=np.float64), pmfs))
