@@ -70,8 +70,9 @@ format: $(STAMP) ## repair formatting and what else can be repaired safely
 bench: $(STAMP) ## measure speed, memory and error, beside others too (over an hour; downloads them)
 	@$(BIN)/python -m benchmarks
 
-guarantees: $(STAMP) ## the slow statistical tests
-	@$(BIN)/pytest -q -n auto -m guarantees
+guarantees: $(STAMP) ## the slow statistical tests, on from where they stopped; the table, results and pages of them
+	@status=0; $(BIN)/pytest -q -n auto -m guarantees || status=$$?; \
+		PYTHONPATH=src:tests $(BIN)/python -m guarantees || status=1; exit $$status
 
 certificates: $(STAMP) ## bounds beside true distances, for the page on certificates (8 minutes on one core)
 	@$(BIN)/python -m experiments.certificates

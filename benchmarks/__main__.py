@@ -18,7 +18,7 @@ import scipy
 import sklearn
 
 import darkmetrics as dm
-from benchmarks import certificates, cli, core, curves, label_models, peers, scale
+from benchmarks import certificates, cli, core, curves, label_models, peers, scale, waits
 from benchmarks.docs import PAGE, fill_page
 
 RESULTS = Path(__file__).parent / "results"
@@ -28,12 +28,22 @@ GROUPS: dict[str, Any] = {
     "certificates": certificates,
     "cli": cli,
     "curves": curves,
+    "waits": waits,
     "scale": scale,
     "peers": peers,
 }
 # Those whose benchmarks take small sizes too; and how long they take on two cores, which is worth knowing beforehand.
-SIZED = {"scale", "peers"}
-MINUTES = {"core": 2, "label_models": 1, "certificates": 1, "cli": 1, "curves": 2, "scale": 15, "peers": 15}
+SIZED = {"waits", "scale", "peers"}
+MINUTES = {
+    "core": 2,
+    "label_models": 1,
+    "certificates": 1,
+    "cli": 1,
+    "curves": 2,
+    "waits": 20,
+    "scale": 15,
+    "peers": 15,
+}
 
 
 def main() -> None:

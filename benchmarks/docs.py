@@ -28,6 +28,9 @@ def fill_page(results: Path, page: Path) -> None:
         "skipped": lambda: skipped(found["peers"]),
         "poisson-binomial": lambda: poisson_binomial_table(found["peers"]),
         "scale": lambda: targets_table(found["scale"]),
+        "waits-named": lambda: waits_table(found["waits_before"], found["waits"]),
+        "waits-plain": lambda: waits_by_metric(found["waits_before"], found["waits"], weighted=False),
+        "waits-weighted": lambda: waits_by_metric(found["waits_before"], found["waits"], weighted=True),
         "own": lambda: targets_table([row for name in OWN for row in found[name]]),
     }
     text = MARKED.sub(lambda m: "\n".join([m[1], *blocks[m["name"]](), "", m[3]]), page.read_text())
@@ -90,6 +93,46 @@ def targets_table(rows: Rows) -> Iterator[str]:
         measured = "" if row["measured"] is None else f"{row['measured']:.3g}"
         target = row["target"] if row["met"] is not False else f"{row['target']}, missed"
         yield _row(row["what"], measured, target.replace("<=", "at most").replace(">=", "at least"), row["detail"])
+
+
+def waits_table(before: Rows, after: Rows) -> Iterator[str]:
+    """Cases that once took long: CPU seconds of one call before and after."""
+    yield from _header("", "before", "after")
+    now = {row["what"]: row for row in after}
+    for name in (row["what"] for row in before if row["what"] not in _grid(before)):
+        yield _row(name, *(_wait(rows.get(name)) for rows in ({row["what"]: row for row in before}, now)))
+
+
+def waits_by_metric(before: Rows, after: Rows, *, weighted: bool) -> Iterator[str]:
+    """Every metric at every size and share of missing labels: CPU seconds of one call before and after."""
+    old, new = ({tuple(case): row for case, row in _grid(rows).values()} for rows in (before, after))
+    keys = [key for key in (new or old) if key[3] is weighted]
+    columns = list(dict.fromkeys(key[1:3] for key in keys))
+    yield from _header("", *(f"{n:,} rows, {share:.0%}" for n, share in columns))
+    for metric in dict.fromkeys(key[0] for key in keys):
+        places = [(metric, *column, weighted) for column in columns]
+        yield _row(metric, *(f"{_wait(old.get(place))} / {_wait(new.get(place))}" for place in places))
+
+
+def _grid(rows: Rows) -> dict[str, tuple[list[Any], dict[str, Any]]]:
+    """The rows that belong to one metric on rows made up: metric, number of rows, share missing, weighted."""
+    cases = {row["what"]: (row["case"], row) for row in rows}
+    ours = {name: found for name, found in cases.items() if name.startswith(f"{found[0]['metrics'][0]}, ")}
+    return {
+        name: ([case["metrics"][0], *case["arrays"]], row)
+        for name, (case, row) in ours.items()
+        if name.endswith(("% missing, weights", "% missing, no weights"))
+    }
+
+
+def _wait(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return "not yet"
+    if not row["failed"]:
+        return f"{row['measured']:.2g}"
+    if row["failed"].startswith("more than"):
+        return "> 10"
+    return "MemoryError" if "MemoryError" in row["failed"] else row["failed"].partition(":")[0]
 
 
 def _peers(rows: Rows) -> Rows:

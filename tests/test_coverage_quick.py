@@ -4,9 +4,6 @@ Of 24 intervals that cover with probability 0.9, fewer than 17 do with probabili
 probability one half, 17 do with probability 0.03. Seeds are fixed: a red test is red for everyone.
 """
 
-import warnings
-from functools import cache
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -29,42 +26,12 @@ from guarantees.scenarios import (
     measure,
     w1_to_uniform,
 )
+from guarantees.ways import from_reference_alone, with_model, with_reference, with_true_chances
 
 REPLICATIONS = 24
 AT_LEAST = 17 / REPLICATIONS
 # ROC-AUC takes longest, and the controls do without.
 MATRIX = tuple(name for name in METRICS if name != "roc_auc")
-
-
-def with_true_chances(sample):
-    """What a model would find that knows everything but the labels."""
-    return dm.evaluate(sample.y, sample.score, label_model=sample.chance)
-
-
-@cache
-def with_model(label_model, metrics=METRICS):
-    """The model on the evaluation set alone."""
-    return lambda sample: _evaluate(sample, label_model=label_model, metrics=metrics)
-
-
-@cache
-def with_reference(label_model):
-    """The model on the evaluation set and the reference rows."""
-    return lambda sample: _evaluate(sample, label_model=label_model, calibration=sample.reference)
-
-
-def from_reference_alone(sample):
-    """What monitoring tools do: calibrate on the reference, then believe the scores of the rows at hand."""
-    labels, scores = sample.reference
-    probability = dm.calibrators.Beta().fit(scores, labels).predict(sample.score)
-    return dm.baselines.confidence_based(dm.EvaluationSet(sample.y, sample.score, probability=probability))
-
-
-def _evaluate(sample, **settings):
-    with warnings.catch_warnings():
-        # That the mechanism is in doubt is true of most of these sets, and what is asked here is whether the law holds.
-        warnings.simplefilter("ignore", dm.MissingnessWarning)
-        return dm.evaluate(sample.y, sample.score, **settings)
 
 
 def coverage(way, scenario, n=REPLICATIONS, metrics=METRICS):

@@ -217,7 +217,7 @@ def test_confidence_levels_are_printed_with_the_digits_they_have():
         ({"metrics": "precison"}, "Did you mean 'precision'"),
         ({"metrics": []}, "metrics: none given"),
         ({"method": "monte_carlo"}, "method: unknown method 'monte_carlo'"),
-        ({"confidence_levels": [0.9, 90]}, "confidence_level: 90"),
+        ({"confidence_levels": [0.9, 90]}, "confidence_levels: 90"),
         ({"confidence_levels": [0.9, 0.9]}, "names one twice"),
         ({"confidence_levels": []}, "confidence_levels: none given"),
     ],

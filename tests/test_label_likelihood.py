@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from darkmetrics._kernels import selection
+from darkmetrics._kernels.log_odds import cut_odds, sum_log1p
 from darkmetrics._kernels.selection import LabelLikelihood
 
 COLUMNS = [None, 1, 2]
@@ -296,3 +297,48 @@ def test_where_reference_rows_tell_nothing_is_bent(columns):
     point = random_parameters(likelihood, 0)
     assert likelihood.bend(point).tolist() == likelihood.straighten(point).tolist() == point.tolist()
     assert likelihood.bend_slope(point[0]).tolist() == np.eye(point.shape[1]).tolist()
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 833])
+def test_sums_of_logarithms_by_products_are_those_of_mpmath(size):
+    rng = np.random.default_rng(size)
+    odds = np.exp(rng.uniform(-60.0, 44.0, (2, size)))
+    exact = [float(mpmath.fsum(mpmath.log(1 + mpmath.mpf(x)) for x in row)) for row in odds]
+    # A unit in the last place of 1 for each number, and of the sum.
+    assert sum_log1p(odds) == pytest.approx(exact, rel=1e-15, abs=2.3e-16 * max(1, size))
+
+
+def test_odds_are_cut_where_one_more_makes_no_difference():
+    log_odds = np.array([[1.0, 50.0, -3.0], [2.0, 39.0, 41.0]])
+    odds, large, more = cut_odds(log_odds.copy())
+    assert large.tolist() == [1, 2]
+    found = sum_log1p(odds) + more.sum(axis=1)
+    assert found == pytest.approx(np.logaddexp(0.0, log_odds).sum(axis=1), rel=1e-15)
+
+
+@pytest.mark.parametrize("scale", [0.3, 3.0, 30.0])  # the last has draws that are far out, and odds beyond the cut
+@pytest.mark.parametrize("missingness", [False, True])
+def test_rows_one_by_one_have_the_likelihood_of_their_scores(scale, missingness):
+    rng = np.random.default_rng(1)
+    n = 60
+    counts = rng.multinomial(1, [0.3, 0.3, 0.4], n).T.astype(float)
+    counts[0, :3] += 1.0  # a few scores have two rows
+    score, none = rng.normal(size=n), np.zeros(0)
+    size = 4 if missingness else 2
+    likelihood = LabelLikelihood(
+        X=np.column_stack([np.ones(n), 9.0 * score]),
+        Z=np.ones((n, 1)) if missingness else None,
+        positives=counts[0],
+        negatives=counts[1],
+        missing=counts[2],
+        X_reference=np.zeros((0, 2)),
+        positives_reference=none,
+        negatives_reference=none,
+        prior_mean=np.zeros(size),
+        prior_scale=np.ones(size),
+    )
+    assert likelihood._single is not None
+    parameters = scale * rng.normal(size=(50, size))
+    by_score = likelihood._by_score(*likelihood._parts(parameters))
+    # Rounding errors of sums of 60 numbers of up to a thousand.
+    assert likelihood._log_likelihood(parameters) == pytest.approx(by_score, rel=1e-13, abs=1e-12)

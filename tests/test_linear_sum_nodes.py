@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+import scipy.stats
 from scipy.integrate import quad
 
 import darkmetrics as dm
@@ -180,6 +181,18 @@ def test_series_and_factors_agree(monkeypatch):
     levels = cdf(by_series.law.values(), by_series.law.pmf, edges, "right")
     # Rounding to a lattice moves the sum by about a thousandth of a standard deviation.
     assert float(np.abs(levels - np.cumsum(by_factors.law.pmf)).max()) < 2e-3
+
+
+@pytest.mark.parametrize("chance", [0.3, 0.4999, 0.5, 0.52])
+def test_series_of_many_rows_in_a_cell_is_a_binomial_law(chance, monkeypatch):
+    monkeypatch.setattr(linear_sum_nodes, "_MOST_FACTORS", -1.0)
+    p, share = np.array([[chance], [0.5 * chance]]), np.array([0.7, 0.3])
+    found = mixed_linear_sum(np.array([2.0]), np.array([5_000]), np.array([0]), p, share)
+    assert found is not None
+    expected = sum(
+        w * scipy.stats.binom.pmf(found.law.values() / 2.0, 5_000, a) for w, a in zip(share, p[:, 0], strict=True)
+    )
+    np.testing.assert_allclose(found.law.pmf, expected, rtol=0.0, atol=1e-13)
 
 
 def test_a_few_rows_of_huge_weight_are_left_to_each_node_alone():

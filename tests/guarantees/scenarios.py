@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,11 +29,11 @@ _POPULATION = MEAN + SD * ndtri((np.arange(10_000) + 0.5) / 10_000)
 
 
 _LOG_ODDS = np.linspace(-40.0, 40.0, 80_001)  # of the score; steps of 0.001, straight in between
+_RISING = -1.2 + 0.7 * log_expit(_LOG_ODDS) - 1.2 * log_expit(-_LOG_ODDS)
 
 
 def score_of(x):
-    rising = -1.2 + 0.7 * log_expit(_LOG_ODDS) - 1.2 * log_expit(-_LOG_ODDS)
-    return expit(np.interp(x, rising, _LOG_ODDS))
+    return expit(np.interp(x, _RISING, _LOG_ODDS))
 
 
 # ------------------------------------------------------------------------------------------------------- mechanisms
@@ -122,7 +123,8 @@ _FOUND_BY_SCORE = _offset(lambda c: _p * expit(c + 0.5 * _z) / _p.mean(), _FOUND
 # -------------------------------------------------------------------------------------------------------- scenarios
 
 
-class Sample(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Sample:
     """One evaluation set: labels with NaN for missing ones, scores, reference rows, and what nobody is told."""
 
     y: Any
@@ -131,8 +133,9 @@ class Sample(NamedTuple):
     complete: Any  # all labels
     chance: Any  # P(positive | score, missing) of every row, from the way it was made
 
+    @cached_property
     def truth(self) -> dict[str, float]:
-        """The metrics with all labels, by scikit-learn."""
+        """The metrics with all labels, by scikit-learn; kept, because several ways are tried on one sample."""
         decision = self.score >= THRESHOLD
         return {name: oracle.sklearn_value(name, self.complete, self.score, decision, None) for name in METRICS}
 
@@ -163,9 +166,9 @@ class Scenario:
             chance=p * a1 / (p * a1 + (1 - p) * a0),
         )
 
-    def samples(self, n: int, **sizes: int) -> Iterator[Sample]:
-        """`n` independent evaluation sets, the same in every run; the first ones do not depend on `n`."""
-        for seed in np.random.SeedSequence(zlib.crc32(self.name.encode())).spawn(n):
+    def samples(self, n: int, start: int = 0, **sizes: int) -> Iterator[Sample]:
+        """`n` independent evaluation sets from number `start` on; each is the same whichever others are asked for."""
+        for seed in np.random.SeedSequence(zlib.crc32(self.name.encode())).spawn(start + n)[start:]:
             yield self.draw(np.random.default_rng(seed), **sizes)
 
 
@@ -217,20 +220,34 @@ Way = Callable[[Sample], Mapping[str, Any]]
 _ROUNDING = 1e-9
 
 
+def rows_of(way: Way, sample: Sample, metrics: Iterable[str] = METRICS) -> list[dict[str, Any]]:
+    """Interval, PIT, mean and truth of each metric: all that the quality of a law is found from."""
+    laws = way(sample)
+    rows = []
+    for name in metrics:
+        law, truth = laws[name], sample.truth[name]
+        low, high = law.interval(0.9)
+        figures = {"low": low, "high": high, "pit": law.pit(truth), "mean": law.mean(), "truth": truth}
+        rows.append({"metric": name} | {key: float(value) for key, value in figures.items()})
+    return rows
+
+
 def measure(way: Way, samples: Iterable[Sample], metrics: Iterable[str] = METRICS) -> dict[str, Quality]:
     """Coverage, width, PIT distances and error of the laws that `way` finds, per metric."""
-    rows: dict[str, list[tuple[float, ...]]] = {name: [] for name in metrics}
-    for sample in samples:
-        laws, truth = way(sample), sample.truth()
-        for name, row in rows.items():
-            low, high = laws[name].interval(0.9)
-            row.append((low, high, float(laws[name].pit(truth[name])), laws[name].mean(), truth[name]))
-    return {name: quality_of(np.array(row)) for name, row in rows.items()}
+    return qualities_of([row for sample in samples for row in rows_of(way, sample, metrics)])
 
 
-def quality_of(rows) -> Quality:
+def qualities_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Quality]:
+    """The quality of the laws per metric, in the order in which metrics appear."""
+    found: dict[str, list[list[float]]] = {}
+    for row in rows:
+        found.setdefault(row["metric"], []).append([row[key] for key in ("low", "high", "pit", "mean", "truth")])
+    return {metric: quality_of(np.array(figures)) for metric, figures in found.items()}
+
+
+def quality_of(figures) -> Quality:
     """The quality of laws given as rows of (low, high, pit, mean, truth)."""
-    low, high, pit, mean, truth = rows.T
+    low, high, pit, mean, truth = figures.T
     return Quality(
         coverage=float(np.mean((low - _ROUNDING <= truth) & (truth <= high + _ROUNDING))),
         width=float(np.mean(high - low)),
@@ -254,15 +271,3 @@ def ks_to_uniform(u) -> float:
     u = np.sort(u)
     edges = np.arange(u.size + 1) / u.size
     return float(max((edges[1:] - u).max(), (u - edges[:-1]).max()))
-
-
-def table(qualities: Mapping[str, Mapping[str, Quality]]) -> str:
-    """One line per name: coverage, W1 and width of each metric."""
-    metrics = list(next(iter(qualities.values())))
-    first = max(map(len, qualities))
-    lines = [" " * first + "".join(f" | {name:^19}" for name in metrics)]
-    lines.append(" " * first + " | cover    w1   width" * len(metrics))
-    for name, quality in qualities.items():
-        cells = (f" | {q.coverage:5.3f} {q.w1:5.3f} {q.width:7.4f}" for q in quality.values())
-        lines.append(f"{name:{first}}" + "".join(cells))
-    return "\n".join(lines)

@@ -226,29 +226,30 @@ def _by_series(total: _Sum, window: _Window, share: FloatArray) -> ComplexArray:
     rare = np.where(turned, 1.0 - total.chance, total.chance)
     odds, direct = rare / (1.0 - rare), rare > _MOST_RARE
     rows, steps = total.per_bucket(np.ones(total.u.size)), total.per_bucket(window.moves.astype(np.float64))
-    constant, shift = np.log1p(-rare) @ rows, np.rint(turned @ steps).astype(np.int64) - window.first
+    constant, shift = (
+        np.where(direct, 0.0, np.log1p(-rare)) @ rows,
+        np.rint(turned @ steps).astype(np.int64) - window.first,
+    )
     cells = _merged(total, window)
     spectrum: ComplexArray = np.zeros(window.length // 2 + 1, dtype=np.complex128)
-    k = np.arange(spectrum.size)
+    # Whole turns are taken off before anything is rounded.
+    k, turn = np.arange(spectrum.size), 2j * np.pi / window.length
+    roots = np.exp(turn * np.arange(window.length))
     for nodes in np.array_split(np.arange(share.size), -(-share.size * window.length // _NUMBERS)):
         measure = np.zeros((window.length, nodes.size))
         for sign in (1, -1):
             counted = ~direct[nodes] & (turned[nodes] == (sign < 0))
             _add_series(measure, cells, sign, np.where(counted, odds[nodes], 0.0))
         log_cf: ComplexArray = np.conj(scipy.fft.rfft(measure, axis=0)).T
-        log_cf += constant[nodes, None] + 1j * _angles(k, shift[nodes, None], window.length)
+        log_cf += constant[nodes, None] + turn * (k * (shift[nodes, None] % window.length) % window.length)
+        factor: ComplexArray = np.ones(log_cf.shape, dtype=np.complex128)
         for place, i in np.argwhere(direct[nodes][:, cells.bucket]).tolist():
             at, here = int(cells.moves[i]), (nodes[place], cells.bucket[i])
-            z = np.exp(1j * _angles(k, -at if turned[here] else at, window.length))
-            with np.errstate(divide="ignore"):  # a chance of one half at an angle of pi
-                log_cf[place] += cells.rows[i] * np.log(1.0 + odds[here] * z)
-        spectrum += share[nodes] @ np.exp(log_cf)
+            z = roots[k * ((-at if turned[here] else at) % window.length) % window.length]
+            own = 1.0 + rare[here] * (z - 1.0)
+            factor[place] *= own if cells.rows[i] == 1.0 else own ** cells.rows[i]
+        spectrum += share[nodes] @ (factor * np.exp(log_cf))
     return spectrum
-
-
-def _angles(k: IntArray, steps: IntArray | int, length: int) -> FloatArray:
-    """2 pi k steps / length, from a whole number of turns that is taken off first."""
-    return np.asarray(2.0 * np.pi / length * ((k * (steps % length)) % length), dtype=np.float64)
 
 
 class _Steps(NamedTuple):

@@ -13,6 +13,7 @@ _FEW = 8
 _CHUNK = 1 << 20
 _FEWER_DIGITS = 1e7
 _MOST_JOINT = 1 << 23
+_SOME_MASS, _NO_MASS = 1e-15, 1e-20
 # Nodes for which every combination is looked at, all of them at once where there are not too many combinations.
 _MANY_OFF, _GRID_OF_ALL = 4, 1 << 22
 
@@ -76,11 +77,13 @@ class NodeAxis:
         """Points and weights of the Gauss rule at each node (nodes of the law x points)."""
         if nodes not in self._rules:
             points, weights = np.zeros((self.pmf.shape[0], nodes)), np.zeros((self.pmf.shape[0], nodes))
-            many = np.count_nonzero(self.pmf, axis=1) > 4 * nodes
+            many = np.sum(self.pmf > _SOME_MASS, axis=1) > 4 * nodes
             if many.any():
                 points[many], weights[many] = _gauss_rules(self.values, self.pmf[many], nodes)
             for i in np.flatnonzero(~many):
-                x, mass = gauss_rule(*own_window(self.values, self.pmf[i]), nodes)
+                # Next to no mass at more places than the rule has nodes would make its polynomials overflow.
+                held = self.pmf[i] > _NO_MASS
+                x, mass = gauss_rule(self.values[held], self.pmf[i][held], nodes)
                 points[i], points[i, : x.size], weights[i, : x.size] = x[0], x, mass
             self._rules[nodes] = points, weights
         return self._rules[nodes]

@@ -113,7 +113,8 @@ class LabelLikelihood:
         constant = self.Z is None or (self.Z.shape[1] == 1 and self.D is None)
         counts = self.positives + self.negatives + (0.0 if self.Z is None else self.missing)
         whole = bool(np.all(counts == np.rint(counts)) and np.all(self.missing == np.rint(self.missing)))
-        if not (constant and whole) or self.positives_reference.size or counts.sum() > _FEW_TIES * counts.size:
+        alone = 0.0 < counts.sum() <= _FEW_TIES * counts.size
+        if not (constant and whole and alone) or self.positives_reference.size:
             return None
         used = np.flatnonzero(counts)
         if self.Z is not None:

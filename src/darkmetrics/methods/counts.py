@@ -88,7 +88,10 @@ def _group_laws(functional: CountFunctional, nodes: Nodes) -> GroupLaws | None:
             p = nodes.probability[:, column[rows]]
             # Before anything of that size is made: the window holds ten standard deviations either side of every mean.
             mean, sd = p @ missing, np.sqrt((p * (1.0 - p)) @ missing)
-            if len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT:
+            if (
+                len(nodes) > 1
+                and len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT
+            ):
                 return None
             first, pmfs = poisson_binomial_pmfs(p, missing)
             axes.append(NodeAxis(first + np.arange(pmfs.shape[1], dtype=np.float64), pmfs))
@@ -155,7 +158,7 @@ def _ends_apart(
     """The law in three parts: the first variable at either end, where a class can be absent (0/0), or between them."""
     first = used[0]
     axis = laws.axes[first]
-    parts, shares = [], []
+    parts, shares, defined = [], [], []
     for inside, others in ((slice(0, 1), used[1:]), (slice(1, -1), used), (slice(-1, None), used[1:])):
         values, pmf = axis.values[inside], axis.pmf[:, inside]
         at_node = weight * pmf.sum(axis=1)
@@ -164,36 +167,46 @@ def _ends_apart(
             continue
         held = np.where(at_node > 0.0, at_node, 1.0)[:, None]
         axes = [*laws.axes[:first], NodeAxis(values, weight[:, None] * pmf / held), *laws.axes[first + 1 :]]
-        law = _table_or_product(functional, replace(laws, axes=axes, _joint={}), others, at_node / share)
+        own = replace(laws, axes=axes, _joint={})
+        law = _table_or_product(functional, own, others, at_node / share)
         if law is None:
             return None
         parts.append(law)
         shares.append(share)
-    given_defined = bool(np.isnan(functional.fill))
-    whole = mix(parts, np.array(shares), given_defined=given_defined, **about(functional, laws.method))
-    if isinstance(whole, Undefined):
-        return whole
-    return replace(whole, by_node=_joined_moments(parts, np.array(shares), given_defined, weight.size))
+        # One minus the mass of 0/0 would lose what is left of it where that is nearly all there is.
+        defined.append(1.0 if isinstance(law, ProductLaw) else _defined_mass(functional, own, others, at_node / share))
+    counted = np.array(shares) * (np.array(defined) if np.isnan(functional.fill) else 1.0)
+    facts = {**about(functional, laws.method), "undefined": min(1.0, float(np.dot(shares, 1.0 - np.array(defined))))}
+    if not counted.sum() > 0.0:
+        return Undefined(**{**facts, "undefined": 1.0, "given_defined": True})
+    whole = mix(parts, counted / counted.sum(), given_defined=False, **facts)
+    return replace(whole, undefined=facts["undefined"], by_node=_joined_moments(parts, counted, weight.size))
 
 
-def _joined_moments(
-    parts: Sequence[MetricDistribution], shares: FloatArray, given_defined: bool, nodes: int
-) -> NodeMoments:
-    """Moments at each node of a law that was found in parts."""
+def _defined_mass(functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray) -> float:
+    """Probability that the formula of these groups is not 0/0."""
+    values, rest, last = _grid_of(functional, laws, used, weight)
+    return float((((weight[:, None] * rest).T @ last)[~np.isnan(values)]).sum())
+
+
+def _joined_moments(parts: Sequence[MetricDistribution], shares: FloatArray, nodes: int) -> NodeMoments:
+    """Moments at each node of a law that was found in parts, with the share of each."""
     total, first, second = np.zeros((3, nodes))
     for law, share in zip(parts, shares.tolist(), strict=True):
         if isinstance(law, Undefined):
             continue
         own = law.by_node or NodeMoments(np.ones(1), np.array([law.mean()]), np.array([law.var()]))
-        mass = own.weight * (share * (1.0 - law.undefined) if given_defined else share)
+        mass = own.weight * share
         total, first = total + mass, first + mass * own.mean
         second = second + mass * (own.var + own.mean**2)
     held = np.where(total > 0.0, total, 1.0)
     return NodeMoments.of(total / total.sum(), first / held, second / held - (first / held) ** 2)
 
 
-def _table_law(functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray) -> MetricDistribution:
-    """The law from the formula at every combination of counts."""
+def _grid_of(
+    functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The formula at every combination, and masses at the nodes of all variables but the last, and of the last."""
     grid = np.meshgrid(*(laws.axes[i].values for i in used), indexing="ij") if used else []
     values = np.broadcast_to(formula_of(functional, laws, used, *grid), tuple(laws.sizes(used)))
     # Counts are independent given the node: all but the last variable multiply node by node, the last one in a sum.
@@ -201,7 +214,12 @@ def _table_law(functional: CountFunctional, laws: GroupLaws, used: list[int], we
     for i in used[:-1]:
         rest = (rest[:, :, None] * laws.axes[i].pmf[:, None, :]).reshape(weight.size, -1)
     last: FloatArray = laws.axes[used[-1]].pmf if used else np.ones((weight.size, 1))
-    values = values.reshape(rest.shape[1], last.shape[1])
+    return values.reshape(rest.shape[1], last.shape[1]), rest, last
+
+
+def _table_law(functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray) -> MetricDistribution:
+    """The law from the formula at every combination of counts."""
+    values, rest, last = _grid_of(functional, laws, used, weight)
     masses = (weight[:, None] * rest).T @ last
     keep = masses > 1e-40
     law = Discrete.from_atoms(values[keep], masses[keep], functional.fill, **about(functional, laws.method))

@@ -1,0 +1,231 @@
+"""Laws of weighted counts where they are hard: 0/0 on a lattice, weights far apart, formulas of many combinations."""
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import darkmetrics as dm
+from darkmetrics.exceptions import MethodError
+from darkmetrics.functional import CountFunctional, Split
+from darkmetrics.methods import Memo
+from darkmetrics.methods.counts import EVERY_LIMIT
+from darkmetrics.nodes import Nodes
+
+pytestmark = pytest.mark.filterwarnings("ignore::darkmetrics.UndefinedMetricWarning")
+
+WITHOUT_POSITIVES = ["recall", "fnr", "predicted_to_actual", "recall_at_k(0.2)", "lift_at_k(0.2)", "mcc", "youden_j"]
+
+
+def without_positives(missing=24, seed=0):
+    """Rows among which no label is positive: whether a positive is there at all is open."""
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.full(missing, np.nan), np.zeros(50)])
+    return y, rng.random(y.size), rng.lognormal(size=y.size), np.full(missing, 0.05)
+
+
+@pytest.mark.parametrize("missing", [24, 80])
+@pytest.mark.parametrize("metric", WITHOUT_POSITIVES)
+def test_chance_of_0_over_0_is_that_of_no_positive(metric, missing):
+    y, score, weight, p = without_positives(missing)
+    law = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=p)[metric]
+    # A sampled law has it to within its draws.
+    assert law.undefined == pytest.approx(0.95**missing, rel=1e-9 if law.method != "monte carlo" else 0.1)
+
+
+@pytest.mark.parametrize("metric", ["recall", "fnr", "predicted_to_actual"])
+def test_gaussian_has_the_chance_of_0_over_0_too(metric):
+    y, score, weight, p = without_positives()
+    law = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=p, method="gaussian")[metric]
+    assert law.undefined == pytest.approx(0.95**24, rel=1e-9)
+
+
+def test_chance_of_0_over_0_with_several_nodes_is_their_mean():
+    y, score, weight, p = without_positives()
+    data = dm.EvaluationSet(y, score, sample_weight=weight)
+    nodes = Nodes(np.array([0.25, 0.75]), np.array([p, 2.0 * p]))
+    functional = dm.metrics.metrics_from("recall")[0].bind(data, np.nan)
+    law = dm.methods.Exact().law(functional, nodes, rng=np.random.default_rng(0), memo=Memo())
+    assert law.undefined == pytest.approx(0.25 * 0.95**24 + 0.75 * 0.9**24, rel=1e-9)
+
+
+@pytest.mark.parametrize("zero_division", [0, 1, np.nan])
+@pytest.mark.parametrize("metric", ["recall", "fnr", "mcc"])
+def test_law_beside_0_over_0_is_that_of_drawn_labels(metric, zero_division):
+    y, score, weight, p = without_positives()
+    law = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=p, zero_division=zero_division)[
+        metric
+    ]
+    rng = np.random.default_rng(1)
+    labels = rng.random((200_000, p.size)) < p
+    flagged = score[: p.size] >= 0.5
+    tp, fn = labels[:, flagged] @ weight[: p.size][flagged], labels[:, ~flagged] @ weight[: p.size][~flagged]
+    yes, no = weight[score >= 0.5].sum(), weight[score < 0.5].sum()
+    with np.errstate(invalid="ignore"):
+        values = {
+            "recall": tp / (tp + fn),
+            "fnr": fn / (tp + fn),
+            "mcc": (tp * (no - fn) - (yes - tp) * fn) / np.sqrt((tp + fn) * (yes + no - tp - fn) * yes * no),
+        }[metric]
+    values = values[~np.isnan(values)] if np.isnan(zero_division) else np.nan_to_num(values, nan=zero_division)
+    values = np.sort(values)
+    slack = np.sqrt(np.log(2.0 / 1e-6) / (2.0 * values.size))  # by which draws stray (DKW)
+    for t in np.quantile(values, [0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98]):
+        # Atoms of a near exact law may be moved by a step of its lattice, a thousandth of the range.
+        below, above = (np.searchsorted(values, t + d, side="right") / values.size for d in (-4e-3, 4e-3))
+        assert below - slack - 0.003 <= law.cdf(t) <= above + slack + 0.003
+
+
+@pytest.mark.parametrize("metric", WITHOUT_POSITIVES)
+def test_law_beside_0_over_0_prints(metric):
+    y, score, weight, p = without_positives()
+    result = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=p)
+    low, high = result[metric].interval()
+    assert np.isfinite([low, high, result[metric].mean()]).all()
+    assert metric in str(result)
+
+
+def test_a_group_without_positives_does_not_end_evaluate_by():
+    y, score, weight, _ = without_positives()
+    rng = np.random.default_rng(2)
+    other = np.where(rng.random(200) < 0.3, np.nan, rng.random(200) < 0.4)
+    frame = {
+        "y": [*y, *other],
+        "p": [*score, *rng.random(200)],
+        "w": [*weight, *rng.lognormal(size=200)],
+        "g": ["a"] * y.size + ["b"] * 200,
+    }
+    table = pytest.importorskip("polars").DataFrame(frame).with_columns(own=0.05)
+    grouped = dm.evaluate_by(table, label="y", score="p", weight="w", by="g", probability="own", metrics="recall")
+    assert grouped["a"]["recall"].undefined == pytest.approx(0.95**24, rel=1e-9)
+
+
+# ------------------------------------------------------------------------------------------------- weights far apart
+
+FORMULAS = {
+    "recall": lambda tp, fp, fn, tn: (tp, tp + fn),
+    "precision": lambda tp, fp, fn, tn: (tp, tp + fp),
+    "fpr": lambda tp, fp, fn, tn: (fp, fp + tn),
+    "f1": lambda tp, fp, fn, tn: (2 * tp, 2 * tp + fp + fn),
+    "jaccard": lambda tp, fp, fn, tn: (tp, tp + fp + fn),
+    "predicted_to_actual": lambda tp, fp, fn, tn: (tp + fp, tp + fn),
+}
+
+
+@pytest.mark.parametrize("metric", FORMULAS)
+@pytest.mark.parametrize("seed", [6, 35, 36, 44, 45])
+def test_small_values_are_told_apart_beside_large_ones(metric, seed):
+    rng = np.random.default_rng(seed)
+    m, k = int(rng.integers(3, 8)), int(rng.integers(2, 6))
+    y = np.concatenate([np.full(m, np.nan), rng.integers(0, 2, k)])
+    score, weight, p = rng.random(m + k), 10.0 ** rng.uniform(0.0, 8.9, m + k), rng.uniform(0.05, 0.95, m)
+    law = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=p, zero_division=0)[metric]
+    rows = [Fraction(float(w)) for w in weight]
+    atoms = []
+    for labels in itertools.product([0, 1], repeat=m):
+        counts = [Fraction(0)] * 4
+        for w, label, flagged in zip(rows, [*labels, *y[m:]], score >= 0.5, strict=True):
+            counts[(0 if label else 1) if flagged else (2 if label else 3)] += w
+        numerator, denominator = FORMULAS[metric](*counts)
+        value = numerator / denominator if denominator else Fraction(0)
+        atoms.append((value, float(np.prod(np.where(labels, p, 1.0 - p)))))
+    atoms.sort()
+    total = np.cumsum([mass for _, mass in atoms])
+    for (value, _), (following, _), level in zip(atoms[:-1], atoms[1:], total[:-1], strict=True):
+        # Where the difference of two values is not lost in the sixteen digits that sums have.
+        if following - value > Fraction(1, 10**9) * following:
+            assert law.cdf(float((value + following) / 2)) == pytest.approx(level, abs=1e-9)
+
+
+def test_quantiles_rise_where_values_reach_far():
+    rng = np.random.default_rng(3)
+    y = np.concatenate([np.full(40, np.nan), np.zeros(20)])
+    weight = 10.0 ** rng.uniform(0.0, 8.0, y.size)
+    law = dm.evaluate(
+        y, rng.random(y.size), metrics="predicted_to_actual", sample_weight=weight, label_model=np.full(40, 0.2)
+    )["predicted_to_actual"]
+    assert np.all(np.diff(law.ppf([0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])) >= 0.0)
+
+
+# -------------------------------------------------------------------------------------------- formulas of many values
+
+
+def counted(formula):
+    """The formula, and how many values it was asked for so far."""
+    asked = [0]
+
+    def watched(*sums):
+        value = formula(*sums)
+        asked[0] += np.size(value)
+        return value
+
+    return watched, asked
+
+
+def four_groups(rows, formula):
+    groups = tuple(np.arange(rows) + i * rows for i in range(4))
+    return CountFunctional(
+        missing=np.ones(4 * rows, dtype=np.int64),
+        fill=np.nan,
+        range=(-np.inf, np.inf),
+        split=Split(groups, None),
+        offset=(1.0, 1.0, 1.0, 1.0),
+        formula=formula,
+        direction=(None, None, None, None),
+    )
+
+
+def test_formula_of_four_groups_of_unknown_direction_is_given_up_soon():
+    formula, asked = counted(lambda a, b, c, d: (a - b) / (c + d))
+    functional = four_groups(400, formula)
+    nodes = Nodes.single(np.full(1600, 0.3))
+    with pytest.raises(MethodError):
+        dm.methods.Exact().law(functional, nodes, rng=np.random.default_rng(0), memo=Memo())
+    assert asked[0] <= EVERY_LIMIT
+    law = dm.methods.Auto().law(functional, nodes, rng=np.random.default_rng(0), memo=Memo())
+    assert law.method == "monte carlo"
+
+
+def test_direction_of_a_large_formula_is_seen_without_looking_everywhere():
+    metric = dm.metrics.metrics_from("mcc")[0]
+    rng = np.random.default_rng(0)
+    score = np.repeat(np.linspace(0.05, 0.95, 10), 300_000)
+    y = np.where(np.arange(score.size) % 3 == 0, np.nan, rng.random(score.size) < score)
+    data = dm.EvaluationSet(y, score)
+    functional = metric.bind(data, np.nan)
+    assert isinstance(functional, CountFunctional)
+    formula, asked = counted(functional.formula)
+    functional = replace(functional, formula=formula)
+    law = dm.methods.Exact().law(
+        functional, Nodes.single(score[: data.missing_cells.size]), rng=np.random.default_rng(0), memo=Memo()
+    )
+    assert law.method == "exact"
+    assert asked[0] < 2**20  # the windows of the two counts have millions of combinations
+
+
+def test_formula_that_goes_up_and_down_is_not_taken_for_monotone():
+    """The control: every second value is lower, which steps of two would not show."""
+    rng = np.random.default_rng(0)
+    score = rng.random(60_000)
+    y = np.where(rng.random(score.size) < 0.5, np.nan, rng.random(score.size) < score)
+    odd = dm.metrics.ConfusionMetric(name="odd", formula=lambda tp, fp, fn, tn: tp - 3.0 * (tp % 2) + 0.0 * fn)
+    law = dm.evaluate(y, score, metrics=odd, label_model=score)["odd"]
+    assert law.method in ("monte carlo", "exact")
+    assert law.cdf(law.ppf(0.5)) >= 0.5 - 1e-9
+    assert type(law).__name__ != "ProductLaw"
+
+
+@pytest.mark.parametrize("method", ["exact", "gaussian", "monte_carlo"])
+@pytest.mark.parametrize("metric", ["precision", "recall", "mcc", "roc_auc", "brier"])
+def test_quantiles_of_0_and_1_are_the_worst_and_best_case(metric, method):
+    rng = np.random.default_rng(4)
+    score = rng.random(120)
+    y = np.where(rng.random(120) < 0.4, np.nan, rng.random(120) < score)
+    weight = rng.lognormal(size=120) if metric != "roc_auc" else None
+    law = dm.evaluate(y, score, metrics=metric, label_model=score, method=method, sample_weight=weight, rng=0)[metric]
+    assert law.ppf([0.0, 1.0]).tolist() == list(law.support())
+    inside = law.ppf(np.linspace(0.001, 0.999, 23))
+    assert inside.min() >= law.support()[0]
+    assert inside.max() <= law.support()[1]
