@@ -32,8 +32,6 @@ _SMALL_SHARE, _DAMPED = 1.0 / 6.0, 9.0
 _FACTOR_BUDGET = 1.5e8
 # Chances up to this (and weights up to a tenth of a step) are taken together by a series, right to 1e-8 of a row.
 _RARE, _TINY, _TERMS = 0.05, 0.1, 6
-# More rows than these are never all of the less likely kind.
-_MANY = 40
 # Nodes at which it is seen first which frequencies matter, and from where on they do.
 _PILOTS, _DAMPED_AWAY = 4, 1e-10
 # Rows of huge weight that are positive with this chance together at most are put back as single places.
@@ -239,13 +237,13 @@ def _between_the_ends(rows: _Rows) -> tuple[FloatArray, FloatArray, bool] | None
     if not smooth.all():
         size = _FEW_PLACES if nodes > 1 and rows.weight.size <= _FEW_ROWS else _PLACES
         smooth &= sd >= 2.0 * (high - low) / size
-        if np.sum(~smooth) * 0.5 * size * _explicit(rows, (high - low) / size) > _FACTOR_BUDGET:
+        explicit = ~(_rare(rows, _flipped(rows)) | (rows.weight <= _TINY * (high - low) / size))
+        if np.sum(~smooth) * 0.5 * size * np.sum(explicit) > _FACTOR_BUDGET:
             return None
     # Two steps of margin either side, which sharing between neighbours may reach.
     margin = 2 + int(np.sqrt(rows.weight.size))
     step = (high - low) / size
-    # Counting the rarer outcome of each row puts the largest atom on a place, where no rounding can move it.
-    flip = rows.p.mean(axis=0)[rows.column] > 0.5
+    flip = _flipped(rows)
     base = float((rows.counts * rows.weight)[flip].sum())
     first = math.floor((low - base) / step) - margin
     length = scipy.fft.next_fast_len(size + 2 * margin + 1, real=True)
@@ -294,19 +292,21 @@ def _inverted(spectrum: ComplexArray, length: int) -> FloatArray:
     return np.maximum(scipy.fft.irfft(full, n=length, axis=1), 0.0)
 
 
-def _explicit(rows: _Rows, step: float) -> float:
-    """Rows that neither the series of rare ones nor that of tiny ones takes in."""
-    return float(np.sum(~(_rare(rows) | _tiny(rows, step))))
+def _flipped(rows: _Rows) -> BoolArray:
+    """Rows that are negative less often than positive, all nodes taken together.
+
+    Counting the rarer outcome of each row puts the largest atom on a place, where no rounding can move it.
+    """
+    flipped: BoolArray = rows.p.mean(axis=0) > 0.5
+    return flipped[rows.column]
 
 
-def _rare(rows: _Rows) -> BoolArray:
-    rare: BoolArray = np.minimum(rows.p, 1.0 - rows.p).max(axis=0) <= _RARE
-    return rare[rows.column]
-
-
-def _tiny(rows: _Rows, step: float) -> BoolArray:
-    """Rows whose weight is so far below a step that hardly any of their mass leaves its place."""
-    return rows.weight <= _TINY * step
+def _rare(rows: _Rows, flip: BoolArray) -> BoolArray:
+    """Rows whose counted outcome is rare at every node: what is rare at one may be common at another."""
+    result: BoolArray = (
+        np.where(flip, (1.0 - rows.p).max(axis=0)[rows.column], rows.p.max(axis=0)[rows.column]) <= _RARE
+    )
+    return result
 
 
 def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: int) -> FloatArray:
@@ -322,11 +322,12 @@ def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: i
     phi = _spectrum(rows, flip, place, t, held)
     # The ends are set apart, each where sharing has put it: 0 with every flipped row turned, the total with all others.
     for of_end, positive in ((flip, False), (~flip, True)):
-        if np.sum(of_end) <= _MANY:
+        chance = rows.chance_of_end(positive=positive)
+        if chance.max() > _FAINT:
             image: ComplexArray = np.ones(phi.shape[1], dtype=np.complex128)
             for i in np.flatnonzero(of_end):
                 image *= _shared(place[i], t[held]) ** rows.counts[i]
-            phi -= np.multiply.outer(rows.chance_of_end(positive=positive), image)
+            phi -= np.multiply.outer(chance, image)
     spectrum: ComplexArray = np.zeros((phi.shape[0], t.size), dtype=np.complex128)
     spectrum[:, held] = phi * np.exp(-1j * t[held] * first)
     return _inverted(spectrum, length)
@@ -335,7 +336,7 @@ def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: i
 def _spectrum(rows: _Rows, flip: BoolArray, place: FloatArray, t: FloatArray, held: BoolArray) -> ComplexArray:
     """The characteristic function at each node, at these of the frequencies."""
     tiny = np.abs(place) <= _TINY
-    rare = _rare(rows) & ~tiny
+    rare = _rare(rows, flip) & ~tiny
     phi: ComplexArray = np.ones((rows.p.shape[0], int(np.sum(held))), dtype=np.complex128)
     for i in np.flatnonzero(~tiny & ~rare):
         chance = rows.p[:, rows.column[i]]

@@ -138,7 +138,7 @@ class ProductLaw(MetricDistribution):
 
     def _quantile(self, q: float) -> float:
         low, high = self._corner_range
-        if q <= 0.0:
+        if q <= 0.0 or low == high:
             return low
         search = _Search(self, low - 1e-9 * max(abs(low), abs(high)), high, q - 1e-14)
         # The law is nearly a mixture of Gaussians wherever it is not tabulated: Newton steps from the quantile of that
@@ -151,7 +151,7 @@ class ProductLaw(MetricDistribution):
             density = normal_mixture_density(guess, weight, mean, sd)
             step = float(np.clip((q - search.try_at(guess)) / max(density, 1e-300), -self.std(), self.std()))
             guess += step
-        reach = max(1e-7 * float(sd[sd > 0.0].min()), 0.1 * abs(step))
+        reach = max(1e-7 * float(sd.max()), 0.1 * abs(step))
         for _ in range(8):
             search.try_at(guess - reach)
             search.try_at(guess + reach)

@@ -23,7 +23,7 @@ _TABLE_LIMIT = 2**17
 # Combinations of counts that are gone through one by one where nothing else is left.
 EVERY_LIMIT = 2**23
 # Terms that a law summed on demand may have, at one node and over all nodes.
-_ROWS_LIMIT, _TERMS_LIMIT = 2**20, 2**24
+_ROWS_LIMIT, _TERMS_LIMIT = 2**17, 2**24
 # Places per variable, for one to four variables, at which a larger formula is tried.
 _TRIED = (4096, 512, 96, 32)
 

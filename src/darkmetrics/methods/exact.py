@@ -30,8 +30,9 @@ from darkmetrics.nodes import Nodes
 F = TypeVar("F", bound=Functional)
 
 _ENUMERATE_LIMIT = 2**15
-# Where laws on two lattices are compared, in standard deviations, and how far apart they may be there.
-_TRIED = np.array([-1.6, -0.8, -0.2, 0.4, 1.0, 1.8])
+# The quantiles at which laws on two lattices are compared, how far apart they may be there, and the weight of nodes
+# that are too unlikely to matter.
+_TRIED, _LITTLE = np.array([0.15, 0.5, 0.85]), 0.01
 _STEP_MOVED, _LEVEL_MOVED = 0.05, 0.004
 
 
@@ -199,8 +200,12 @@ def _settled(law: MetricDistribution, coarse: MetricDistribution | None) -> bool
     """Whether a lattice of half as many places leads to the same law, but for steps moved by a little."""
     if isinstance(law, Undefined) or coarse is None or isinstance(coarse, Undefined):
         return isinstance(law, Undefined)
-    t = law.mean() + law.std() * _TRIED
-    moved = _STEP_MOVED * law.std()
+    t = law._ppf(_TRIED)
+    # The scale of what is likely: a far tail, or nodes far from each other, say nothing of how fine a lattice must be.
+    scales = [law.std(), float(t[-1] - t[0]) / 2.0]
+    if law.by_node is not None:
+        scales.append(float(np.sqrt(law.by_node.var[law.by_node.weight > _LITTLE]).min(initial=np.inf)))
+    moved = _STEP_MOVED * min(scales)
     level = law._cdf(t, left=False)
     return bool(
         np.all(coarse._cdf(t - moved, left=False) <= level + _LEVEL_MOVED)
