@@ -87,10 +87,13 @@ class _Rows(NamedTuple):
         return float((self.counts * self.weight).sum())
 
 
-def weighted_sum_laws(weights: FloatArray, counts: IntArray, column: IntArray, p: FloatArray) -> SumLaws | None:
+def weighted_sum_laws(
+    weights: FloatArray, counts: IntArray, column: IntArray, p: FloatArray, *, coarser: bool = False
+) -> SumLaws | None:
     """The law at every node of sum w_i Y_i with `counts[i]` rows of weight `w_i > 0` and chance `p[node, column[i]]`.
 
-    None where rows are too many for a law that few of them decide.
+    None where rows are too many for a law that few of them decide. `coarser`: that law on half as many places, which
+    shows what its steps do to it.
     """
     if weights.size == 0:
         return SumLaws(np.zeros(1), np.ones((p.shape[0], 1)), exact=True)
@@ -103,7 +106,7 @@ def weighted_sum_laws(weights: FloatArray, counts: IntArray, column: IntArray, p
         return atoms
     unit = common_unit(weights)
     exact = None if unit is None else _on_unit_lattice(rows, unit)
-    return exact if exact is not None else _on_fine_lattice(rows)
+    return exact if exact is not None else _on_fine_lattice(rows, coarser)
 
 
 def _few_atoms(rows: _Rows) -> SumLaws | None:
@@ -170,7 +173,7 @@ def _on_unit_lattice(rows: _Rows, unit: float) -> SumLaws | None:
     return SumLaws(unit * (first + window.astype(np.float64)), pmf / pmf.sum(axis=1, keepdims=True), exact=True)
 
 
-def _on_fine_lattice(rows: _Rows) -> SumLaws | None:
+def _on_fine_lattice(rows: _Rows, coarser: bool) -> SumLaws | None:
     """Weights of any size, on a lattice of their own between the exact ends."""
     none, every, least, total = (
         rows.chance_of_end(positive=False),
@@ -184,9 +187,12 @@ def _on_fine_lattice(rows: _Rows) -> SumLaws | None:
     if lone.size:
         rest = rows.some(np.setdiff1d(np.arange(rows.weight.size), lone))
         chances = rows.p[:, rows.column[lone]]
-        single = chances / (1.0 - chances) * np.prod(1.0 - chances, axis=1, keepdims=True)
-        places = rows.weight[lone] + float(rest.cumulants(1).mean())
-    inner = _between_the_ends(rest)
+        seldom = np.prod(1.0 - chances, axis=1, keepdims=True)
+        single = chances / (1.0 - chances) * seldom - (every[:, None] if lone.size == 1 else 0.0)
+        # Every other row positive is an end of their sum, but not of this one.
+        single = np.hstack([np.maximum(single, 0.0), seldom * rest.chance_of_end(positive=True)[:, None]])
+        places = np.append(rows.weight[lone] + float(rest.cumulants(1).mean()), rest.total)
+    inner = _between_the_ends(rest, coarser)
     if inner is None:
         return None
     lattice, masses, rough = inner
@@ -220,7 +226,7 @@ def _lone_rows(rows: _Rows) -> IntArray:
     return lone
 
 
-def _between_the_ends(rows: _Rows) -> tuple[FloatArray, FloatArray, bool] | None:
+def _between_the_ends(rows: _Rows, coarser: bool) -> tuple[FloatArray, FloatArray, bool] | None:
     """Places of a lattice, masses at each node without those of the two ends, and whether few rows decide."""
     low, high, variance = _window(rows)
     nodes = variance.size
@@ -235,7 +241,7 @@ def _between_the_ends(rows: _Rows) -> tuple[FloatArray, FloatArray, bool] | None
         smooth = (own * _SMALL_SHARE >= rows.weight[small].max()) & (own >= 0.05 * sd)
         smooth &= sd >= 2.0 * (high - low) / size
     if not smooth.all():
-        size = _FEW_PLACES if nodes > 1 and rows.weight.size <= _FEW_ROWS else _PLACES
+        size = (_FEW_PLACES if nodes > 1 and rows.weight.size <= _FEW_ROWS else _PLACES) // (2 if coarser else 1)
         smooth &= sd >= 2.0 * (high - low) / size
         explicit = ~(_rare(rows, _flipped(rows)) | (rows.weight <= _TINY * (high - low) / size))
         if np.sum(~smooth) * 0.5 * size * np.sum(explicit) > _FACTOR_BUDGET:
@@ -316,8 +322,11 @@ def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: i
     held = np.ones(t.size, dtype=np.bool_)
     if rows.p.shape[0] > _PILOTS:
         # Where nothing is left of the characteristic function at a few nodes, nothing is at those in between.
-        order = np.argsort(rows.cumulants(2)[1])
-        some = order[np.linspace(0, order.size - 1, _PILOTS).astype(np.int64)]
+        variance = rows.cumulants(2)[1]
+        order = np.argsort(variance)
+        heaviest = rows.p[:, rows.column[int(np.argmax(rows.weight))]]
+        alone = np.argmax(heaviest * (1.0 - heaviest) / np.maximum(variance, 1e-300))  # one row may decide a node
+        some = np.append(order[np.linspace(0, order.size - 1, _PILOTS).astype(np.int64)], alone)
         held = np.abs(_spectrum(rows._replace(p=rows.p[some]), flip, place, t, held)).max(axis=0) > _DAMPED_AWAY
     phi = _spectrum(rows, flip, place, t, held)
     # The ends are set apart, each where sharing has put it: 0 with every flipped row turned, the total with all others.

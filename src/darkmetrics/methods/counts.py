@@ -1,6 +1,6 @@
 """What the law of a formula of counts is made of: the law of each group's positives at every node, and tables."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -38,7 +38,8 @@ class GroupLaws:
     axes: Sequence[NodeAxis]
     exact: bool
     rough: bool = False
-    only_compared: bool = False
+    # The same on half as many places, where few rows decide: what a step does to a law shows there.
+    coarser: Callable[[], "GroupLaws | None"] | None = field(default=None, repr=False)
     # What all metrics share that depend on the same of these groups.
     _joint: dict[tuple[int, ...], JointMass] = field(default_factory=dict, repr=False)
 
@@ -59,18 +60,9 @@ class GroupLaws:
         return self._joint[key]
 
     @cached_property
-    def halved(self) -> "GroupLaws":
-        """The same on a lattice of half as many places, the ends apart: what a step does to a law shows there."""
-        axes = []
-        for axis in self.axes:
-            if axis.values.size < 8:
-                axes.append(axis)
-                continue
-            starts = np.concatenate(([0], np.arange(1, axis.values.size - 1, 2), [axis.values.size - 1]))
-            sizes = np.diff(starts, append=axis.values.size)
-            values = np.add.reduceat(axis.values, starts) / sizes
-            axes.append(NodeAxis(values, np.add.reduceat(axis.pmf, starts, axis=1)))
-        return GroupLaws(axes, exact=False, only_compared=True)
+    def halved(self) -> "GroupLaws | None":
+        """The laws on half as many places, found once for all metrics."""
+        return None if self.coarser is None else self.coarser()
 
 
 def group_laws(functional: CountFunctional, nodes: Nodes, memo: Memo) -> GroupLaws | None:
@@ -78,7 +70,7 @@ def group_laws(functional: CountFunctional, nodes: Nodes, memo: Memo) -> GroupLa
     return memo.get((functional.split.groups, nodes), partial(_group_laws, functional, nodes))
 
 
-def _group_laws(functional: CountFunctional, nodes: Nodes) -> GroupLaws | None:
+def _group_laws(functional: CountFunctional, nodes: Nodes, *, coarser: bool = False) -> GroupLaws | None:
     weight = functional.split.weight
     column: IntArray = np.arange(functional.missing.size) if nodes.bucket is None else nodes.bucket
     axes, exact, rough = [], True, False
@@ -97,12 +89,12 @@ def _group_laws(functional: CountFunctional, nodes: Nodes) -> GroupLaws | None:
             axes.append(NodeAxis(first + np.arange(pmfs.shape[1], dtype=np.float64), pmfs))
             continue
         columns, own = np.unique(column[rows], return_inverse=True)
-        laws = weighted_sum_laws(weight[rows], missing, own, nodes.probability[:, columns])
+        laws = weighted_sum_laws(weight[rows], missing, own, nodes.probability[:, columns], coarser=coarser)
         if laws is None:
             return None
         axes.append(NodeAxis(laws.values, laws.pmf))
         exact, rough = exact and laws.exact, rough or laws.rough
-    return GroupLaws(axes, exact, rough)
+    return GroupLaws(axes, exact, rough, partial(_group_laws, functional, nodes, coarser=True) if rough else None)
 
 
 def formula_of(functional: CountFunctional, laws: GroupLaws, used: list[int], *x: FloatArray) -> FloatArray:
@@ -145,10 +137,7 @@ def _table_or_product(
     facts: dict[str, Any] = {"formula": formula, "axes": values, "rising": rises, **about(functional, laws.method)}
     if weight.size == 1:
         return ProductLaw(masses=[axis.pmf[0] for axis in axes], **facts)
-    # Laws on fewer places are only compared with others, place by place.
-    none = np.zeros((2, weight.size))
-    moments = none if laws.only_compared else product_moments_by_node(formula, axes, exact=laws.exact)
-    facts["by_node"] = NodeMoments.of(weight, *moments)
+    facts["by_node"] = NodeMoments.of(weight, *product_moments_by_node(formula, axes, exact=laws.exact))
     return ProductLaw(masses=[axis.pmf for axis in axes], weight=weight, joint=laws.joint(used, weight), **facts)
 
 

@@ -169,8 +169,11 @@ def _(functional: CountFunctional, nodes: Nodes, memo: Memo) -> MetricDistributi
                 "method: this formula is not monotone and has too many values for an exact law; "
                 "use method='auto' or 'monte_carlo'."
             )
-        if law is not None and laws.rough and not _settled(law, law_of_groups(merged, laws.halved, cells.weight)):
-            raise _FEW_DECIDE
+        if law is not None and laws.rough:
+            halved = laws.halved
+            coarse = None if halved is None else law_of_groups(merged, halved, cells.weight)
+            if not _settled(law, coarse):
+                raise _FEW_DECIDE
         if law is not None and not laws.exact:
             return replace(law, certify=partial(certificate_on_cells, functional, nodes))
         if law is not None:
@@ -205,9 +208,11 @@ def _settled(law: MetricDistribution, coarse: MetricDistribution | None) -> bool
     scales = [law.std(), float(t[-1] - t[0]) / 2.0]
     if law.by_node is not None:
         scales.append(float(np.sqrt(law.by_node.var[law.by_node.weight > _LITTLE]).min(initial=np.inf)))
-    moved = _STEP_MOVED * min(scales)
+    moved = _STEP_MOVED * min((scale for scale in scales if scale > 0.0), default=0.0)
     level = law._cdf(t, left=False)
     return bool(
-        np.all(coarse._cdf(t - moved, left=False) <= level + _LEVEL_MOVED)
+        abs(law.mean() - coarse.mean()) <= moved
+        and abs(law.std() - coarse.std()) <= 2.0 * moved
+        and np.all(coarse._cdf(t - moved, left=False) <= level + _LEVEL_MOVED)
         and np.all(level <= coarse._cdf(t + moved, left=False) + _LEVEL_MOVED)
     )
