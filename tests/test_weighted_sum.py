@@ -39,7 +39,8 @@ def test_law_of_few_rows_equals_enumeration(seed):
     assert laws.exact
     for node in range(3):
         values, masses = enumerated(weight, counts, p[node])
-        for t in np.concatenate([values * (1.0 + 1e-9), values * (1.0 - 1e-9)]):
+        some = rng.choice(values, min(values.size, 200), replace=False)
+        for t in np.concatenate([some * (1.0 + 1e-9), some * (1.0 - 1e-9)]):
             found = laws.pmf[node][laws.values <= t].sum()
             # Sums of up to 2^15 products, each right to 1e-16.
             assert found == pytest.approx(cdf_of(values, masses, t), abs=1e-12)
