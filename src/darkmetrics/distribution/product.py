@@ -121,7 +121,8 @@ class ProductLaw(MetricDistribution):
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         margin = slack(t, self.noise)
-        shifted = t - margin if left else t + margin
+        # A margin of nothing, as at zero, must not put the atom there on the wrong side.
+        shifted = np.nextafter(t - margin, -np.inf) if left else t + margin
         if t.size < 3 or not np.isfinite(shifted).all():
             return np.array([self._mass_up_to(self._crossing(float(x))) for x in shifted])
         # What lies between the smallest and the largest place crosses between their crossings.
