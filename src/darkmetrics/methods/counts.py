@@ -169,7 +169,8 @@ def _ends_apart(
     if not counted.sum() > 0.0:
         return Undefined(**{**facts, "undefined": 1.0, "given_defined": True})
     whole = mix(parts, counted / counted.sum(), given_defined=False, **facts)
-    return replace(whole, undefined=facts["undefined"], by_node=_joined_moments(parts, counted, weight.size))
+    facts = {"undefined": facts["undefined"], "given_defined": bool(np.isnan(functional.fill))}
+    return replace(whole, by_node=_joined_moments(parts, counted, weight.size), **facts)
 
 
 def _defined_mass(functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray) -> float:
