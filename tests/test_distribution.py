@@ -551,3 +551,17 @@ def test_repr_is_one_line_with_the_mean(name):
     text = repr(law_named(name))
     assert "\n" not in text
     assert f"mean {law_named(name).mean():.4g}" in text
+
+
+@pytest.mark.parametrize("value", ["a", None, [0.5, "b"], object()], ids=["text", "None", "mixed", "object"])
+@pytest.mark.parametrize("method", ["ppf", "cdf", "sf", "pit"])
+def test_what_is_no_number_is_named(method, value):
+    law = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], label_model="half", metrics="accuracy")["accuracy"]
+    with pytest.raises(dm.InputError, match=r"^[qt]: expected a number or an array of numbers, got "):
+        getattr(law, method)(value)
+
+
+def test_a_level_in_percent_is_understood():
+    law = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], label_model="half", metrics="accuracy")["accuracy"]
+    with pytest.raises(dm.InputError, match=r"strictly between 0 and 1\. Give 0\.9 for 90%\."):
+        law.interval(90)

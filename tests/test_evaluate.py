@@ -499,7 +499,9 @@ def test_bad_probabilities_are_refused_under_the_name_the_user_gave_them(label_m
 
 @pytest.mark.parametrize("number", [1.5, -0.1, NAN])
 def test_a_number_that_is_no_probability_is_refused(number):
-    assert f"{number!r}. It must lie in [0, 1]." in message(Y, SCORE, label_model=number)
+    assert f"label_model: {number!r}. One probability for all missing rows must lie in [0, 1]." in message(
+        Y, SCORE, label_model=number
+    )
 
 
 def test_nothing_missing_needs_no_label_model():

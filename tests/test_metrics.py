@@ -582,3 +582,12 @@ def test_an_infinite_loss_is_refused():
 def test_a_callable_that_returns_no_number_is_refused():
     with pytest.raises(dm.InputError, match=r"(?s)'confusion_matrix' returned .* a metric returns one number"):
         evaluated([1, 0, None], [1, 0, 1], sklearn.metrics.confusion_matrix)
+
+
+def test_a_fraction_of_rows_of_one_weight_is_whole_rows():
+    y, score = [1.0, 0.0, 1.0, np.nan, np.nan], [0.9, 0.8, 0.7, 0.6, 0.5]
+    plain = dm.evaluate(y, score, metrics="recall_at_k(0.3)", label_model="half")["recall_at_k(0.3)"]
+    for weight in (1.0, 2.5):
+        weights = np.full(5, weight)
+        scaled = dm.evaluate(y, score, metrics="recall_at_k(0.3)", label_model="half", sample_weight=weights)
+        assert scaled["recall_at_k(0.3)"].mean() == pytest.approx(plain.mean(), abs=1e-12)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 from sklearn.metrics import f1_score, recall_score, roc_auc_score
 
 import darkmetrics as dm
@@ -134,6 +135,43 @@ def test_the_total_covers_the_truth_where_shares_of_late_labels_differ():
         assert covered["one fit", metric] <= 4  # the control: it covers three and one of these twelve
 
 
+def test_the_total_covers_the_truth_where_a_group_has_no_label_at_all(monkeypatch):
+    import darkmetrics.monitoring.borrowing as borrowing
+
+    def as_one_fit(data: Any, lenders: Any, shape: Any, rng: Any) -> Nodes:
+        return Nodes.single(expit(shape.at(data.cells.score[data.missing_cells])))
+
+    ways: dict[str, Any] = {"one of the others": borrowing.borrowed, "one fit": as_one_fit}
+    covered = {(way, metric): 0 for way in ways for metric in ("precision", "recall")}
+    for seed in range(12):
+        table = months(seed, shares=(0.02, 0.05, 0.1, 0.3, 0.6, 0.3))
+        table.loc[table["month"] == 2, "y"] = np.nan
+        yes = table["p"] >= 0.5
+        truth = {"precision": table.loc[yes, "truth"].mean(), "recall": yes[table["truth"]].mean()}
+        for way, borrowed in ways.items():
+            monkeypatch.setattr("darkmetrics.monitoring.total.borrowed", borrowed)
+            total = by(table, metrics=list(truth), missingness="by_label").total
+            for metric, value in truth.items():
+                low, high = total[metric].interval(0.9)
+                covered[way, metric] += bool(low <= value <= high)
+    for metric in ("precision", "recall"):
+        assert covered["one of the others", metric] >= 8
+        assert covered["one fit", metric] <= 7  # the control: the group is taken for the mean of all
+
+
+def test_a_group_that_borrows_has_the_spread_of_the_others():
+    """A fifth, two, three, four fifths of the labels of four groups are positive; a fifth group may be like any."""
+    positives = [20, 40, 60, 80]
+    y = np.concatenate([np.repeat([1.0, 0.0], [k, 100 - k]) for k in positives] + [np.full(100, np.nan)])
+    table = pd.DataFrame({"month": np.repeat(np.arange(5), 100), "y": y, "p": 0.7})
+    table.loc[::10, "p"] = 0.2  # two scores, so that a curve can be fitted
+    total = by(table, metrics="prevalence", missingness="by_score").total
+    missing = 5.0 * total["prevalence"].mean() - 2.0
+    assert missing == pytest.approx(0.5, abs=0.03)
+    # Log odds of the four have a standard deviation of 1.0; widened by sqrt(5/3) that is 0.24 of the chances.
+    assert 5.0 * total["prevalence"].std() == pytest.approx(0.24, abs=0.04)
+
+
 def test_one_group_is_the_total():
     table = months(3, shares=(0.4,))
     result = by(table, metrics=["recall", "roc_auc"])
@@ -203,7 +241,7 @@ def test_groups_without_labels_of_a_class_borrow_and_the_result_says_so():
     table.loc[table["month"] == 2, "y"] = np.nan
     result = by(table, metrics="recall")
     assert result.groups[(2,)].metrics["recall"].method == "bounds"
-    note = "1 group lacks labels of a class and takes the probabilities of a fit over all rows."
+    note = "1 group lacks labels of a class and takes the level of any of the others."
     assert result.total_notes == (note,)
     assert note in result.total.assumption
     assert f"All rows together: {note}" in str(result)

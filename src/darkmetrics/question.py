@@ -172,6 +172,8 @@ def _is_number(value: Any) -> bool:
 def _named_model(label_model: Any, *, missingness: Any, calibration: Any) -> LabelModel:
     """The model that a word, a record or one probability for all rows stands for."""
     if _is_number(label_model):
+        if not 0.0 <= label_model <= 1.0:
+            raise InputError(f"label_model: {label_model!r}. One probability for all missing rows must lie in [0, 1].")
         label_model = Prevalence(float(label_model))
     word = "auto" if label_model is None else label_model
     return label_model_from(word, missingness=missingness, calibration=calibration)

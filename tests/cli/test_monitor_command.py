@@ -279,7 +279,7 @@ def test_a_long_table_is_cut_and_names_every_alert(run, rows, tmp_path):
 
 @pytest.mark.parametrize("options", [("--by", "month"), ("--time", "booked", "--every", "month")])
 def test_late_labels_are_pointed_out(run, rows, csv_rows, tmp_path, options):
-    hint = r"2026-06 lacks \d\d% of its labels, earlier periods \d\d%: labels come late."
+    hint = r"2026-06 lacks \d\d% of its labels, earlier periods \d\d% \(median\): labels come late."
     assert re.search(hint, run("monitor", csv_rows, *options, *TOLD).err)
     on_time = write(rows.filter(pl.col("month") != "2026-06"), tmp_path / "x.csv")
     assert "come late" not in run("monitor", on_time, *options, *TOLD).err

@@ -147,9 +147,10 @@ def _grid(data: EvaluationSet, thresholds: Any) -> FloatArray:
         given = np.asarray(thresholds, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"thresholds: expected None, a number, 'all' or an array, got {thresholds!r}.") from None
-    if given.ndim != 1 or given.size == 0 or np.isnan(given).any():
-        raise InputError("thresholds: expected a one-dimensional array of numbers, at least one and none of them NaN.")
-    if np.isinf(given).any():
-        raise InputError("thresholds: one is infinite. Give a number above or below all scores instead.")
+    if given.ndim != 1 or given.size == 0:
+        raise InputError(f"thresholds: expected a one-dimensional array with at least one, got shape {given.shape}.")
+    if (bad := np.flatnonzero(~np.isfinite(given))).size:
+        where = f"thresholds: {given[bad[0]]} at position {bad[0]}."
+        raise InputError(f"{where} All must be finite numbers; one above or below all scores flags none or all.")
     data.check_cuts(given, "thresholds")
     return np.unique(given)

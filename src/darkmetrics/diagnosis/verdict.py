@@ -174,8 +174,7 @@ def _advice(found: "Diagnosis", kind: str) -> str:
     if kind == "cannot be told":
         return f"{give.capitalize()}."
     if kind == "looks random":
-        needed = "Nothing has to be done" if not _of_calibration(found) else "Why labels are missing need not be stated"
-        return f"{needed}; missingness='random' states it."
+        return "State missingness='random' if they are, by design; equal scores alone do not show it."
     if kind == "not by label alone":
         return f"State missingness='by_score' if the label plays no part beyond the score; if it may, {give}."
     return f"State missingness='by_score' or missingness='by_label' if you know it, or {give}."
@@ -196,7 +195,8 @@ def _of_statement(stated: str, kind: str, give: str) -> str:
     if kind == "looks random":
         return f"{words} the scores do not speak against it."
     if stated == "random" and kind != "cannot be told":
-        return f"{words} the scores refute it; the answer is that 'by score'. If the label may play a part, {give}."
+        answer = "the answer given is the one for 'by score'"
+        return f"{words} the scores refute it; {answer}. If the label may play a part, {give}."
     return f"{words} the scores cannot say otherwise; to check it, {give}."
 
 

@@ -1,5 +1,6 @@
 """What every law is: a distribution with the methods of `scipy.stats`, and what it says of itself."""
 
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
@@ -61,8 +62,20 @@ def slack(t: FloatArray, noise: float) -> FloatArray:
 def check_level(confidence_level: Any, name: str = "confidence_level") -> float:
     """The probability of an interval, checked."""
     if not isinstance(confidence_level, (int, float, np.number)) or not 0.0 < confidence_level < 1.0:
-        raise InputError(f"{name}: {confidence_level!r}. It must lie strictly between 0 and 1.")
+        percent = isinstance(confidence_level, (int, float, np.number)) and 50.0 <= confidence_level < 100.0
+        hint = f" Give {confidence_level / 100.0:.6g} for {confidence_level:.6g}%." if percent else ""
+        raise InputError(f"{name}: {confidence_level!r}. It must lie strictly between 0 and 1.{hint}")
     return float(confidence_level)
+
+
+def _numbers(name: str, value: Any) -> FloatArray:
+    """Numbers that a user asks a law about, as an array of any shape."""
+    try:
+        if value is not None:
+            return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{name}: expected a number or an array of numbers, got {reprlib.repr(value)}.")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -135,22 +148,22 @@ class MetricDistribution(ABC):
 
     def cdf(self, t: Any) -> Any:
         """Probability that the metric is at most `t`."""
-        return self._over(t, lambda x: self._cdf(x, left=False))
+        return self._over(_numbers("t", t), lambda x: self._cdf(x, left=False))
 
     def sf(self, t: Any) -> Any:
         """Probability that the metric is above `t`."""
-        return self._over(t, lambda x: 1.0 - self._cdf(x, left=False))
+        return self._over(_numbers("t", t), lambda x: 1.0 - self._cdf(x, left=False))
 
     def pit(self, t: Any) -> Any:
         """Where a realised value falls in the law: (F(t-) + F(t)) / 2, uniform if the law is right."""
-        return self._over(t, lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
+        return self._over(_numbers("t", t), lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
 
     def ppf(self, q: Any) -> Any:
         """Quantile: the smallest value that the metric stays at or below with probability at least `q`.
 
         Those of 0 and 1 are the worst and best case, `support()`.
         """
-        levels = np.asarray(q, dtype=np.float64)
+        levels = _numbers("q", q)
         if bool(np.any(~((levels >= 0.0) & (levels <= 1.0)))):
             bad = levels.ravel()[np.argmax(~((levels.ravel() >= 0.0) & (levels.ravel() <= 1.0)))]
             raise InputError(f"q: {bad:g}. Quantile levels must lie in [0, 1].")

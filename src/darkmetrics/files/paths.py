@@ -3,6 +3,7 @@
 import fnmatch
 import glob
 import os
+import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ def files_named(given: Any, argument: str = "path") -> list[str]:
     parts = [given] if isinstance(given, (str, os.PathLike)) else given
     if not isinstance(parts, Sequence) or not all(isinstance(part, (str, os.PathLike)) for part in parts):
         found = type(given).__name__
+        if isinstance(parts, Sequence):
+            other = next(i for i, part in enumerate(parts) if not isinstance(part, (str, os.PathLike)))
+            found += f" with {reprlib.repr(parts[other])} at position {other}"
         raise InputError(f"{argument}: expected a path, a folder, a pattern or a list of these, got {found}.")
     if not parts:
         raise InputError(f"{argument}: an empty list. Name at least one file.")

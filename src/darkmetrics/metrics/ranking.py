@@ -205,10 +205,13 @@ class TopMetric(Metric):
         return float(self.formula(change, 1.0, k, n))
 
     def _size(self, n: Any, cells: Cells) -> Any:
-        """The rows (with weights: the weight) that make the top; a fraction is rounded to whole rows."""
+        """The rows (with weights: the weight) that make the top; a fraction is rounded to whole rows of one weight."""
         if not self.fraction:
             return self.k
-        return self.k * n if cells.weight is not None else np.maximum(1.0, np.floor(self.k * n + 0.5))
+        row = 1.0 if cells.weight is None or not cells.weight.size else float(cells.weight[0])
+        if cells.weight is not None and np.any(cells.weight != row):
+            return self.k * n
+        return row * np.maximum(1.0, np.floor(self.k * n / row + 0.5))
 
 
 def _at_positives(formula: Callable[..., Any], part: float, k: float, n: float, top: Any, below: Any, tied: Any) -> Any:

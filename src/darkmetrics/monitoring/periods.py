@@ -53,8 +53,8 @@ def late_labels(
     newest, usual = shares.pop(last), median(shares.values())
     if newest - usual < _LATE:
         return []
-    says = f"{key_text(last, every)} lacks {newest:.0%} of its labels, earlier periods {usual:.0%}: labels come late."
-    return [f"{says} Its numbers will move as they arrive; evaluate it again then."]
+    says = f"{key_text(last, every)} lacks {newest:.0%} of its labels, earlier periods {usual:.0%} (median)"
+    return [f"{says}: labels come late. Its numbers will move as they arrive; evaluate it again then."]
 
 
 def as_known(value: Any, known: Iterable[Any], every: str | None) -> Any:

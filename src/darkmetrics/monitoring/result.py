@@ -278,16 +278,24 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         return words
 
     def _verdict(self, name: str) -> str:
-        """How many groups miss a target, and which."""
+        """How many groups miss a target, and which; where no alert is raised, which one comes nearest to it."""
         missed = [alert for alert in self.alerts if alert.metric == name]
-        judged = sum(metric == name for _, metric in self.q_values)
-        number = f"{len(missed):,}" if missed else "None"
+        judged = [key for key, metric in self.q_values if metric == name]
         target = f"{name} {side_of(self.metrics[name])} {self.targets[name]:g}"
         rate = f"(false-discovery rate {level_text(self.false_discovery_rate)})"
-        text = f"{number} of {counted(judged, 'group')} miss{'es' if len(missed) < 2 else ''} {target} {rate}"
+        if not missed:
+            text = f"No alert for {target} among {counted(len(judged), 'group')} {rate}."
+            if not judged:
+                return text
+            nearest = max(judged, key=lambda key: self.groups[key].below[name])
+            group = group_text(self.names, nearest, self.period, self.every)
+            return f"{text} Most likely to miss it: {group} ({chance_text(self.groups[nearest].below[name])})."
+        text = (
+            f"{len(missed):,} of {counted(len(judged), 'group')} miss{'es' if len(missed) < 2 else ''} {target} {rate}"
+        )
         which = [f"{alert.group} ({chance_text(alert.probability)})" for alert in missed[:_NAMED]]
         which += [f"and {len(missed) - _NAMED:,} more"] if len(missed) > _NAMED else []
-        return f"{text}: {'; '.join(which)}." if which else f"{text}."
+        return f"{text}: {'; '.join(which)}."
 
     def notes(self) -> list[str]:
         """What stands below the table: what the intervals are for, and what groups warn of."""

@@ -15,6 +15,7 @@ from darkmetrics._kernels.posterior import representatives
 from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.functional import merged_keys
 from darkmetrics.label_models import LabelModel, Tilted, label_model_from
+from darkmetrics.monitoring.borrowing import Lender, Shape, borrowed
 from darkmetrics.nodes import Nodes
 
 # Nodes of the total where several groups have nodes of their own; never fewer than one of them has.
@@ -46,13 +47,12 @@ class Part(NamedTuple):
     decided: BoolArray
 
     @classmethod
-    def of(cls, data: EvaluationSet, nodes: Nodes, groups: int = 1, own: IntArray | None = None) -> "Part":
-        """The part of one set among so many; `own`: of these of its missing cells alone."""
-        own = np.arange(data.missing_cells.size) if own is None else own
-        if not own.size:
+    def of(cls, data: EvaluationSet, nodes: Nodes, groups: int = 1) -> "Part":
+        """The part of one set among so many."""
+        cells, count = data.missing_cells, data.missing_counts.astype(np.float64)
+        if not cells.size:
             nodes = Nodes.single(np.zeros(0))  # however many there are, nothing depends on them
-        cells, count = data.missing_cells[own], data.missing_counts[own].astype(np.float64)
-        bucket = own if nodes.bucket is None else nodes.bucket[own]
+        bucket = np.arange(cells.size) if nodes.bucket is None else nodes.bucket
         first, column = merged_keys(bucket, data.cells.decision[cells].astype(np.int64))
         size = len(nodes)
         rows: FloatArray = np.asarray(np.bincount(column, count, first.size), dtype=np.float64)
@@ -108,31 +108,43 @@ def union(
     *,
     shared: bool,
 ) -> Union:
-    """The sum of the groups; those without a part borrow their probabilities from a `fit` over all rows.
+    """The sum of the groups; those without a part borrow theirs from the others and the shape of a `fit` over all rows.
 
     `shared`: what is open about the labels of one group is open about those of the others in the same way, because all
     have learnt from the same reference rows. Else it is independent between groups; only the reason why labels are
     missing, where that is open, is one and the same in all of them.
     """
-    fitted = [part for part in parts if part is not None]
+    lacking = sum(part is None and data.n_missing > 0 for data, part in zip(sets, parts, strict=True))
+    whole = EvaluationSet.merged(sets) if any(part is None for part in parts) else None
+    if whole is not None and all(part is None for part in parts):
+        return Union(whole, fit(whole), lacking)
+    fitted = [part for part in parts if part is not None] if whole is None else _filled(sets, parts, whole, fit(whole))
     number = _columns(fitted)
-    size, start = int(number.max(initial=-1)) + 1, 0
+    start = 0
     apart = [np.full(data.cells.score.size, -1) for data in sets]
-    for data, part, own in zip(sets, parts, apart, strict=True):
-        # Those that borrow come after all columns, and stay together.
-        own[data.missing_cells] = size if part is None else number[start + part.column]
-        start += 0 if part is None else part.rows.size
+    for data, part, own in zip(sets, fitted, apart, strict=True):
+        own[data.missing_cells] = number[start + part.column]
+        start += part.rows.size
     numbers = np.concatenate(apart)
     data, places = EvaluationSet.merged_apart(sets, numbers)
-    bucket = numbers[places][data.missing_cells]
-    borrowed = np.flatnonzero(bucket == size)
-    if borrowed.size:
-        part = Part.of(data, fit(data), own=borrowed)
-        fitted, number = [*fitted, part], np.append(number, size + np.arange(part.rows.size))
-        bucket[borrowed] = size + part.column
     weight, probability, shift = _joint(fitted, number, shared=shared)
-    lacking = sum(part is None and data.n_missing > 0 for data, part in zip(sets, parts, strict=True))
-    return Union(data, Nodes(weight, probability, bucket=bucket, shift=shift), lacking)
+    return Union(data, Nodes(weight, probability, bucket=numbers[places][data.missing_cells], shift=shift), lacking)
+
+
+def _filled(
+    sets: Sequence[EvaluationSet], parts: Sequence[Part | None], whole: EvaluationSet, nodes: Nodes
+) -> list[Part]:
+    """The parts of all groups, those that lack one with what they borrow."""
+    lenders = [
+        Lender(data, part.weight, part.positives(), part.reading)
+        for data, part in zip(sets, parts, strict=True)
+        if part is not None
+    ]
+    shape, rng = Shape.of(whole, nodes), np.random.default_rng(11)  # the same nodes in every run
+    return [
+        Part.of(data, borrowed(data, lenders, shape, rng), len(sets)) if part is None else part
+        for data, part in zip(sets, parts, strict=True)
+    ]
 
 
 def learns_from_reference(model: LabelModel) -> bool:
@@ -155,7 +167,7 @@ def in_words(groups: int, borrowing: int, said: Collection[str], *, shared: bool
 def borrowed_in_words(borrowing: int) -> str:
     """Whose probabilities the groups take that have too few labels for a model."""
     what = "group lacks labels of a class and takes" if borrowing == 1 else "groups lack labels of a class and take"
-    return f"{borrowing:,} {what} the probabilities of a fit over all rows."
+    return f"{borrowing:,} {what} the level of any of the others."
 
 
 def _columns(parts: Sequence[Part]) -> IntArray:
