@@ -13,11 +13,11 @@ endif
 endif
 
 # pytest already runs one process per core; BLAS threads on top of that would only get in each other's way.
-test engines fuzz guarantees certificates paper paper-quick: export OMP_NUM_THREADS := 1
-test engines fuzz guarantees certificates paper paper-quick: export OPENBLAS_NUM_THREADS := 1
+test engines fuzz golden guarantees certificates paper paper-quick: export OMP_NUM_THREADS := 1
+test engines fuzz golden guarantees certificates paper paper-quick: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help system java demo test engines fuzz lint typecheck format bench guarantees certificates paper \
+.PHONY: help system java demo test engines fuzz golden lint typecheck format bench guarantees certificates paper \
 	paper-quick gallery clean
 
 help: ## show the targets
@@ -54,6 +54,9 @@ SECONDS ?= 1800
 FIRST ?= 100000
 fuzz: $(STAMP) ## random problems against an oracle on all cores for SECONDS=1800, from seed FIRST=100000 on
 	@PYTHONPATH=src:tests $(BIN)/python -m fuzz --seconds $(SECONDS) --first-seed $(FIRST)
+
+golden: $(STAMP) ## what the library says to 560 seeded problems, and its public names, against what was kept
+	@PYTHONPATH=src:tests $(BIN)/python -m golden
 
 lint: $(STAMP) ## check style, formatting and layers
 	@$(BIN)/ruff check

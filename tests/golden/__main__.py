@@ -1,0 +1,46 @@
+"""Holds what the library says now against what it said when the file was written.
+
+    PYTHONPATH=src:tests python -m golden            what differs, by key; leaves with 1 if anything does
+    PYTHONPATH=src:tests python -m golden --write    writes the file and the list of public names anew
+
+A commit that changes either says in its message which keys or digits changed, and why.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+from golden.kept import API, differences, kept, now, write
+from golden.problems import NUMBER
+from golden.public_api import public_api
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="golden", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write anew instead of comparing")
+    arguments = parser.parse_args()
+    with ProcessPoolExecutor() as pool:
+        answers = list(pool.map(now, range(NUMBER), chunksize=8))
+    if arguments.write:
+        write(answers)
+        API.write_text(public_api())
+        return 0
+    before, seen, worst = kept(), Counter[str](), dict[str, float]()
+    for number, answer in enumerate(answers):
+        for path, old, new in differences(before[number], answer):
+            key = path.rsplit(".", 1)[-1]
+            seen[key] += 1
+            if isinstance(old, float) and isinstance(new, float):
+                worst[key] = max(worst.get(key, 0.0), abs(new - old))
+            if seen[key] <= 3:
+                print(f"problem {number}: {path}: {old!r} is now {new!r}")
+    for key, count in seen.most_common():
+        print(f"{key}: {count} differ" + (f", by at most {worst[key]:.3g}" if key in worst else ""))
+    same_api = API.read_text() == public_api()
+    print(f"{NUMBER} problems, {sum(seen.values())} differences; public names {'as before' if same_api else 'DIFFER'}.")
+    return int(bool(seen) or not same_api)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""The file of answers: one line of JSON per problem, after a line that says what it was written with."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+from golden.problems import answer
+
+ANSWERS = Path(__file__).with_name("answers.jsonl")
+API = Path(__file__).with_name("public_api.txt")
+# Constants of a metric that say nothing of the numbers.
+_LEFT_OUT = frozenset({"meaning", "better"})
+
+
+def versions() -> dict[str, str]:
+    """What the last digits depend on."""
+    return {"numpy": np.__version__, "scipy": scipy.__version__}
+
+
+def now(number: int) -> Any:
+    """What is said to a problem now, as JSON has it."""
+    return json.loads(json.dumps(_plain(answer(number))))
+
+
+@cache
+def _lines() -> tuple[str, ...]:
+    return tuple(ANSWERS.read_text().splitlines())
+
+
+def written_with() -> Any:
+    return json.loads(_lines()[0])
+
+
+def kept() -> list[Any]:
+    """What was said to each problem when the file was written."""
+    return [json.loads(line) for line in _lines()[1:]]
+
+
+def write(answers: list[Any]) -> None:
+    lines = [json.dumps(one, separators=(",", ":")) for one in [versions(), *answers]]
+    ANSWERS.write_text("\n".join(lines) + "\n")
+
+
+def differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two answers differ: the path of keys, and both values."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in old.keys() | new.keys():
+            yield from differences(old.get(key, "(absent)"), new.get(key, "(absent)"), f"{path}.{key}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for place, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from differences(one, other, f"{path}.{place}")
+    elif old != new:
+        yield path, old, new
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items() if key not in _LEFT_OUT}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,47 @@
+"""What the library says to some of the seeded problems is what it said before; `python -m golden` asks them all."""
+
+import math
+
+import pytest
+
+from golden.kept import API, differences, kept, now, versions, written_with
+from golden.problems import NUMBER
+from golden.public_api import public_api
+
+EVERY = 5
+
+
+def close(old: object, new: object) -> bool:
+    """Whether two values are the same but for the last digits, which other processors round otherwise."""
+    if isinstance(old, (int, float)) and isinstance(new, (int, float)):
+        return math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)
+    return False
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_answers_are_those_that_were_kept(first):
+    if versions() != written_with():
+        pytest.skip(f"the answers were written with {written_with()}, here is {versions()}")
+    before = kept()
+    for number in range(first * EVERY, NUMBER, 4 * EVERY):
+        changed = [one for one in differences(before[number], now(number)) if not close(*one[1:])]
+        assert not changed, f"problem {number}"
+
+
+def test_there_are_enough_of_all_kinds():
+    answers = kept()
+    assert len(answers) == NUMBER >= 500
+    schemas = [one.get("schema") for one in answers]
+    assert all(schemas.count(f"darkmetrics.{kind}/1") > 60 for kind in ("evaluation", "groups", "curves"))
+    assert sum("refused" in one for one in answers) < NUMBER // 20
+
+
+def test_a_changed_digit_is_seen():
+    before = kept()[0]
+    metric = next(iter(before["metrics"]))
+    after = {**before, "metrics": {**before["metrics"], metric: {**before["metrics"][metric], "mean": 0.123}}}
+    assert [path for path, *_ in differences(before, after)] == [f".metrics.{metric}.mean"]
+
+
+def test_public_names_are_those_that_were_kept():
+    assert public_api() == API.read_text()
