@@ -98,11 +98,12 @@ def _average_precision(y, score, decision, weight):
 def _size_of_top(k, weight):
     """A whole number is a count; a fraction of the rows is rounded to whole rows (halves up, at least one).
 
-    Weights have no smallest unit, so a fraction of them is not rounded.
+    Unequal weights have no smallest unit, so a fraction of them is not rounded.
     """
     if isinstance(k, int):
         return float(k)
-    return max(1.0, math.floor(k * len(weight) + 0.5)) if np.all(weight == 1.0) else k * weight.sum()
+    row = weight[0]
+    return row * max(1.0, math.floor(k * len(weight) + 0.5)) if np.all(weight == row) else k * weight.sum()
 
 
 def _positives_in_top(y, score, weight, k):

@@ -17,8 +17,14 @@ import oracle
 from certificate_problems import OWN
 from darkmetrics.functional import CountFunctional, Split
 
-# Of positive weight by distinct score (labelings x scores), the whole weight and the score, both by rising score.
-Grouped = Callable[[Any, Any, Any, bool], Any]
+# Of positive weight by distinct score (labelings x scores), the whole weight and the score, both by rising score, and
+# the weight that every row has, if it is one.
+Grouped = Callable[[Any, Any, Any, float | None], Any]
+
+
+def one_weight(mass: Any) -> float | None:
+    """The weight of every row; None where they differ."""
+    return float(mass[0]) if np.all(mass == mass[0]) else None
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ def ratio(numerator: Any, denominator: Any) -> Any:
 
 
 def _auc(ties: float, scale: float = 1.0, shift: float = 0.0) -> Grouped:
-    def grouped(positive, total, score, unit):
+    def grouped(positive, total, score, row):
         negative = total - positive
         # What is left of a group whose rows are all positive is rounding.
         negative[negative < 1e-13 * total] = 0.0
@@ -63,7 +69,7 @@ def _auc(ties: float, scale: float = 1.0, shift: float = 0.0) -> Grouped:
     return grouped
 
 
-def _average_precision(positive, total, score, unit):
+def _average_precision(positive, total, score, row):
     found = np.cumsum(positive[:, ::-1], axis=1)
     taken = np.cumsum(total[::-1])
     some = taken > 0.0
@@ -72,9 +78,9 @@ def _average_precision(positive, total, score, unit):
 
 
 def _top(k, kind):
-    def grouped(positive, total, score, unit):
+    def grouped(positive, total, score, row):
         n = total.sum()
-        size = float(k) if isinstance(k, int) else max(1.0, math.floor(k * n + 0.5)) if unit else k * n
+        size = float(k) if isinstance(k, int) else row * max(1.0, math.floor(k * n / row + 0.5)) if row else k * n
         above = np.cumsum(total[::-1])[::-1] - total
         share = np.clip((size - above) / np.where(total > 0.0, total, 1.0), 0.0, 1.0)
         top, every = positive @ share, positive.sum(axis=1)
@@ -90,7 +96,7 @@ def _top(k, kind):
 
 
 def _loss(one: Callable[[Any], Any], zero: Callable[[Any], Any]) -> Grouped:
-    def grouped(positive, total, score, unit):
+    def grouped(positive, total, score, row):
         if_one, if_zero = one(score), zero(score)
         return ((total * if_zero).sum() + positive @ (if_one - if_zero)) / total.sum()
 

@@ -14,7 +14,7 @@ import pytest
 import darkmetrics as dm
 from darkmetrics.distribution import Discrete, Interval
 from fuzz import checks, kin, truth
-from fuzz.measures import MEASURES
+from fuzz.measures import MEASURES, one_weight
 from fuzz.problems import Case, case_of
 from fuzz.seeds import choice_of
 
@@ -55,7 +55,7 @@ def test_definitions_over_tied_scores_equal_the_oracle(name):
         groups = np.eye(score.size)[owner]
         positive, total = (y * case.mass) @ groups, case.mass @ groups
         assert measure.grouped is not None
-        found = measure.grouped(positive, total, score, bool(np.all(case.mass == 1.0)))
+        found = measure.grouped(positive, total, score, one_weight(case.mass))
         expected = measure.definition(y, case.score, case.decision, case.mass)
         room, _ = checks.blur_of(measure, case)
         np.testing.assert_allclose(found, expected, 10 * room, 10 * room, err_msg=f"seed {seed}")

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.stats
 
 import oracle
-from fuzz.measures import MEASURES, Measure, quarters_of
+from fuzz.measures import MEASURES, Measure, one_weight, quarters_of
 from fuzz.problems import Case
 
 # Labelings x rows that are gone through; beyond, sums are counted or labelings drawn.
@@ -148,7 +148,9 @@ def _corners(case: Case) -> Any:
     order = np.argsort(np.argsort(case.score[missing], kind="stable"))
     # An extreme may need a whole group of ties on one side, and of those at the cut the heaviest or the lightest.
     ties = np.searchsorted(np.sort(case.score[missing]), np.unique(case.score[missing]))
-    steps = np.unique(np.r_[np.linspace(0, m, min(m, 200) + 1).round().astype(int), ties[:: 1 + ties.size // 400]])
+    # Where one class is nearly empty every row counts.
+    steps = np.r_[np.linspace(0, m, min(m, 200) + 1).round().astype(int), ties[:: 1 + ties.size // 400], 1:9, m - 8 : m]
+    steps = np.unique(np.clip(steps, 0, m))
     ends = np.stack([right, 1 - right, np.zeros(m), np.ones(m)])
     flips = np.unique(np.linspace(0, m - 1, min(m, 60)).round().astype(int)) if m else np.empty(0, dtype=int)
     near = [np.abs(end - (np.arange(m) == flip)) for end in ends for flip in flips]
@@ -273,7 +275,7 @@ def _drawn(measures: list[Measure], case: Case, draws: int) -> dict[str, Any]:
         positive[:, places] += np.add.reduceat((labels * case.mass[missing])[:, by_score], starts, axis=1)
         for measure in measures:
             if measure.grouped is not None:
-                value = measure.grouped(positive, total, score, bool(np.all(case.mass == 1.0)))
+                value = measure.grouped(positive, total, score, one_weight(case.mass))
             else:
                 value = _of_groups(measure, case, labels)
             found[measure.name].append(np.asarray(value, float))
