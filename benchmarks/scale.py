@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 import darkmetrics as dm
 from benchmarks.core import row
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.metrics.confusion import CONFUSION_METRICS
 
 ROWS, QUICK_ROWS = 100_000_000, 2_000_000

@@ -66,7 +66,7 @@ def evaluate(engine: str, path: str) -> dict[str, Any]:
 
 
 def evaluated(frame: Any) -> Any:
-    from darkmetrics.evaluate import evaluate_frame
+    from darkmetrics.evaluating import evaluate_frame
 
     result = evaluate_frame(frame, label="label", score="score")
     for law in result.values():
@@ -122,7 +122,7 @@ def spark(rows: str) -> dict[str, Any]:
     """Rows that Spark makes up itself; how many cells reached the driver, and the shuffles of the plans that ran."""
     from experiments.scale.engines import shuffles, spark_rows, spark_session
 
-    from darkmetrics.evaluation_set import EvaluationSet
+    from darkmetrics.data.evaluation_set import EvaluationSet
 
     session = spark_session("local[2]")
     try:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import LabelModel, Nodes
 
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import darkmetrics as dm
-from darkmetrics._kernels.uniformity import floors, ks_to_uniform, w1_to_uniform
-from darkmetrics.backtest import Backtest, Estimate, Scores
+from darkmetrics._kernels.hypotheses.uniformity import floors, ks_to_uniform, w1_to_uniform
+from darkmetrics.backtesting import Backtest, Estimate, Scores
 
 # The uniform law as a million points: its own error is a millionth.
 GRID = (np.arange(1_000_000) + 0.5) / 1_000_000

@@ -9,10 +9,10 @@ import pytest
 import darkmetrics as dm
 import oracle
 from believed import Believed
-from darkmetrics.curves import best
-from darkmetrics.curves.bands import Swept
-from darkmetrics.curves.best import probability_better
 from darkmetrics.nodes import Nodes
+from darkmetrics.threshold_curves import best
+from darkmetrics.threshold_curves.bands import Swept
+from darkmetrics.threshold_curves.best import probability_better
 
 
 def problem(seed, *, n=18, missing=9, weighted=False):

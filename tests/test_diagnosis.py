@@ -15,9 +15,9 @@ from scipy import optimize, stats
 from scipy.special import expit
 
 import darkmetrics as dm
-from darkmetrics._kernels.mixture_fit import mixture_fit
-from darkmetrics._kernels.score_test import logistic_score_test
-from darkmetrics._kernels.two_samples import compared
+from darkmetrics._kernels.hypotheses.mixture_fit import mixture_fit
+from darkmetrics._kernels.hypotheses.score_test import logistic_score_test
+from darkmetrics._kernels.hypotheses.two_samples import compared
 from darkmetrics.diagnosis import Diagnosis, diagnose, diagnosis_of
 from darkmetrics.diagnosis.calibration import calibration_check, raw_check, reference_check
 from darkmetrics.diagnosis.scores import mixture_check, score_difference

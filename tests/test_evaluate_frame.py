@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet
-from darkmetrics.evaluate import evaluate_frame
-from darkmetrics.evaluation_set import sets_from_counted
+from darkmetrics.data.evaluation_set import sets_from_counted
+from darkmetrics.evaluating import evaluate_frame
 from darkmetrics.exceptions import InputError, MissingnessWarning
 from darkmetrics.report import summarize
 

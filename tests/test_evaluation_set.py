@@ -17,7 +17,7 @@ from hypothesis import given
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
-from darkmetrics.cells import Cells
+from darkmetrics.data.cells import Cells
 
 NAN = float("nan")
 Y = [1, 0, None, 1, None, 0]

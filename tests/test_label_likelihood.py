@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from darkmetrics._kernels import selection
-from darkmetrics._kernels.log_odds import cut_odds, sum_log1p
-from darkmetrics._kernels.selection import LabelLikelihood
+from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
+from darkmetrics._kernels.posterior.log_odds import cut_odds, sum_log1p
 
 COLUMNS = [None, 1, 2]
 SEEDS = range(4)
@@ -96,7 +95,7 @@ def test_log_posterior_does_not_depend_on_the_size_of_the_portions(columns, monk
     likelihood = random_likelihood(0, columns)
     parameters = random_parameters(likelihood, 0, count=20)
     whole = likelihood.log_posterior(parameters)
-    monkeypatch.setattr(selection, "_PORTION", 21)  # three draws at a time
+    monkeypatch.setattr("darkmetrics._kernels.posterior.likelihood._PORTION", 21)  # three draws at a time
     # Another order of summation, nothing else.
     np.testing.assert_allclose(likelihood.log_posterior(parameters), whole, rtol=1e-14)
 

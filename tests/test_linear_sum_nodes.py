@@ -9,8 +9,8 @@ import scipy.stats
 from scipy.integrate import quad
 
 import darkmetrics as dm
-from darkmetrics._kernels import linear_sum_nodes
-from darkmetrics._kernels.linear_sum_nodes import mixed_linear_sum
+from darkmetrics._kernels.sums import linear_sum_nodes
+from darkmetrics._kernels.sums.linear_sum_nodes import mixed_linear_sum
 from test_linear_sum import DKW, SAMPLES, cdf, distance, enumerated, moments
 
 

@@ -15,8 +15,8 @@ from darkmetrics._kernels.auc_edgeworth_nodes import mixed_cdf, node_cumulants
 from darkmetrics._kernels.auc_halves import auc_law_by_halves
 from darkmetrics._kernels.auc_lattice import auc_law_by_groups, auc_law_on_lattice
 from darkmetrics._kernels.auc_tilts import auc_law_by_tilts
-from darkmetrics._kernels.log_odds import chance, log_chance
-from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmf
+from darkmetrics._kernels.posterior.log_odds import chance, log_chance
+from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmf
 from darkmetrics.methods.base import Memo
 from darkmetrics.methods.exact import Exact
 from darkmetrics.nodes import Nodes

@@ -8,7 +8,7 @@ import pytest
 
 from darkmetrics import EvaluationSet
 from darkmetrics._kernels.buckets import bucket_index
-from darkmetrics.cells import Cells
+from darkmetrics.data.cells import Cells
 from darkmetrics.exceptions import InputError
 
 

@@ -15,10 +15,10 @@ import darkmetrics as dm
 import oracle
 from believed import Believed
 from darkmetrics._kernels import auc_lattice
-from darkmetrics._kernels.normal_mixture import normal_mixture_quantile
-from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmfs
+from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
+from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import ProductLaw
-from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.label_models import Nodes
 from darkmetrics.methods import counts, exact, monte_carlo
 from oracle import Problem

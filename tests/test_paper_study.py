@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from darkmetrics.backtest import Scores
+from darkmetrics.backtesting import Scores
 
 pytest.importorskip("xgboost", reason="xgboost is not installed (pip install 'darkmetrics[study]')")
 if "DARKMETRICS_DATA" not in os.environ:

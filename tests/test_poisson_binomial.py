@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmf, tail_reach
+from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmf, tail_reach
 
 # Bits of the fixed-point reference: 48 decimal digits, so its own rounding cannot be seen in a double.
 BITS = 160

@@ -7,8 +7,8 @@ import pytest
 from scipy import optimize, stats
 from scipy.special import expit, logit, logsumexp
 
-from darkmetrics._kernels.posterior import posterior_mode, representatives, weighted_draws
-from darkmetrics._kernels.selection import LabelLikelihood
+from darkmetrics._kernels.posterior.draws import posterior_mode, representatives, weighted_draws
+from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
 
 KINDS = ["usual", "positives only", "negatives only", "separable", "constant", "no labels", "few"]
 

@@ -11,8 +11,8 @@ import scipy.stats
 from sklearn.metrics import average_precision_score
 
 import darkmetrics as dm
-from darkmetrics._kernels import precision_draws
-from darkmetrics.cells import Cells
+from darkmetrics._kernels.sums import precision_draws
+from darkmetrics.data.cells import Cells
 from darkmetrics.methods.monte_carlo import draw_labelings
 from darkmetrics.metrics.metric import metric_from_text
 

@@ -4,6 +4,7 @@ import doctest
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -135,6 +136,7 @@ str(result), result.to_dict()
 def test_evaluating_lists_loads_no_dataframe_package(tmp_path):
     code = """
 import sys
+from pathlib import Path
 import darkmetrics as dm
 dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model="half").to_dict()
 print([name for name in ("pandas", "polars", "pyarrow", "sklearn") if name in sys.modules])
@@ -156,6 +158,21 @@ assert before == (np.random.get_state()[1].tolist(), random.getstate())
 
 
 def test_modules_are_reached_as_attributes_on_a_fresh_import(tmp_path):
-    for name in ("diagnosis", "distribution", "evaluation", "evaluation_set", "exceptions", "frames"):
+    for name in ("diagnosis", "distribution", "evaluation", "exceptions", "frames"):
         code = f"import darkmetrics as dm; print(dm.{name}.__name__, {name!r} in dir(dm))"
         assert run(code, tmp_path).stdout.split() == [f"darkmetrics.{name}", "True"]
+
+
+def test_completion_shows_public_names_alone(tmp_path):
+    code = "import darkmetrics as dm; dm.evaluate; print(*(name for name in dir(dm) if not name.startswith('__')))"
+    shown = set(run(code, tmp_path).stdout.split())
+    assert shown == {*dm.__all__, "diagnosis", "distribution", "evaluation", "exceptions", "frames"}
+
+
+def test_no_module_hides_behind_a_function():
+    """Python sets a module on its package when it is imported, so that none may have the name of a public function."""
+    functions = [name for name in dm.__all__ if inspect.isfunction(getattr(dm, name))]
+    modules = {
+        path.stem for path in Path(dm.__path__[0]).iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert not modules.intersection(functions)

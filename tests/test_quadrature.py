@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from darkmetrics._kernels.quadrature import gauss_rule, product_moments
+from darkmetrics._kernels.sums.quadrature import gauss_rule, product_moments
 
 
 def lattice(kind, size):

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import darkmetrics as dm
-from darkmetrics.robustness import _shared_nodes
+from darkmetrics.noise import _shared_nodes
 
 # Sampling error that an empirical cdf of 2,000 draws passes once in a thousand times (Dvoretzky-Kiefer-Wolfowitz).
 SLACK = np.sqrt(np.log(2 / 0.001) / (2 * 2000))

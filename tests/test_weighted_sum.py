@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from darkmetrics._kernels.weighted_sum import weighted_sum_laws
+from darkmetrics._kernels.sums.weighted_sum import weighted_sum_laws
 
 
 def enumerated(weight, counts, p):

@@ -2,7 +2,7 @@
 
 from harness import main_pmf
 
-from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmf
+from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmf
 
 if __name__ == "__main__":
     main_pmf("darkmetrics", poisson_binomial_pmf)

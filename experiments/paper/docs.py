@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from darkmetrics.backtest import Estimate
+from darkmetrics.backtesting import Estimate
 from experiments.paper.config import Config
 from experiments.paper.files import write_whole
 from experiments.paper.results import STATED, Results

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from darkmetrics.backtest import Estimate
+from darkmetrics.backtesting import Estimate
 from experiments.paper.files import read_rows
 
 STATED = "ours,stated"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t
 
-from darkmetrics.backtest import Scores
+from darkmetrics.backtesting import Scores
 from experiments.paper.files import read_rows, write_whole
 from experiments.paper.run import BOUNDS
 

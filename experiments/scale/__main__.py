@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.peer_scripts.harness import peak_memory
 
 import darkmetrics as dm
-from darkmetrics.evaluate import evaluate_frame
+from darkmetrics.evaluating import evaluate_frame
 from experiments.scale import engines
 from experiments.scale.docs import PAGE, fill_page
 

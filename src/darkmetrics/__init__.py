@@ -8,14 +8,12 @@
 Without `label_model` the probability of the missing label is learnt from the rows that have one.
 """
 
-import sys
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import typing as _typing
 
 # What type checkers see. At run time a name is imported when it is first used (PEP 562), so that `import darkmetrics`
 # and `darkmetrics --help` load neither numpy nor scipy.
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from darkmetrics import (
         baselines,
         calibrators,
@@ -30,17 +28,15 @@ if TYPE_CHECKING:
     from darkmetrics import diagnosis as diagnosis
     from darkmetrics import distribution as distribution
     from darkmetrics import evaluation as evaluation
-    from darkmetrics import evaluation_set as evaluation_set
     from darkmetrics import exceptions as exceptions
     from darkmetrics import frames as frames
-    from darkmetrics.backtest import Backtest, backtest
-    from darkmetrics.curves import Curves, curves
+    from darkmetrics.backtesting import Backtest, backtest
+    from darkmetrics.data.evaluation_set import EvaluationSet
     from darkmetrics.diagnosis import Diagnosis
     from darkmetrics.diagnosis.diagnose import diagnose
     from darkmetrics.distribution import MetricDistribution
-    from darkmetrics.evaluate import evaluate, evaluate_frame
+    from darkmetrics.evaluating import evaluate, evaluate_frame
     from darkmetrics.evaluation import Evaluation
-    from darkmetrics.evaluation_set import EvaluationSet
     from darkmetrics.exceptions import (
         CalibrationWarning,
         InputError,
@@ -52,7 +48,8 @@ if TYPE_CHECKING:
     )
     from darkmetrics.metrics import Metric, list_metrics, register_metric
     from darkmetrics.monitoring import GroupedEvaluation, evaluate_by
-    from darkmetrics.robustness import beta_parameters, robustness
+    from darkmetrics.noise import beta_parameters, robustness
+    from darkmetrics.threshold_curves import Curves, curves
 
 __version__ = "0.1.0"
 
@@ -97,13 +94,13 @@ __all__ = [
 _HOME = {
     name: module
     for module, names in {
-        "backtest": ("Backtest", "backtest"),
-        "curves": ("Curves", "curves"),
+        "backtesting": ("Backtest", "backtest"),
+        "threshold_curves": ("Curves", "curves"),
         "diagnosis": ("Diagnosis", "diagnose"),
         "distribution": ("MetricDistribution",),
-        "evaluate": ("evaluate", "evaluate_frame"),
+        "evaluating": ("evaluate", "evaluate_frame"),
         "evaluation": ("Evaluation",),
-        "evaluation_set": ("EvaluationSet",),
+        "data.evaluation_set": ("EvaluationSet",),
         "exceptions": (
             "CalibrationWarning",
             "InputError",
@@ -115,40 +112,25 @@ _HOME = {
         ),
         "metrics": ("Metric", "list_metrics", "register_metric"),
         "monitoring": ("GroupedEvaluation", "evaluate_by"),
-        "robustness": ("beta_parameters", "robustness"),
+        "noise": ("beta_parameters", "robustness"),
     }.items()
     for name in names
 }
 
 # Modules that `darkmetrics.name` reaches besides those of `__all__`.
-_MODULES = ("diagnosis", "distribution", "evaluation", "evaluation_set", "exceptions", "frames")
+_MODULES = ("diagnosis", "distribution", "evaluation", "exceptions", "frames")
 
 
-if not TYPE_CHECKING:  # or type checkers would take any name for one that exists
+if not _typing.TYPE_CHECKING:  # or type checkers would take any name for one that exists
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         if name not in __all__ and name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module = import_module(f"{__name__}.{_HOME.get(name, name)}")
+        module = _importlib.import_module(f"{__name__}.{_HOME.get(name, name)}")
         value = getattr(module, name) if name in _HOME else module
         globals()[name] = value
         return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
-
-
-class _Package(ModuleType):
-    """Python sets a module on its package when it is imported; where a function has the same name, the function wins.
-
-    Without this, `darkmetrics.evaluate` would be the module as soon as anything else had imported it.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, ModuleType) and _HOME.get(name) == name:
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
+    return sorted({*__all__, *_MODULES, *(name for name in globals() if name.startswith("__"))})

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.cells import COUNTS, Cells
+from darkmetrics.data.cells import COUNTS, Cells
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import Discrete, MetricDistribution
-from darkmetrics.evaluate import evaluate, generator_from
+from darkmetrics.evaluating import evaluate, generator_from
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.metrics import DEFAULT_METRICS, ConfusionMetric, Metric, metrics_from

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distribution import Interval, MetricDistribution
-from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import unknown_name
 from darkmetrics.label_models.base import missing_prevalence
 from darkmetrics.methods import Auto, Method

@@ -15,8 +15,8 @@ import numpy as np
 from darkmetrics._kernels.arrays import AnyArray, FloatArray, Formula, IntArray, dot
 from darkmetrics._kernels.auc import RankData, auc_extremes, auc_values
 from darkmetrics._kernels.auc_bounds import Spread
-from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
-from darkmetrics._kernels.linear_sum import weight_levels
+from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
+from darkmetrics._kernels.sums.linear_sum import weight_levels
 from darkmetrics.storing import made_of
 
 # Extremes of a formula of which nothing is known are searched over at most this many combinations of counts.

@@ -14,9 +14,9 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, dot
-from darkmetrics._kernels.berry_esseen import CONSTANT
-from darkmetrics.columns import check_finite
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics._kernels.bounds.berry_esseen import CONSTANT
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import check_finite
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional
 from darkmetrics.label_models import Given, LabelModel, label_model_from

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.evaluate import generator_from
+from darkmetrics.evaluating import generator_from
 from darkmetrics.exceptions import InputError
 from darkmetrics.methods.base import check_n_resamples
 

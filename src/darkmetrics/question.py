@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import (
     InputError,
     MethodError,

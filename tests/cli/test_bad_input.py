@@ -16,7 +16,7 @@ import pytest
 
 import darkmetrics as dm
 from cli.tables import csv_text
-from darkmetrics.cli import output, words
+from darkmetrics.cli import messages, output
 from darkmetrics.files import engines
 
 NOBODY = 65534
@@ -521,7 +521,7 @@ def test_a_column_of_any_name_is_named_as_it_is(refused, tmp_path, name):
 )
 def test_arguments_become_options_outside_quotes_only(said, shown):
     expected = shown or "It takes scikit-learn's value of --label: set --zero-division."
-    assert words.for_the_command_line(said) == expected
+    assert messages.for_the_command_line(said) == expected
 
 
 @pytest.mark.parametrize("command", ["evaluate", "report", "demo", "metrics"])

@@ -72,7 +72,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 
 
 def test_a_module_is_found_without_being_a_public_name():
-    assert output_of("from darkmetrics import columns; print(columns.__name__)") == "darkmetrics.columns"
+    assert output_of("from darkmetrics import columns; print(columns.__name__)") == "darkmetrics.data.rules"
 
 
 def test_without_its_packages_the_command_says_what_to_install():

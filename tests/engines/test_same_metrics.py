@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.evaluate import evaluate_frame
+from darkmetrics.evaluating import evaluate_frame
 
 METRICS = ("precision", "recall", "f1", "roc_auc", "brier", "accuracy")
 

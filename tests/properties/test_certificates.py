@@ -26,7 +26,7 @@ from certificate_problems import (
     violations,
     wrong,
 )
-from darkmetrics._kernels import berry_esseen
+from darkmetrics._kernels.bounds import berry_esseen
 from oracle import Problem
 
 # Problems of each kind; with the adversarial list more than 2,000 in all.

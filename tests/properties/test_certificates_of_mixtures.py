@@ -27,7 +27,7 @@ from certificate_problems import (
     violations,
     wrong_laws,
 )
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import Nodes
 from oracle import Problem
 

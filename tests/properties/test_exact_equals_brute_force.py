@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import darkmetrics as dm
 import oracle
-from darkmetrics._kernels import auc_lattice, linear_sum, weighted_sum
+from darkmetrics._kernels import auc_lattice
+from darkmetrics._kernels.sums import linear_sum, weighted_sum
 from darkmetrics.distribution import Discrete, ProductLaw
 from darkmetrics.methods import counts, exact
 from oracle import Problem

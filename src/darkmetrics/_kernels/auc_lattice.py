@@ -11,7 +11,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
 from darkmetrics._kernels.auc import RankData, auc_from_sums
-from darkmetrics._kernels.poisson_binomial import (
+from darkmetrics._kernels.sums.poisson_binomial import (
     chernoff_reach,
     poisson_binomial_pmf,
     poisson_binomial_pmfs,

@@ -10,7 +10,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.auc import RankData
-from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmfs
+from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 
 # How far the window reaches from the mean of a node: standard deviations, and rows of the farthest rank besides.
 _REACH, _ROWS_BESIDES = 5.5, 1.5

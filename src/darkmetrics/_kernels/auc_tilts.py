@@ -12,7 +12,7 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.auc import RankData, auc_from_sums
 from darkmetrics._kernels.auc_halves import NodeAtoms, moments_given_counts
 from darkmetrics._kernels.auc_node_lattice import MOST_BUCKETS, lattice_laws, window_of
-from darkmetrics._kernels.log_odds import chance
+from darkmetrics._kernels.posterior.log_odds import chance
 
 # Chances are kept this far from 0 and 1: log odds of +-21.
 _SURE = 1e-9

@@ -6,8 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from darkmetrics import columns, frames
+from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.data import rules
 from darkmetrics.exceptions import InputError, unknown_name
 
 _SEED = 20190923  # any fixed one: draws are part of the answer, so they are the same in every run
@@ -92,7 +93,7 @@ def _setting_names(kind: type[Calibrator]) -> list[str]:
 def checked_scores(scores: Any) -> FloatArray:
     """The scores as finite numbers."""
     score = frames.number_column(scores, "scores")
-    columns.check_finite(score, "scores", "Scores must be finite; drop or fill those rows.")
+    rules.check_finite(score, "scores", "Scores must be finite; drop or fill those rows.")
     return score
 
 
@@ -121,7 +122,7 @@ def checked_counts(sample_weight: Any, rows: int) -> FloatArray:
         return np.ones(rows)
     count = frames.number_column(sample_weight, "sample_weight")
     _check_length(count, "sample_weight", rows)
-    columns.check_finite(count, "sample_weight", "Weights must be finite; a row that shall not count has weight 0.")
+    rules.check_finite(count, "sample_weight", "Weights must be finite; a row that shall not count has weight 0.")
     if (count < 0.0).any():
         first = int(np.argmax(count < 0.0))
         raise InputError(f"sample_weight: {count[first]:g} at row {first}. Weights must not be negative.")

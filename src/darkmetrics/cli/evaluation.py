@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import darkmetrics as dm
 from darkmetrics._text import number_from
 from darkmetrics.cli.inputs import load, load_reference
+from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import LABEL_MODELS, EstimateOptions, EvaluationOptions
 from darkmetrics.cli.output import Result, Table, in_words, say
 from darkmetrics.cli.rows import Rows
 from darkmetrics.cli.targets import metrics_wanted, targets_from
-from darkmetrics.cli.words import WordedError
 from darkmetrics.exceptions import unknown_name
 
 

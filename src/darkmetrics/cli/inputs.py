@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from darkmetrics.cli.messages import WordedError, worded
 from darkmetrics.cli.options import DataOptions
 from darkmetrics.cli.output import say
 from darkmetrics.cli.rows import Rows
 from darkmetrics.cli.scanning import can_be_scanned, scanned
 from darkmetrics.cli.streams import standard_input
-from darkmetrics.cli.words import WordedError, worded
 from darkmetrics.files import (
     MISSING_WORDS,
     TEXT_FORMATS,

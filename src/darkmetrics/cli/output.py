@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from darkmetrics._text import markdown_text
+from darkmetrics.cli.messages import WordedError, for_the_command_line, one_line
 from darkmetrics.cli.streams import no_standard_output, to_standard_error
-from darkmetrics.cli.words import WordedError, for_the_command_line, one_line
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import write_whole
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
+from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import DataOptions
-from darkmetrics.cli.words import WordedError
 
 # Whose errors mean that a file cannot be read.
 _READERS = ("polars", "duckdb", "narwhals")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from darkmetrics.cli.words import WordedError
+from darkmetrics.cli.messages import WordedError
 
 
 class _Patient:

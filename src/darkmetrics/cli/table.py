@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import darkmetrics as dm
 from darkmetrics.cli.inputs import files_of, names_of, read_rows
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import MonitorOptions
 from darkmetrics.cli.output import in_words
 from darkmetrics.cli.rows import Rows
 from darkmetrics.cli.scanning import can_be_scanned, scanned
-from darkmetrics.cli.words import worded
 
 
 def load_table(options: MonitorOptions) -> Rows:

@@ -8,8 +8,8 @@ from typing import Any
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
+from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.output import DONE, TARGET_MISSED, in_words, say
-from darkmetrics.cli.words import WordedError
 
 
 def targets_from(given: Sequence[str] | None) -> dict[str, float]:

@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import bdtr, bdtrc, chdtrc, expit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.logistic import logistic_mode
-from darkmetrics._kernels.mixture_fit import LEAST_ROWS, equal_bins, n_bins, per_bin
-from darkmetrics._kernels.score_test import logistic_score_test
+from darkmetrics._kernels.hypotheses.mixture_fit import LEAST_ROWS, equal_bins, n_bins, per_bin
+from darkmetrics._kernels.hypotheses.score_test import logistic_score_test
+from darkmetrics._kernels.posterior.logistic import logistic_mode
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.diagnosis.parts import LEVEL, AbsentError, need_labelled
 from darkmetrics.label_models.fitting import Material

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
 from darkmetrics.diagnosis.calibration import calibration_check, raw_check, reference_check
 from darkmetrics.diagnosis.parts import AbsentError
 from darkmetrics.diagnosis.readings import READINGS, reading_of
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
-from darkmetrics.evaluation_set import EvaluationSet, evaluation_set_from
 from darkmetrics.exceptions import CalibrationWarning, InputError
 from darkmetrics.label_models.fitting import Material
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from darkmetrics._kernels.mixture_fit import LEAST_ROWS, mixture_test
-from darkmetrics._kernels.two_samples import compared
+from darkmetrics._kernels.hypotheses.mixture_fit import LEAST_ROWS, mixture_test
+from darkmetrics._kernels.hypotheses.two_samples import compared
 from darkmetrics.diagnosis.parts import (
     LEVEL,
     AbsentError,

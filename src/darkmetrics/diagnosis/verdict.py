@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from darkmetrics._kernels.mixture_fit import LEAST_ROWS
+from darkmetrics._kernels.hypotheses.mixture_fit import LEAST_ROWS
 from darkmetrics.diagnosis.parts import LEVEL
 from darkmetrics.tables import number_text
 

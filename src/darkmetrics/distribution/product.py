@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
-from darkmetrics._kernels.normal_mixture import normal_mixture_density, normal_mixture_quantile
-from darkmetrics._kernels.quadrature import JointMass, product_moments
+from darkmetrics._kernels.sums.normal_mixture import normal_mixture_density, normal_mixture_quantile
+from darkmetrics._kernels.sums.quadrature import JointMass, product_moments
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
 
 # Every so many rows the crossing is searched for from scratch; in between it starts from the line through these.

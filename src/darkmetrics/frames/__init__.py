@@ -14,8 +14,8 @@ from darkmetrics.frames.arrays import (
 )
 from darkmetrics.frames.checks import LARGEST_WEIGHT, WEIGHT_RATIO
 from darkmetrics.frames.counting import count_cells
+from darkmetrics.frames.group_cells import Counted
 from darkmetrics.frames.indexes import RowNames, row_names
-from darkmetrics.frames.merging import Counted
 from darkmetrics.frames.roles import ColumnNames
 from darkmetrics.frames.sources import lazy_frame
 from darkmetrics.frames.texts import table_of

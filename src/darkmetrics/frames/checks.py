@@ -9,7 +9,7 @@ from darkmetrics._kernels.arrays import BoolArray
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.arrays import is_missing
 from darkmetrics.frames.collecting import collected
-from darkmetrics.frames.merging import Tally
+from darkmetrics.frames.group_cells import Tally
 from darkmetrics.frames.roles import ColumnNames
 
 _LARGEST_FLOAT = np.finfo(np.float64).max

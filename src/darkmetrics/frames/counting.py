@@ -10,11 +10,11 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.buckets import FEWEST_BUCKETS, nested_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.buckets import MOST_BUCKETS, NO_BUCKET, with_bucket
+from darkmetrics.frames.calendar import check_period
 from darkmetrics.frames.checks import check_chances, check_scores, check_weights, decided
 from darkmetrics.frames.collecting import collected, numbers
+from darkmetrics.frames.group_cells import Counted, Tally, merged, tallied
 from darkmetrics.frames.labels import Labelled, classes_found, labelled
-from darkmetrics.frames.merging import Counted, Tally, merged, tallied
-from darkmetrics.frames.periods import check_period
 from darkmetrics.frames.roles import ColumnNames, Rows, read_roles
 from darkmetrics.frames.sources import are_text, files_given, lazy_frame, reading
 from darkmetrics.frames.texts import read_text

@@ -6,7 +6,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from darkmetrics.frames.collecting import collected
-from darkmetrics.frames.merging import Tally
+from darkmetrics.frames.group_cells import Tally
 from darkmetrics.frames.roles import Rows
 
 

@@ -7,10 +7,10 @@ import numpy as np
 from scipy.special import eval_legendre, expit
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.mixture_fit import mixture_test
-from darkmetrics._kernels.posterior import posterior_draws
-from darkmetrics._kernels.selection import LabelLikelihood
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics._kernels.hypotheses.mixture_fit import mixture_test
+from darkmetrics._kernels.posterior.draws import posterior_draws
+from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models.base import LabelModel, missing_prevalence
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
 from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.normal_mixture import normal_mixture_quantile
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.nodes import Nodes
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from darkmetrics.calibrators import Calibrator
 from darkmetrics.calibrators.fitted import Fitted
 from darkmetrics.calibrators.logistic import LogisticCalibrator
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.fitting import (

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.posterior import posterior_draws, representatives
-from darkmetrics._kernels.selection import LabelLikelihood
+from darkmetrics._kernels.posterior.draws import posterior_draws, representatives
+from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
 from darkmetrics.calibrators import Calibrator, Platt, calibrator_from
 from darkmetrics.calibrators.logistic import LogisticCalibrator
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import CalibrationWarning, InputError
 from darkmetrics.label_models.score_table import ScoreTable, reference_table, score_table
 from darkmetrics.nodes import Nodes

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.nodes import Nodes

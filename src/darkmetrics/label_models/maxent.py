@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.nodes import Nodes

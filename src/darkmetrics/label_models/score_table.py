@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import logit
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics.cells import COUNTS, Cells
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.cells import COUNTS, Cells
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 
 # Up to twice this many rows: buckets hold at most 1/1024 of the rows and span at most 1/1024 of the range.

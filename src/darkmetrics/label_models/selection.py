@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.mixture_fit import equal_bins
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics._kernels.hypotheses.mixture_fit import equal_bins
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.fitting import (

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, missing_rows
 from darkmetrics.nodes import Nodes

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.cdf_gap import CdfBounds, dkw_radius, stratified_radius
-from darkmetrics._kernels.stretches import Line, gaps_between
+from darkmetrics._kernels.bounds.gaps import CdfBounds, dkw_radius, stratified_radius
+from darkmetrics._kernels.bounds.stretches import Line, gaps_between
 from darkmetrics.certificate import Assumption, Certificate, mixture_certificate
 from darkmetrics.distribution import Discrete, MetricDistribution, Normal, Tabulated
 from darkmetrics.distribution.base import slack

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
-from darkmetrics._kernels.poisson_binomial import poisson_binomial_pmfs
-from darkmetrics._kernels.quadrature import JointMass, NodeAxis, product_moments_by_node
-from darkmetrics._kernels.weighted_sum import weighted_sum_laws
+from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
+from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis, product_moments_by_node
+from darkmetrics._kernels.sums.weighted_sum import weighted_sum_laws
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, ProductLaw, Undefined, mix
 from darkmetrics.functional import CountFunctional
 from darkmetrics.methods.base import Memo, about

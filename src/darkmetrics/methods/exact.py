@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.enumeration import all_labelings, number_of_labelings
+from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
 from darkmetrics.certificate import Certificate
 from darkmetrics.distribution import Discrete, MetricDistribution, Undefined
 from darkmetrics.exceptions import MethodError

@@ -8,7 +8,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
 from darkmetrics._kernels.auc import auc_moments
-from darkmetrics._kernels.ratio import ratio_variance
+from darkmetrics._kernels.sums.ratio import ratio_variance
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional

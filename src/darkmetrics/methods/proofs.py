@@ -6,12 +6,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from darkmetrics._kernels import berry_esseen
 from darkmetrics._kernels.arrays import FloatArray, dot
 from darkmetrics._kernels.auc_bounds import auc_cdf_bounds, auc_line, auc_sums
-from darkmetrics._kernels.bent_bounds import bent_cdf_bounds, concave_curve
-from darkmetrics._kernels.berry_esseen import sum_cdf_bounds, third_moment
-from darkmetrics._kernels.stretches import Line
+from darkmetrics._kernels.bounds import berry_esseen
+from darkmetrics._kernels.bounds.berry_esseen import sum_cdf_bounds, third_moment
+from darkmetrics._kernels.bounds.concave import bent_cdf_bounds, concave_curve
+from darkmetrics._kernels.bounds.stretches import Line
 from darkmetrics.certificate import Assumption
 from darkmetrics.functional import BentForm, CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods.base import Memo

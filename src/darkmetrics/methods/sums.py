@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.linear_sum import Lattice, linear_sum_law
-from darkmetrics._kernels.linear_sum_nodes import mixed_linear_sum
+from darkmetrics._kernels.sums.linear_sum import Lattice, linear_sum_law
+from darkmetrics._kernels.sums.linear_sum_nodes import mixed_linear_sum
 from darkmetrics.certificate import Certificate
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments
 from darkmetrics.functional import LinearFunctional

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.cells import Cells
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.cells import Cells
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import BentForm, CountFunctional, RatioForm, Split
 from darkmetrics.metrics.metric import UNIT, Family, Metric, number_argument

@@ -10,8 +10,8 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._text import number_from
-from darkmetrics.cells import Cells
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.cells import Cells
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.functional import Functional
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.auc import RankData
-from darkmetrics._kernels.average_precision import average_precision
-from darkmetrics._kernels.bucket_effects import auc_effect, average_precision_effect, top_effect
-from darkmetrics._kernels.precision_draws import PrecisionDraws, Ranking
-from darkmetrics.cells import Cells
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics._kernels.bounds.bucket_effects import auc_effect, average_precision_effect, top_effect
+from darkmetrics._kernels.sums.average_precision import average_precision
+from darkmetrics._kernels.sums.precision_draws import PrecisionDraws, Ranking
+from darkmetrics.data.cells import Cells
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, DrawnFunctional, RankFunctional, RatioForm, Split
 from darkmetrics.metrics.metric import UNIT, Family, Metric

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics.cells import COUNTS, Cells
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.cells import COUNTS, Cells
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import LinearFunctional, ScenarioFunctional
 from darkmetrics.metrics.metric import UNIT, Metric

@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args
 
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import Metric, metrics_from
-from darkmetrics.monitoring.groups import Found
 from darkmetrics.monitoring.summary import Key
+from darkmetrics.monitoring.tasks import Found
 
 Correction = Literal["bh", "by"]
 

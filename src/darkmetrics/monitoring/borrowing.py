@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics.evaluation_set import EvaluationSet
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.nodes import Nodes
 
 # Nodes of a group that borrows, spread over those it borrows from.

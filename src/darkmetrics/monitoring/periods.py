@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.monitoring.group_names import key_text
 from darkmetrics.monitoring.summary import GroupSummary, Key
-from darkmetrics.monitoring.words import key_text
 
 # The newest period lacks this much more of its labels than earlier ones: they come late.
 _LATE = 0.1

@@ -12,10 +12,10 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.alerts import Alert, chance_text, side_of
-from darkmetrics.monitoring.groups import Group, Notes, Task
+from darkmetrics.monitoring.group_names import counted, finite, group_text, group_texts, key_text, listed, named, plain
 from darkmetrics.monitoring.periods import as_known, late_labels
 from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
-from darkmetrics.monitoring.words import counted, finite, group_text, group_texts, key_text, listed, named, plain
+from darkmetrics.monitoring.tasks import Group, Notes, Task
 from darkmetrics.tables import decimals_for, html_lines, html_table, level_text, number_text, text_table
 
 # Rows of the printed table, and alerts named above it; more are not read.
@@ -168,13 +168,13 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
     def plot(self, metric: str | None = None, **settings: Any) -> Any:
         """One metric in every group as a forest plot (`plotting.plot_groups`); needs matplotlib. Returns the Axes."""
-        from darkmetrics.plotting.groups import plot_groups
+        from darkmetrics.plotting.by_group import plot_groups
 
         return plot_groups(self, metric, **settings)
 
     def plot_over_time(self, metric: str | None = None, **settings: Any) -> Any:
         """One metric over the periods (`plotting.plot_over_time`); needs matplotlib. Returns the Axes drawn on."""
-        from darkmetrics.plotting.periods import plot_over_time
+        from darkmetrics.plotting.over_time import plot_over_time
 
         return plot_over_time(self, metric, **settings)
 

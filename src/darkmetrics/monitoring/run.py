@@ -9,9 +9,9 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics.calls import arguments_given
-from darkmetrics.columns import check_label_values, decided_from
-from darkmetrics.evaluate import evaluate, generator_from, question_of_table, with_reference
-from darkmetrics.evaluation_set import EvaluationSet, sets_from_counted
+from darkmetrics.data.evaluation_set import EvaluationSet, sets_from_counted
+from darkmetrics.data.rules import check_label_values, decided_from
+from darkmetrics.evaluating import evaluate, generator_from, question_of_table, with_reference
 from darkmetrics.exceptions import (
     CalibrationWarning,
     InputError,
@@ -21,9 +21,9 @@ from darkmetrics.exceptions import (
 )
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
-from darkmetrics.monitoring.groups import Found, Group, Notes, Task
+from darkmetrics.monitoring.group_names import counted, group_text, in_order, named
 from darkmetrics.monitoring.result import GroupedEvaluation
-from darkmetrics.monitoring.words import counted, group_text, in_order, named
+from darkmetrics.monitoring.tasks import Found, Group, Notes, Task
 from darkmetrics.processes import generators_from, jobs_from, run_each
 
 # What each kind of warning says of a group, in a phrase.

@@ -4,11 +4,11 @@ Import rule: matplotlib is imported when a plot is drawn, and pyplot only where 
 """
 
 from darkmetrics.plotting.backtests import plot_coverage, plot_pit
+from darkmetrics.plotting.by_group import plot_groups
 from darkmetrics.plotting.distribution import plot_distribution
-from darkmetrics.plotting.groups import plot_groups
 from darkmetrics.plotting.labels import plot_reliability, plot_scores
 from darkmetrics.plotting.metrics import plot_metrics, plot_variance
-from darkmetrics.plotting.periods import plot_over_time
+from darkmetrics.plotting.over_time import plot_over_time
 from darkmetrics.plotting.thresholds import plot_curves, plot_precision_recall, plot_roc
 
 __all__ = [

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from darkmetrics.backtest import Backtest
+from darkmetrics.backtesting import Backtest
 from darkmetrics.plotting import style
 from darkmetrics.tables import level_text
 

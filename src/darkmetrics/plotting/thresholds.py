@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from darkmetrics.curves import Band, Curves, RateCurve
-from darkmetrics.curves.bands import nearest
 from darkmetrics.exceptions import unknown_name
 from darkmetrics.plotting import style
 from darkmetrics.tables import level_text
+from darkmetrics.threshold_curves import Band, Curves, RateCurve
+from darkmetrics.threshold_curves.bands import nearest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._text import visible
-from darkmetrics.curves.bands import nearest
 from darkmetrics.report.charts import band_chart, cursor_places, distribution_chart, rate_chart
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.summarize import MOST_CURVES
 from darkmetrics.tables import level_text
+from darkmetrics.threshold_curves.bands import nearest
 
 _DIGITS = range(3, 18)
 

@@ -10,18 +10,18 @@ import numpy as np
 import scipy
 
 from darkmetrics.calls import as_code
-from darkmetrics.curves import Curves, RateCurve
-from darkmetrics.curves import curves as curves_of
-from darkmetrics.curves.compute import quick
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.methods import Gaussian
 from darkmetrics.metrics import ConfusionMetric, Metric
-from darkmetrics.report import words
+from darkmetrics.report import sentences
 from darkmetrics.report.density import shape
 from darkmetrics.report.numbers import finite, percent
 from darkmetrics.report.what_if import what_if
 from darkmetrics.tables import level_text
+from darkmetrics.threshold_curves import Curves, RateCurve
+from darkmetrics.threshold_curves import curves as curves_of
+from darkmetrics.threshold_curves.sweep import quick
 
 SCHEMA = "darkmetrics.report/1"
 # Metrics beyond these have their numbers, but no curves: a page of more pictures is not looked at.
@@ -87,14 +87,14 @@ def summarize(
         target = _target(evaluation, name, goals[name]) if name in goals else None
         metrics[name] = {
             **entry,
-            "sentence": words.headline(name, entry, census),
+            "sentence": sentences.headline(name, entry, census),
             "shape": shape(evaluation[name], census["missing"]),
             "target": target,
         }
     charted = dict(islice(evaluation.metrics.items(), MOST_CURVES))
     tilted = what_if(evaluation, charted, {name: _references(evaluation, name, goals) for name in charted}, goals)
     for point in tilted.get("tipping_points", []):
-        point["sentence"] = words.tipping_point(point, tilted)
+        point["sentence"] = sentences.tipping_point(point, tilted)
     return {
         "schema": SCHEMA,
         "title": str(title) if title is not None else _title(census),
@@ -107,8 +107,8 @@ def summarize(
         "curves": _curves(evaluation, charted, curves),
         "what_if": tilted,
         "diagnosis": _diagnosis(evaluation),
-        "assumptions": words.assumptions(evaluation),
-        "method": words.method(evaluation),
+        "assumptions": sentences.assumptions(evaluation),
+        "method": sentences.method(evaluation),
         "reproduce": _reproduce(evaluation, goals, title),
     }
 
@@ -142,7 +142,7 @@ def _check_curves(evaluation: Evaluation, curves: Any) -> None:
 def _target(evaluation: Evaluation, name: str, value: float) -> dict[str, Any]:
     side = "at most" if evaluation.metrics[name].better == "lower" else "at least"
     target = {"value": value, "side": side, "probability": finite(evaluation.target_probability(name, value))}
-    return target | {"sentence": words.target_met(name, target)}
+    return target | {"sentence": sentences.target_met(name, target)}
 
 
 def _references(evaluation: Evaluation, name: str, goals: Mapping[str, float]) -> dict[str, float]:

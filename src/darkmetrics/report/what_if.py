@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation, chance_of_target
-from darkmetrics.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.label_models import LabelModel, Tilted
 from darkmetrics.label_models.base import missing_prevalence

@@ -26,7 +26,7 @@ def main(data: DataOptions, asked: MetricOptions, decision: DecisionOptions, com
 
     The oracle's values are the metric with every missing row decided wrongly, and with every one decided rightly.
     """
-    from darkmetrics.evaluation_set import evaluation_set_from
+    from darkmetrics.data.evaluation_set import evaluation_set_from
 
     check_writable(common.output, *paths_of(data.file))
     with progress("reading", "bounding") as begin:

@@ -13,13 +13,13 @@ import darkmetrics as dm
 from darkmetrics._text import number_from, whole_number_from
 from darkmetrics.cli.evaluation import evaluated, say_words
 from darkmetrics.cli.inputs import load, paths_of
+from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import CommonOptions, EstimateOptions, OutputFormat
 from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered, say
 from darkmetrics.cli.targets import metrics_wanted
-from darkmetrics.cli.words import WordedError
 
 if TYPE_CHECKING:
-    from darkmetrics.curves import BestThreshold
+    from darkmetrics.threshold_curves import BestThreshold
 
 EXAMPLE = "Example: darkmetrics curves june.parquet --label fraud --score p --best f1 --risk 0.1"
 

@@ -4,9 +4,9 @@ from __future__ import annotations  # names of the library in annotations must n
 
 import darkmetrics as dm
 from darkmetrics.cli.inputs import load, load_reference, paths_of
+from darkmetrics.cli.messages import for_the_command_line
 from darkmetrics.cli.options import CommonOptions, DataOptions, DecisionOptions, MetricOptions, ReferenceOption
 from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered
-from darkmetrics.cli.words import for_the_command_line
 
 EXAMPLE = "Example: darkmetrics diagnose june.parquet --label fraud --score p --reference test-set.parquet"
 

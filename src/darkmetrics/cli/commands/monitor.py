@@ -13,6 +13,7 @@ import darkmetrics as dm
 from darkmetrics._text import whole_number_from
 from darkmetrics.cli.evaluation import label_model_of, zero_division_of
 from darkmetrics.cli.inputs import load_reference, paths_of
+from darkmetrics.cli.messages import WordedError, for_the_command_line
 from darkmetrics.cli.options import CommonOptions, MonitorOptions
 from darkmetrics.cli.output import (
     DONE,
@@ -30,7 +31,6 @@ from darkmetrics.cli.output import (
 from darkmetrics.cli.rows import Rows
 from darkmetrics.cli.table import load_table
 from darkmetrics.cli.targets import metrics_wanted, targets_from
-from darkmetrics.cli.words import WordedError, for_the_command_line
 
 EXAMPLE = (
     "Example: darkmetrics monitor 2026.parquet --label fraud --score p --time booked --every month --target recall=0.8"
@@ -191,7 +191,7 @@ def _alerts(result: dm.GroupedEvaluation) -> Table:
 
 def _records(result: dm.GroupedEvaluation) -> list[dict[str, Any]]:
     """One record per group and metric, as `to_frame` has them."""
-    from darkmetrics.monitoring.words import finite, plain
+    from darkmetrics.monitoring.group_names import finite, plain
 
     alerts = {(alert.key, alert.metric) for alert in result.alerts}
     records = []

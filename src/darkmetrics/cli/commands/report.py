@@ -8,10 +8,10 @@ import typer
 import darkmetrics as dm
 from darkmetrics.cli.evaluation import as_result, evaluated_file, say_words
 from darkmetrics.cli.inputs import paths_of
+from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import EvaluationOptions, PageOptions
 from darkmetrics.cli.output import check_writable, emit, in_words, progress, rendered, say, write_output
 from darkmetrics.cli.targets import tell, verdicts
-from darkmetrics.cli.words import WordedError
 
 EXAMPLE = "Example: darkmetrics report june.parquet --label fraud --score p --target recall=0.8 -o june.html"
 

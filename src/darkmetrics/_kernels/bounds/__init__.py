@@ -1,0 +1,1 @@
+"""Proven bounds on how far one law can be from another."""

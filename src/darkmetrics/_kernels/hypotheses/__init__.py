@@ -1,0 +1,1 @@
+"""Tests of what the data say: mixtures, two samples, curves that fit."""

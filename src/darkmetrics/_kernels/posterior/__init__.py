@@ -1,0 +1,1 @@
+"""From a likelihood to weighted nodes: modes, curvatures and fair draws."""

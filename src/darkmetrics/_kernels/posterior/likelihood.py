@@ -1,0 +1,332 @@
+"""The one likelihood of labels and their absence (mathematics, section 7), as a log posterior with its derivatives.
+
+With `p(s) = P(Y=1 | s)` and `a_y(s) = P(missing | Y=y, s)`, a row with a label contributes `p_y (1 - a_y)`, a row
+without `p a_1 + (1 - p) a_0`, and a row of the reference set `p_y`. Both curves are logistic: `logit p = X theta`,
+`logit a_1 = Z c + D d/2` and `logit a_0 = Z c - D d/2`, so that d = 0 says that the label plays no part.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, log_expit
+
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.posterior.log_odds import LITTLE, chance, cut_odds, log_chance, sum_log1p
+
+# Draws are evaluated in portions of at most this many numbers, which stay in the processor's cache.
+_PORTION = 1 << 16
+# Rows per score up to which they are taken one by one.
+_FEW_TIES = 2.0
+
+
+class _SingleRows(NamedTuple):
+    """Scores that have rows: minus their columns of X; rows and missing rows of each, and one by one."""
+
+    columns: FloatArray
+    counts: FloatArray
+    missing: FloatArray
+    each: IntArray | slice
+    gone: IntArray | slice
+
+
+class Expansion(NamedTuple):
+    """A log posterior at one point, to second order; `precision` is minus its Hessian."""
+
+    value: float
+    gradient: FloatArray
+    precision: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class LabelLikelihood:
+    """Tables of counts and the prior; parameters are `theta`, then `c` and `d` if missingness is modelled.
+
+    `Z` is None where it is not: then rows without a label say nothing and are left out, and labelled rows count like
+    those of the reference set. `D` is `Z` where it is None. A `Z` of one column means that the chance of being missing
+    does not depend on the score.
+    """
+
+    X: FloatArray
+    Z: FloatArray | None
+    positives: FloatArray
+    negatives: FloatArray
+    missing: FloatArray
+    # The reference set, perhaps without rows.
+    X_reference: FloatArray
+    positives_reference: FloatArray
+    negatives_reference: FloatArray
+    prior_mean: FloatArray
+    prior_scale: FloatArray
+    # Which parameters have a Cauchy prior in place of a Gaussian one: small ones are pulled to the mean, large ones are
+    # left alone.
+    heavy: BoolArray | None = None
+    D: FloatArray | None = None
+
+    def log_posterior(self, parameters: FloatArray) -> FloatArray:
+        """Log of likelihood times prior density, for each row of `parameters`."""
+        size = max(1, _PORTION // max(1, self.X.shape[0]))
+        portions = [self._log_likelihood(parameters[i : i + size]) for i in range(0, len(parameters), size)]
+        result: FloatArray = np.concatenate(portions) + self._log_prior(parameters).sum(axis=1)
+        return result
+
+    def _log_prior(self, parameters: FloatArray) -> FloatArray:
+        square = ((parameters - self.prior_mean) / self.prior_scale) ** 2
+        gaussian: FloatArray = -0.5 * square - np.log(np.sqrt(2.0 * np.pi) * self.prior_scale)
+        if self.heavy is None:
+            return gaussian
+        return np.where(self.heavy, -np.log1p(square) - np.log(np.pi * self.prior_scale), gaussian)
+
+    def _prior_slope(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """First and second derivative of the log prior density, for each parameter."""
+        off, square = parameters - self.prior_mean, self.prior_scale**2
+        first, second = -off / square, -1.0 / square
+        if self.heavy is None:
+            return first, second
+        reach = square + off**2
+        return (
+            np.where(self.heavy, -2.0 * off / reach, first),
+            np.where(self.heavy, -2.0 * (square - off**2) / reach**2, second),
+        )
+
+    def _log_likelihood(self, parameters: FloatArray) -> FloatArray:
+        theta, c, d = self._parts(parameters)
+        if self._single is None:
+            return self._by_score(theta, c, d)
+        if self.Z is None:
+            return self._row_by_row(self._single, theta)
+        up, down = self._log_odds_of_missing(c, d)
+        gone, gone0 = log_chance(up), log_chance(down)
+        near = np.abs(gone - gone0)[:, 0] <= LITTLE
+        result = np.empty(len(parameters))
+        result[near] = self._row_by_row(self._single, theta[near], np.exp(gone0 - gone)[near])
+        result[near] += (gone * self.missing.sum() + (gone - up) * self.positives.sum())[near, 0]
+        result[near] += ((gone0 - down) * self.negatives.sum())[near, 0]
+        if not near.all():
+            result[~near] = self._by_score(theta[~near], c[~near], d[~near])
+        return result
+
+    @cached_property
+    def _single(self) -> "_SingleRows | None":
+        """The rows one by one, where hardly two of them share a score and their absence does not depend on it."""
+        constant = self.Z is None or (self.Z.shape[1] == 1 and self.D is None)
+        counts = self.positives + self.negatives + (0.0 if self.Z is None else self.missing)
+        whole = bool(np.all(counts == np.rint(counts)) and np.all(self.missing == np.rint(self.missing)))
+        alone = 0.0 < counts.sum() <= _FEW_TIES * counts.size
+        if not (constant and whole and alone) or self.positives_reference.size:
+            return None
+        used = np.flatnonzero(counts)
+        if self.Z is not None:
+            used = used[np.argsort(self.missing[used] == 0.0, kind="stable")]  # those with missing rows first
+        counts, missing = counts[used], np.zeros(used.size) if self.Z is None else self.missing[used]
+        return _SingleRows(-self.X[used], counts, missing, _repeated(counts), _repeated(missing))
+
+    def _row_by_row(self, rows: "_SingleRows", theta: FloatArray, ratio: FloatArray | None = None) -> FloatArray:
+        """`sum log p_y` over the rows, and `-log w` of missing ones; `ratio` is `a_0 / a_1`. Same as `_by_score`.
+
+        With e the odds of being negative these are the logarithms of `1 + e` and `1 + e a_0 / a_1`: factors that are
+        multiplied before a logarithm is taken.
+        """
+        odds, large, more = cut_odds(theta @ rows.columns.T)
+        result = -sum_log1p(odds[:, rows.each]) - theta @ (self.X.T @ self.negatives)
+        if ratio is not None:
+            result += sum_log1p(odds[:, rows.gone] * ratio)
+        # Beyond the cut both logarithms grow like the log odds.
+        result += more @ (rows.missing - rows.counts)[large]
+        return result
+
+    def _by_score(self, theta: FloatArray, c: FloatArray, d: FloatArray) -> FloatArray:
+        log_odds = theta @ self.X.T
+        yes = log_chance(log_odds)
+        rows = self.positives + self.negatives
+        if self.Z is not None:
+            rows = rows + self.missing
+        # log(1 - p) = log p - logit p, and the sum of the log odds of negative rows is linear in theta.
+        result: FloatArray = yes @ rows - theta @ (self.X.T @ self.negatives)
+        if self.Z is not None:
+            up, down = self._log_odds_of_missing(c, d)
+            gone, gone0 = log_chance(up), log_chance(down)
+            result += _weighted(gone - up, self.positives) + _weighted(gone0 - down, self.negatives)
+            # log(p a_1 + (1 - p) a_0) = log p + log a_1 - log w, with w the chance that a missing row is positive.
+            some = self._with_missing
+            moved = gone - gone0
+            log_odds = log_odds[:, some] + (moved if moved.shape[1] == 1 else moved[:, some])
+            result += _weighted(gone, self.missing) - log_chance(log_odds) @ self.missing[some]
+        if self.positives_reference.size:
+            yes = log_chance(theta @ self.X_reference.T)
+            result += yes @ (self.positives_reference + self.negatives_reference)
+            result -= theta @ (self.X_reference.T @ self.negatives_reference)
+        return result
+
+    @cached_property
+    def _with_missing(self) -> IntArray | slice:
+        """The rows of the table that hold missing ones."""
+        rows = np.flatnonzero(self.missing)
+        return rows if rows.size < self.missing.size else slice(None)
+
+    def _parts(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Parameters as theta, c and d (both empty where missingness is not modelled)."""
+        width = self.X.shape[1]
+        columns = 0 if self.Z is None else self.Z.shape[1]
+        return parameters[..., :width], parameters[..., width : width + columns], parameters[..., width + columns :]
+
+    @property
+    def difference(self) -> FloatArray:
+        """Columns of the difference between the classes."""
+        columns = self.Z if self.D is None else self.D
+        assert columns is not None
+        return columns
+
+    @cached_property
+    def _halves(self) -> tuple[FloatArray, FloatArray]:
+        """Derivatives of `logit a_1` and `logit a_0` in c and d."""
+        assert self.Z is not None
+        return np.hstack([self.Z, 0.5 * self.difference]), np.hstack([self.Z, -0.5 * self.difference])
+
+    def _log_odds_of_missing(self, c: FloatArray, d: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """`logit a_1` and `logit a_0` on each row of the table."""
+        assert self.Z is not None
+        Z, D = self.Z, self.difference
+        if Z.shape[1] == 1 and self.D is None:
+            Z, D = Z[:1], D[:1]  # where no column depends on the score, one number stands for all rows
+        common, half = c @ Z.T, 0.5 * (d @ D.T)
+        return common + half, common - half
+
+    def expand(self, parameters: FloatArray) -> Expansion:
+        """The log posterior at one point, with gradient and curvature in closed form."""
+        theta, c, d = self._parts(parameters)
+        p = chance(self.X @ theta)
+        labelled = self.positives + self.negatives
+        slope = self.positives - labelled * p
+        curve = -labelled * p * (1.0 - p)
+        size, width = parameters.size, theta.size
+        gradient, hessian = np.zeros(size), np.zeros((size, size))
+        if self.Z is not None:
+            up, down = self._log_odds_of_missing(c, d)
+            gone, stay = chance(up), chance(-up)
+            gone0, stay0 = chance(down), chance(-down)
+            w = self.share(parameters)
+            slope = slope + self.missing * (w - p)
+            # With w the chance that a missing row is positive: its derivatives carry all that the two curves share.
+            spread = self.missing * w * (1.0 - w)
+            curve = curve + spread - self.missing * p * (1.0 - p)
+            of_up = self.missing * w * stay - self.positives * gone
+            of_down = self.missing * (1.0 - w) * stay0 - self.negatives * gone0
+            up_up = spread * stay**2 - (self.missing * w + self.positives) * gone * stay
+            down_down = spread * stay0**2 - (self.missing * (1.0 - w) + self.negatives) * gone0 * stay0
+            up_down = -spread * stay * stay0
+            halves = self._halves
+            gradient[width:] = halves[0].T @ of_up + halves[1].T @ of_down
+            mixed = (halves[0].T * up_down) @ halves[1]
+            hessian[width:, width:] = (
+                (halves[0].T * up_up) @ halves[0] + (halves[1].T * down_down) @ halves[1] + mixed + mixed.T
+            )
+            of_theta = (self.X.T * (spread * stay)) @ halves[0] - (self.X.T * (spread * stay0)) @ halves[1]
+            hessian[:width, width:], hessian[width:, :width] = of_theta, of_theta.T
+        gradient[:width] = self.X.T @ slope
+        hessian[:width, :width] = (self.X.T * curve) @ self.X
+        if self.positives_reference.size:
+            p = chance(self.X_reference @ theta)
+            total = self.positives_reference + self.negatives_reference
+            gradient[:width] += self.X_reference.T @ (self.positives_reference - total * p)
+            hessian[:width, :width] -= (self.X_reference.T * (total * p * (1.0 - p))) @ self.X_reference
+        first, second = self._prior_slope(parameters)
+        value = float(self.log_posterior(parameters[None, :])[0])
+        return Expansion(value, gradient + first, -hessian - np.diag(second))
+
+    @property
+    def _bent(self) -> bool:
+        """Whether the posterior is a bent ridge: missingness by label alone, and no reference rows to tell it."""
+        return self.Z is not None and self.Z.shape[1] == 1 and not self.positives_reference.size
+
+    def bend(self, straight: FloatArray) -> FloatArray:
+        """Parameters at coordinates in which the posterior is close to Gaussian, for one or many of them.
+
+        What labelled rows tell is their own log odds, `X theta + log(1 - a_1) - log(1 - a_0)`, and the odds of being
+        missing, `pi a_1 / (1 - a_1) + (1 - pi) a_0 / (1 - a_0)` with pi the share of positives among them. Scores that
+        hardly tell the classes apart leave `d` open, and theta and c follow it in a curve. These coordinates hold both
+        fixed as `d` moves. Each is a parameter plus a function of later ones, so that volumes stay the same.
+        """
+        if not self._bent:
+            return straight
+        result = straight.copy()
+        width = self.X.shape[1]
+        d = straight[..., width + 1]
+        result[..., width] -= self._rise(d)
+        result[..., 0] -= _stay_ratio(result[..., width], d)
+        return result
+
+    def straighten(self, parameters: FloatArray) -> FloatArray:
+        """The coordinates that `bend` takes to these parameters."""
+        if not self._bent:
+            return parameters
+        result = parameters.copy()
+        width = self.X.shape[1]
+        c, d = parameters[..., width], parameters[..., width + 1]
+        result[..., 0] += _stay_ratio(c, d)
+        result[..., width] += self._rise(d)
+        return result
+
+    def bend_slope(self, parameters: FloatArray) -> FloatArray:
+        """Derivative of `bend` at the coordinates of one set of parameters: a row for each parameter."""
+        slope = np.eye(parameters.size)
+        if self._bent:
+            width = self.X.shape[1]
+            c, d = parameters[width], parameters[width + 1]
+            gone, gone0 = expit(c + 0.5 * d), expit(c - 0.5 * d)
+            slope[width, width + 1] = 0.5 - expit(self._log_odds_labelled + d)
+            slope[0, width] = gone - gone0
+            slope[0, width + 1] = 0.5 * (gone + gone0) + (gone - gone0) * slope[width, width + 1]
+        return slope
+
+    @property
+    def _log_odds_labelled(self) -> float:
+        return float(np.log(self.positives.sum() + 0.5) - np.log(self.negatives.sum() + 0.5))
+
+    def _rise(self, d: FloatArray) -> FloatArray:
+        """Log of `pi exp(d/2) + (1 - pi) exp(-d/2)`."""
+        odds = self._log_odds_labelled
+        return np.asarray(np.logaddexp(log_expit(odds) + 0.5 * d, log_expit(-odds) - 0.5 * d))
+
+    def share(self, parameters: FloatArray) -> FloatArray:
+        """P(positive | score, missing) on each row of the table, for one or many sets of parameters."""
+        theta, c, d = self._parts(parameters)
+        log_odds = theta @ self.X.T
+        if self.Z is not None:
+            up, down = self._log_odds_of_missing(c, d)
+            log_odds += log_chance(up) - log_chance(down)
+        return chance(log_odds)
+
+    def expected_positives(self, parameters: FloatArray, counts: FloatArray) -> FloatArray:
+        """Sums of `share` over missing rows, counted by each column of `counts`, for many sets of parameters."""
+        rows = self._with_missing
+        # Only these take part, and they may be few.
+        open_ = replace(
+            self,
+            X=self.X[rows],
+            Z=None if self.Z is None else self.Z[rows],
+            D=None if self.D is None else self.D[rows],
+        )
+        size = max(1, _PORTION // max(1, open_.X.shape[0]))
+        each = [open_.share(parameters[i : i + size]) @ counts[rows] for i in range(0, len(parameters), size)]
+        return np.concatenate(each)
+
+
+def _repeated(counts: FloatArray) -> IntArray | slice:
+    """Places, each so many times; the first ones as a slice, which copies nothing, where none is there twice."""
+    held = int(np.count_nonzero(counts))
+    if counts.max(initial=0.0) <= 1.0 and counts[:held].all():
+        return slice(held)
+    return np.repeat(np.arange(counts.size), counts.astype(np.int64))
+
+
+def _stay_ratio(c: FloatArray, d: FloatArray) -> FloatArray:
+    """Log of `(1 - a_1) / (1 - a_0)`."""
+    return np.asarray(log_expit(-c - 0.5 * d) - log_expit(0.5 * d - c))
+
+
+def _weighted(values: FloatArray, counts: FloatArray) -> FloatArray:
+    """Sum over rows of values times counts, where one column may stand for all rows."""
+    result: FloatArray = values[:, 0] * counts.sum() if values.shape[1] == 1 else values @ counts
+    return result

@@ -1,0 +1,1 @@
+"""Sums of labels and functions of a few of them: their laws, at one node and at many."""

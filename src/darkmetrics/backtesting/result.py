@@ -1,0 +1,141 @@
+"""What a backtest found, for every way and metric: as words, as a table and as numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics.backtesting.scores import Scores
+from darkmetrics.exceptions import UnknownNameError, unknown_name
+from darkmetrics.tables import html_lines, html_table, level_text, text_table
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Backtest:
+    """How well did the laws hold where the labels are known? One `Scores` per way (label model and method) and metric.
+
+    Attributes
+    ----------
+    scores : mapping from way to mapping from metric name to Scores
+        What was found. `result[way, metric]` is one of them, `result[metric]` if there is one way.
+    mechanism : str
+        How labels were hidden.
+    n_rows, n_repeats : int
+        Labelled rows, and how often part of their labels was hidden.
+    confidence_level : float
+        What the intervals promise.
+    notes : tuple of str
+        What had to be given up on the way, such as fewer rows hidden than asked for, and why repeats failed.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true, y_score = [0, 1, 0, 1, 1, 0, 1, 1] * 20, [0.1, 0.8, 0.3, 0.6, 0.9, 0.6, 0.2, 0.7] * 20
+    >>> ways = ["prevalence", "half"]
+    >>> result = dm.backtest(y_true, y_score, label_models=ways, metrics="accuracy", n_repeats=20, rng=0)
+    >>> [round(result[way, "accuracy"].mae.value, 3) for way in ways]
+    [0.061, 0.068]
+    """
+
+    scores: Mapping[str, Mapping[str, Scores]]
+    mechanism: str
+    n_rows: int
+    n_repeats: int
+    confidence_level: float
+    notes: tuple[str, ...] = ()
+
+    # Neither ways nor metrics are "the" keys, so nothing is iterated; without this Python would try 0, 1, 2 and so on.
+    __iter__ = None
+
+    def __getitem__(self, key: str | tuple[str, str]) -> Scores:
+        if not isinstance(key, tuple):
+            if len(self.scores) != 1:
+                raise UnknownNameError(
+                    f"key: {key!r}, with {len(self.scores)} ways. Write result[way, metric]; {self._choices()}."
+                )
+            key = (next(iter(self.scores)), key)
+        if len(key) != 2:
+            raise UnknownNameError(f"key: {key!r}. Write result[way, metric]; {self._choices()}.")
+        way, metric = key
+        if way not in self.scores:
+            raise unknown_name("way", "way", str(way), self.scores)
+        if metric not in self.scores[way]:
+            raise unknown_name("metric", "metric", str(metric), self.scores[way])
+        return self.scores[way][metric]
+
+    def _choices(self) -> str:
+        ways, metrics = list(self.scores), list(next(iter(self.scores.values())))
+        return f"ways are {', '.join(map(repr, ways))}, metrics {', '.join(map(repr, metrics))}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the single repeats, ready for JSON."""
+        return {
+            "schema": "darkmetrics.backtest/1",
+            "mechanism": self.mechanism,
+            "rows": self.n_rows,
+            "repeats": self.n_repeats,
+            "confidence_level": self.confidence_level,
+            "notes": list(self.notes),
+            "scores": {
+                way: {name: score.to_dict() for name, score in of_way.items()} for way, of_way in self.scores.items()
+            },
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row per way and metric, as a pandas, Polars or PyArrow frame."""
+        rows = [
+            {"way": way, "metric": name, **score.to_dict()}
+            for way, of_way in self.scores.items()
+            for name, score in of_way.items()
+        ]
+        columns = {key: [np.nan if row[key] is None else row[key] for row in rows] for key in rows[0]}
+        return frames.to_native_frame(columns, backend)
+
+    def __repr__(self) -> str:
+        ways, rows, repeats = (
+            f"{number:,} {word}{'' if number == 1 else 's'}"
+            for number, word in ((len(self.scores), "way"), (self.n_rows, "row"), (self.n_repeats, "repeat"))
+        )
+        return f"<Backtest of {ways} on {rows}, {repeats}>"
+
+    def __str__(self) -> str:
+        return "\n".join([*self._words(), "", *text_table(*self._table(), words=2), "", *self._notes()])
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
+
+    def _words(self) -> list[str]:
+        times = "once" if self.n_repeats == 1 else f"{self.n_repeats:,} times"
+        return [f"{self.n_rows:,} labelled rows, labels hidden {times}: {self.mechanism}", *self.notes]
+
+    def _notes(self) -> list[str]:
+        level = level_text(self.confidence_level)
+        return [
+            f"Intervals are right if about {level} of them hold the truth, laws if W1 is near its floor.",
+            "Repeats share rows: right laws that learn from visible labels show about twice the floor, others more.",
+            "In brackets: 90% intervals over the repeats, Wilson's for coverage, bootstrap for W1.",
+        ]
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        header = ["way", "metric", "coverage", "width", "mean abs. error", "W1 of PIT", "floor", "failed"]
+        rows = [
+            [way, name, *_cells(score), str(score.n_failed)]
+            for way, of_way in self.scores.items()
+            for name, score in of_way.items()
+        ]
+        return header, rows
+
+
+def _cells(score: Scores) -> list[str]:
+    if not score.n:
+        return ["-"] * 5
+    coverage, w1 = score.coverage, score.w1
+    return [
+        f"{coverage.value:.0%} ({coverage.low:.0%} to {coverage.high:.0%})",
+        f"{score.width.value:.3f}",
+        f"{score.mae.value:.4f}",
+        f"{w1.value:.3f} ({w1.low:.3f} to {w1.high:.3f})",
+        f"{score.w1_floor:.3f}",
+    ]

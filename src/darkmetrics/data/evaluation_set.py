@@ -1,0 +1,436 @@
+"""EvaluationSet: scores, decisions and partly missing labels, as a table of cells that prints a census of itself."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.data import merging
+from darkmetrics.data.cells import COUNTS, Cells, count_type, group_rows
+from darkmetrics.data.census import Census
+from darkmetrics.data.parquet import Stored, read_cells, write_cells
+from darkmetrics.data.rules import (
+    check_classes,
+    check_finite,
+    check_label_values,
+    check_length,
+    decided_from,
+    given_decisions,
+    read_labels,
+    row_probabilities,
+    row_weights,
+    threshold_number,
+)
+from darkmetrics.exceptions import InputError
+from darkmetrics.files import files_named
+
+
+class EvaluationSet(Census):
+    """What a metric needs to know about a test set whose labels are partly missing.
+
+    Rows are not kept: those that share score and decision (and weight and probability, where given) form a *cell*
+    with the counts of positive, negative and missing labels. Row order never matters, and two sets merge with `+`.
+
+    Parameters
+    ----------
+    y_true : array-like
+        Labels. Missing ones are NaN, None, `pd.NA`, `NaT`, a Polars or Arrow null, or masked.
+    y_score : array-like of float
+        Scores of the positive class: finite, higher means more likely positive; they need not be probabilities.
+    threshold : float, optional
+        The decision is positive when score >= threshold, both taken as 64-bit floats; finite. 0.5 unless given.
+    y_pred : array-like, optional
+        Decisions, if they do not follow from a threshold: the same two classes as the labels, or 0/1.
+    pos_label : object
+        The label that counts as positive.
+    missing_label : object, optional
+        A value that also means "missing", for example -1. Nothing is assumed unless you say so.
+    sample_weight : array-like of float, optional
+        Weight of each row in every metric; not negative.
+    probability : array-like of float, optional
+        Chance that the row is positive, if known: one per row, or one per missing row in row order.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> print(dm.EvaluationSet([1, 0, None, 1, None], [0.9, 0.2, 0.7, 0.6, 0.7]))
+    5 rows: 3 labelled (2 positive, 1 negative), 2 missing (40.0%)
+    4 positive decisions (2 of them missing their label), 1 negative (0)
+    """
+
+    threshold: float | None
+    pos_label: Any
+
+    def __init__(
+        self,
+        y_true: Any,
+        y_score: Any,
+        *,
+        threshold: float | None = None,
+        y_pred: Any = None,
+        pos_label: Any = 1,
+        missing_label: Any = None,
+        sample_weight: Any = None,
+        probability: Any = None,
+    ) -> None:
+        score = frames.number_column(y_score, "y_score")
+        labels, missing = frames.label_column(y_true, "y_true")
+        check_length(labels, "y_true", score.size)
+        if score.size == 0:
+            raise InputError("y_true: no rows. An evaluation set needs at least one.")
+        check_finite(score, "y_score", "Scores must be finite; drop or fill those rows.")
+        names = frames.row_names(y_true=y_true, y_score=y_score, y_pred=y_pred, sample_weight=sample_weight)
+        positive, missing, classes = read_labels(labels, missing, pos_label, missing_label, "y_true")
+        if names is not None:
+            names.check("probability", probability)  # one per row
+            names.at(missing).check("probability", probability)  # or one per missing row
+        cut = decided_from(threshold, None if y_pred is None else "y_pred")
+        decision = given_decisions(y_pred, score.size, pos_label, classes) if cut is None else score >= cut
+        weight = row_weights(sample_weight, score.size)
+        chance = row_probabilities(probability, missing)
+        self.threshold = cut
+        self.pos_label = pos_label
+        self.buckets = None
+        rows = Cells(score, decision, positive, ~positive & ~missing, missing, weight, chance)
+        self.cells, _ = group_rows(rows, split=cut is None)
+
+    @classmethod
+    def from_cells(
+        cls, cells: Cells, *, threshold: float | None = None, pos_label: Any = 1, buckets: int | None = None
+    ) -> Self:
+        """A set from counted cells; the caller vouches for them."""
+        new = cls.__new__(cls)
+        new.threshold, new.pos_label, new.buckets, new.cells = threshold, pos_label, buckets, cells
+        return new
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: str,
+        score: str,
+        threshold: float | None = None,
+        decision: str | None = None,
+        probability: str | None = None,
+        weight: str | None = None,
+        pos_label: Any = 1,
+        missing_label: Any = None,
+        resolution: str | int = "auto",
+    ) -> Self:
+        """The set of the rows of a table, wherever it is: the table's own engine counts, and only counts come here.
+
+        Parameters
+        ----------
+        frame : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
+            pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis; Parquet and CSV files by name.
+        label, score : str
+            Names of columns. A label is missing where it is null or NaN.
+        threshold : float, optional
+            The decision is positive when score >= threshold; 0.5 unless given.
+        decision, probability, weight : str, optional
+            Columns with decisions, chances of being positive, and weights, as `y_pred`, `probability` and
+            `sample_weight` above.
+        pos_label, missing_label : object
+            As above.
+        resolution : {"auto", "exact"} or int
+            "exact" counts every distinct score by itself. A number counts scores in so many buckets (a power of two;
+            other numbers are rounded down), which are narrow near 0 and 1 and cut at the threshold, so that metrics of
+            decisions are exact. "auto" is exact up to about a million distinct scores, and takes 65,536 buckets beyond.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> import polars as pl
+        >>> table = pl.DataFrame({"fraud": [True, False, None, None], "p": [0.9, 0.2, 0.7, 0.7]})
+        >>> dm.EvaluationSet.from_frame(table, label="fraud", score="p")
+        EvaluationSet(4 rows, 2 missing, 3 cells)
+        """
+        check_label_values(pos_label, missing_label)
+        cut = decided_from(threshold, None if decision is None else "decision")
+        counted = frames.count_cells(
+            frame,
+            frames.ColumnNames(label, score, decision, probability, weight),
+            threshold=cut,
+            pos_label=pos_label,
+            missing_label=missing_label,
+            resolution=resolution,
+        )
+        (found,) = sets_from_counted(counted, threshold=cut, pos_label=pos_label, label=label)
+        return cls.from_cells(found.cells, threshold=found.threshold, pos_label=pos_label, buckets=found.buckets)
+
+    def to_parquet(self, path: str | Path) -> Path:
+        """Writes the cells into a Parquet file that any engine can read, and returns its path.
+
+        Nothing is lost: `from_parquet` gives the same set. The file appears when it is complete, and replaces one that
+        is there. Its columns are in `docs/reference/evaluation-set.md`. Needs Polars, PyArrow, or pandas with it.
+        """
+        where = Path(path)
+        write_cells(where, Stored(merging.each_once(self.cells), self.threshold, self.pos_label, self.buckets))
+        return where
+
+    @classmethod
+    def from_parquet(cls, path: Any) -> Self:
+        """The set that `to_parquet` wrote; of a folder, a pattern or a list of files, all of them merged into one.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import darkmetrics as dm
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for day in ("monday", "tuesday"):
+        ...         _ = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.7]).to_parquet(f"{folder}/{day}.parquet")
+        ...     dm.EvaluationSet.from_parquet(f"{folder}/*.parquet")
+        EvaluationSet(6 rows, 2 missing, 3 cells)
+        """
+        sets = []
+        for file in files_named(path):
+            cells, threshold, pos_label, buckets = read_cells(Path(file))
+            sets.append(cls.from_cells(cells, threshold=threshold, pos_label=pos_label, buckets=buckets))
+        return sets[0] if len(sets) == 1 else cls.merged(sets)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if "cells" in self.__dict__:
+            raise AttributeError(f"an EvaluationSet does not change; {name!r} cannot be set.")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"an EvaluationSet does not change; {name!r} cannot be deleted.")
+
+    def __add__(self, other: object) -> Self:
+        """Both sets as one, as if their rows had come together."""
+        return self.merged([self, other]) if isinstance(other, EvaluationSet) else NotImplemented
+
+    def __radd__(self, other: object) -> Self:
+        """Lets `sum` start from its 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    @classmethod
+    def merged(cls, sets: Sequence["EvaluationSet"]) -> Self:
+        """Many sets as one, as if their rows had come together; the same as adding them up, in one go.
+
+        Where some sets have their scores in buckets, all of them are put into the coarsest ones.
+        """
+        return cls.merged_apart(sets, None)[0]
+
+    @classmethod
+    def merged_apart(cls, sets: Sequence["EvaluationSet"], apart: IntArray | None) -> tuple[Self, IntArray]:
+        """The same, where cells with different numbers stay apart even if they are alike in everything else.
+
+        `apart` has a number for each cell of the sets, one set after the other. Also returns, for each cell of the new
+        set, the place of one that went into it.
+        """
+        if not sets:
+            raise InputError("sets: none given. At least one is needed.")
+        first = sets[0]
+        for other in sets[1:]:
+            first._check_alike(other)
+        having = [one for one in sets if one.cells.probability is not None]
+        without = next((one for one in sets if one.cells.probability is None and one.n_missing), None)
+        if having and without is not None:
+            raise InputError(
+                f"probability: one set has it, the other has {without.n_missing:,} missing labels without it. "
+                "Give it for both or for neither."
+            )
+        buckets = _coarsest(sets)
+        cells, places = merging.merged([one.cells for one in sets], buckets, first.threshold, apart)
+        new = cls.from_cells(cells, threshold=first.threshold, pos_label=first.pos_label, buckets=buckets)
+        return new, places
+
+    def __sub__(self, other: object) -> Self:
+        """The rows of the one set that are not in the other, whose rows must all be in it."""
+        if not isinstance(other, EvaluationSet):
+            return NotImplemented
+        self._check_alike(other)
+        whole, part, buckets = self._on_one_grid(other)
+        return self._with(merging.without(whole, part, buckets, self.threshold), buckets)
+
+    def with_labels(self, late: "EvaluationSet") -> Self:
+        """The same rows after labels have arrived: those of `late` that have a label were missing theirs here.
+
+        Rows are matched by score (by bucket where scores are in buckets), decision, weight and probability; rows of
+        `late` without a label are ignored. More labels than are missing at a score are an error.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> monday = dm.EvaluationSet([1, None, None], [0.9, 0.7, 0.7])
+        >>> print(monday.with_labels(dm.EvaluationSet([0], [0.7])))
+        3 rows: 2 labelled (1 positive, 1 negative), 1 missing (33.3%)
+        3 positive decisions (1 of them missing their label), 0 negative (0)
+        """
+        if not isinstance(late, EvaluationSet):
+            raise InputError(
+                f"late: expected an EvaluationSet of the rows whose labels came, got {type(late).__name__}."
+            )
+        self._check_alike(late)
+        known = late.labelled()
+        exact = self.buckets is None and late.buckets is None
+        if exact and self.cells.probability is not None and late.cells.probability is None and known.n_rows:
+            raise InputError(
+                "late: it has no probability, but the set has, and rows are matched by it. Build it with the same one."
+            )
+        if not exact and self.cells.probability is not None and known.n_rows:
+            raise InputError(
+                "late: the set has probabilities and its scores are in buckets, so which probabilities are left when "
+                "some labels arrive is not known. Count the rows anew and put them in place of the old ones: "
+                "set - old + new."
+            )
+        whole, part, buckets = self._on_one_grid(known)
+        return self._with(merging.with_late_labels(whole, part, buckets, self.threshold), buckets)
+
+    def coarsened(self, buckets: int) -> "EvaluationSet":
+        """The same rows with scores in so many buckets (a power of two; other numbers are rounded down), or as it is.
+
+        A set that has no more buckets than that, or no two scores in one bucket, stays as it is.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> data = dm.EvaluationSet([1, 0, None, 1], [0.901, 0.902, 0.7, 0.3])
+        >>> data.coarsened(32)
+        EvaluationSet(4 rows, 1 missing, 3 cells in 32 score buckets)
+        """
+        wanted = merging.bucket_number(buckets)
+        if self.buckets is not None and self.buckets <= wanted:
+            return self
+        cells = merging.on_grid(self.cells, wanted, self.threshold)
+        nothing = self.buckets is None and bool(np.all(cells.low == cells.high))
+        return self if nothing and np.all(cells.low == cells.score) else self._with(cells, wanted)
+
+    def _with(self, cells: Cells, buckets: int | None) -> Self:
+        if cells.weight is not None and bool(np.all(cells.weight == 1.0)):
+            cells = replace(cells, weight=None)
+        return self.from_cells(cells, threshold=self.threshold, pos_label=self.pos_label, buckets=buckets)
+
+    def _check_alike(self, other: "EvaluationSet") -> None:
+        if self.threshold != other.threshold:
+            how = ["y_pred" if s.threshold is None else f"threshold {s.threshold:g}" for s in (self, other)]
+            raise InputError(f"threshold: cannot merge a set decided by {how[0]} with one decided by {how[1]}.")
+        if self.pos_label != other.pos_label:
+            raise InputError(
+                f"pos_label: cannot merge sets with {self.pos_label!r} and {other.pos_label!r} as positive."
+            )
+
+    def _on_one_grid(self, other: "EvaluationSet") -> tuple[Cells, Cells, int | None]:
+        """The cells of both sets: as they are, or in the coarser buckets of the two."""
+        buckets = _coarsest([self, other])
+        if buckets is None:
+            return merging.each_once(self.cells), other.cells, None
+        mine, theirs = (merging.on_grid(one.cells, buckets, self.threshold) for one in (self, other))
+        return mine, theirs, buckets
+
+    def with_threshold(self, threshold: float) -> "EvaluationSet":
+        """The same rows decided at another threshold; a set whose decisions were given has none to move.
+
+        Where scores are in buckets, the threshold must not cut one.
+        """
+        if self.threshold is None:
+            raise InputError("threshold: the decisions of this set were given (y_pred), and no threshold moves them.")
+        cut = threshold_number(threshold)
+        self.check_cuts(np.array([cut]), "threshold")
+        cells = replace(self.cells, decision=self.cells.score >= cut)
+        return EvaluationSet.from_cells(cells, threshold=cut, pos_label=self.pos_label, buckets=self.buckets)
+
+    def check_cuts(self, thresholds: FloatArray, name: str) -> None:
+        """No threshold falls inside a bucket, where it is not known which rows lie above it."""
+        if self.buckets is None or not self.cells.score.size:
+            return
+        low, high = self.cells.tie_ends
+        cell = np.maximum(np.searchsorted(low, thresholds, side="left") - 1, 0)  # the last that begins below
+        inside = (low[cell] < thresholds) & (thresholds <= high[cell])
+        if inside.any():
+            at = int(np.argmax(inside))
+            first, last = float(low[cell[at]]), float(high[cell[at]])
+            raise InputError(
+                f"{name}: {float(thresholds[at])!r} lies inside a bucket of scores from {first!r} to {last!r}, whose "
+                f"rows are counted together. Build the set with that threshold, or take {first!r}."
+            )
+
+    def labelled(self) -> "EvaluationSet":
+        """The labelled rows alone: what is left when unlabelled rows are dropped."""
+        cells = self.cells
+        kept = np.flatnonzero(cells.total > cells.missing)
+        columns: dict[str, Any] = {name: None if a is None else a[kept] for name, a in cells.arrays().items()}
+        cells = replace(Cells(**columns), missing=np.zeros(kept.size, dtype=np.int64))
+        return EvaluationSet.from_cells(cells, threshold=self.threshold, pos_label=self.pos_label, buckets=self.buckets)
+
+    def unlabelled(self) -> "EvaluationSet":
+        """The same rows with every label taken away."""
+        none = np.zeros_like(self.cells.missing)
+        cells = replace(self.cells, positives=none, negatives=none, missing=self.cells.total)
+        return EvaluationSet.from_cells(cells, threshold=self.threshold, pos_label=self.pos_label, buckets=self.buckets)
+
+
+def _coarsest(sets: Sequence[EvaluationSet]) -> int | None:
+    return min((one.buckets for one in sets if one.buckets is not None), default=None)
+
+
+def sets_from_counted(
+    counted: frames.Counted, *, threshold: float | None, pos_label: Any = 1, label: str = "label"
+) -> list[EvaluationSet]:
+    """One set per group of what an engine has counted; `label` is the column that errors about labels name."""
+    check_classes(counted.labels, pos_label, label)
+    columns: dict[str, Any] = {
+        name: getattr(counted, name) for name in ("score", "decision", *COUNTS, "weight", "probability", "low", "high")
+    }
+    group = np.repeat(np.arange(counted.starts.size - 1), np.diff(counted.starts))
+    if np.any((counted.score[1:] <= counted.score[:-1]) & (group[1:] == group[:-1])):
+        # Ties in the order that arrays lead to, so that the same rows make the same table.
+        keys = [counted.decision, counted.weight, None if counted.buckets else _nan_first(counted.probability)]
+        order = np.lexsort([*(key for key in keys if key is not None), counted.score, group])
+        columns = {name: None if array is None else array[order] for name, array in columns.items()}
+    if columns["weight"] is not None and bool(np.all(columns["weight"] == 1.0)):
+        columns["weight"] = None
+    rows = np.add.reduceat(columns["positives"] + columns["negatives"] + columns["missing"], counted.starts[:-1])
+    sets = []
+    for first, last, n in zip(counted.starts[:-1].tolist(), counted.starts[1:].tolist(), rows.tolist(), strict=True):
+        own: dict[str, Any] = {name: None if a is None else a[first:last] for name, a in columns.items()}
+        own |= {name: own[name].astype(count_type(n)) for name in COUNTS}
+        cells = Cells(**own)
+        sets.append(EvaluationSet.from_cells(cells, threshold=threshold, pos_label=pos_label, buckets=counted.buckets))
+    return sets
+
+
+def _nan_first(chance: FloatArray | None) -> FloatArray | None:
+    return None if chance is None else np.where(np.isnan(chance), -1.0, chance)
+
+
+def evaluation_set_from(y_true: Any, y_score: Any, *, threshold: Any = None, **settings: Any) -> EvaluationSet:
+    """The set that the data of a public function stand for: arrays, or a ready set that nothing is added to."""
+    if not isinstance(y_true, EvaluationSet):
+        if y_score is None:
+            raise InputError("y_score: missing. Give the scores, or an EvaluationSet as the only data.")
+        return EvaluationSet(y_true, y_score, threshold=threshold, **settings)
+    changed = [name for name, value in {"y_score": y_score, **settings}.items() if not _as_is(name, value, y_true)]
+    if changed:
+        raise InputError(f"{changed[0]}: an EvaluationSet already fixes it; give it when building the set.")
+    if threshold is not None:
+        _check_same_threshold(threshold_number(threshold), y_true.threshold)
+    if y_true.n_rows == 0:
+        raise InputError("y_true: the EvaluationSet has no rows. An evaluation needs at least one.")
+    return y_true
+
+
+def _as_is(name: str, value: Any, data: EvaluationSet) -> bool:
+    """Whether an argument was left out, or says what the set says."""
+    if value is None or name != "pos_label":
+        return value is None
+    # 1 is the default, and may not have been said. What holds values, or is none, compares in ways of its own.
+    return not (frames.is_container(type(value)) or frames.is_missing(value)) and value in (data.pos_label, 1)
+
+
+def _check_same_threshold(said: float, own: float | None) -> None:
+    if own is None:
+        raise InputError(
+            f"threshold: {said!r}, but the decisions of the EvaluationSet were given (y_pred). Leave it out."
+        )
+    if said != own:
+        raise InputError(
+            f"threshold: {said!r}, but the EvaluationSet was decided at {own!r}. Leave it out, or move the set with "
+            f".with_threshold({said!r})."
+        )

@@ -1,0 +1,253 @@
+"""Tables of cells that are added up, taken from each other, put into buckets, and told which labels have arrived."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.buckets import FEWEST_BUCKETS, bucket_index, nested_number
+from darkmetrics.data.cells import COUNTS, Cells, count_type, group_rows
+from darkmetrics.exceptions import InputError
+
+_LABELLED = {"positives": "positive", "negatives": "negative", "missing": "unlabelled"}
+
+
+def bucket_number(buckets: Any) -> int:
+    """A number of buckets as given by a user: the power of two at or below it."""
+    whole = isinstance(buckets, (int, np.integer)) and not isinstance(buckets, bool)
+    if not whole or buckets < FEWEST_BUCKETS:
+        raise InputError(f"buckets: expected a whole number of at least {FEWEST_BUCKETS}, got {buckets!r}.")
+    return nested_number(buckets)
+
+
+def merged(
+    tables: Sequence[Cells], buckets: int | None, threshold: float | None, apart: IntArray | None = None
+) -> tuple[Cells, IntArray]:
+    """All rows of the tables in one: exactly, or with scores in so many buckets.
+
+    Cells with different numbers in `apart`, a number for each cell of the tables one after the other, stay apart. Also
+    returns, for each cell of the one table, the place of one that went into it.
+    """
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(table, name) for table in tables]) for name in ("score", "decision", *COUNTS)
+    }
+    fills: dict[str, float] = {"weight": 1.0, "probability": np.nan}
+    for name, fill in fills.items():
+        if any(getattr(table, name) is not None for table in tables):
+            columns[name] = np.concatenate([_or_fill(getattr(table, name), table, fill) for table in tables])
+    if buckets is None:
+        return group_rows(Cells(**columns), split=True, apart=apart)
+    for i, name in enumerate(("low", "high")):
+        columns[name] = np.concatenate([ends(table)[i] for table in tables])
+    return _gridded(Cells(**columns), buckets, threshold, apart)
+
+
+def each_once(cells: Cells) -> Cells:
+    """The same table with cells that are alike added up, which some tables keep apart."""
+    same = np.ones(max(cells.score.size - 1, 0), dtype=np.bool_)
+    for name in ("score", "decision", "weight", "probability"):
+        column = getattr(cells, name)
+        if column is not None:
+            same &= (column[1:] == column[:-1]) | ((column[1:] != column[1:]) & (column[:-1] != column[:-1]))
+    if not same.any():
+        return cells
+    starts = np.flatnonzero(np.concatenate(([True], ~same)))
+    columns: dict[str, Any] = {name: None if a is None else a[starts] for name, a in cells.arrays().items()}
+    counts = {name: np.add.reduceat(getattr(cells, name), starts) for name in COUNTS}
+    return Cells(**columns | counts)
+
+
+def on_grid(cells: Cells, buckets: int, threshold: float | None) -> Cells:
+    """The same rows with their scores in buckets; rows on different sides of the threshold stay apart.
+
+    The score of a bucket is the mean over its rows, its probability the mean over those that miss their label.
+    """
+    return _gridded(cells, buckets, threshold, None)[0]
+
+
+def _gridded(cells: Cells, buckets: int, threshold: float | None, apart: IntArray | None) -> tuple[Cells, IntArray]:
+    """Cells on the grid, and for each of them the place of one that went into it."""
+    if not cells.score.size:
+        return replace(cells, low=cells.score, high=cells.score), np.zeros(0, dtype=np.int64)
+    keys = [] if apart is None else [apart]
+    keys += _keys(cells, buckets, threshold, weighted=cells.weight is not None)
+    order = np.lexsort(keys)
+    place = keys[-1][order]
+    changes = _changes(place)
+    new = changes.copy()
+    for key in keys[:-1]:
+        new |= _changes(key[order])
+    first, starts = np.flatnonzero(changes), np.flatnonzero(new)
+    low, high = (end[order] for end in ends(cells))
+    lowest, highest = np.minimum.reduceat(low, first), np.maximum.reduceat(high, first)
+    mean = np.clip(_means(cells.score[order], cells.total[order], first), lowest, highest)
+    rows = int(cells.total.sum(dtype=np.int64))
+    counts = {name: np.add.reduceat(getattr(cells, name)[order], starts, dtype=count_type(rows)) for name in COUNTS}
+    probability = None
+    if cells.probability is not None:
+        missing = cells.missing[order]
+        chance = np.where(missing > 0, cells.probability[order], 0.0)
+        probability = np.where(counts["missing"] > 0, _means(chance, missing, starts), np.nan)
+    bucket = (np.cumsum(changes) - 1)[starts]
+    on_grid = Cells(
+        score=mean[bucket],
+        decision=cells.decision[order][starts],
+        **counts,
+        weight=None if cells.weight is None else cells.weight[order][starts],
+        probability=probability,
+        low=lowest[bucket],
+        high=highest[bucket],
+    )
+    return on_grid, order[starts]
+
+
+def ends(cells: Cells) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest score in each cell."""
+    return (cells.score, cells.score) if cells.low is None or cells.high is None else (cells.low, cells.high)
+
+
+def without(whole: Cells, part: Cells, buckets: int | None, threshold: float | None) -> Cells:
+    """The rows of the first table that are not in the second; both exact, or both on the grid of the buckets.
+
+    What the ends of a bucket are without the rows taken away is not known: they stay, and hold what is left.
+    """
+    place = _match(part, whole, buckets, threshold)
+    gone = {name: _at(place, getattr(part, name), whole) for name in COUNTS}
+    for name in COUNTS:
+        short = _at(place, getattr(part, name), whole, unmatched=True) > np.append(getattr(whole, name), 0)
+        if short.any():
+            _refuse_too_many(whole, part, place, name, short)
+    left = {name: getattr(whole, name) - gone[name] for name in COUNTS}
+    score, probability = whole.score, whole.probability
+    if buckets is not None:
+        # As distances from the means, which are small: sums of the largest floats would overflow.
+        distance = part.total * (part.score - np.append(whole.score, 0.0)[place])
+        score = _scores_left(whole, _at(place, part.total, whole), _at(place, distance, whole))
+        if probability is not None:
+            chance = np.zeros(part.score.size) if part.probability is None else np.nan_to_num(part.probability)
+            m, taken = whole.missing, _at(place, part.missing * chance, whole)
+            mean = (m * np.nan_to_num(probability) - taken) / np.maximum(left["missing"], 1)
+            probability = np.where(gone["missing"] > 0, np.clip(mean, 0.0, 1.0), probability)
+            probability = np.where(left["missing"] > 0, probability, np.nan)
+    table = replace(whole, score=score, probability=probability, **_typed(left))
+    kept = np.flatnonzero(table.total)
+    columns: dict[str, Any] = {name: None if a is None else a[kept] for name, a in table.arrays().items()}
+    return Cells(**columns)
+
+
+def _scores_left(whole: Cells, gone: IntArray, distance: FloatArray) -> FloatArray:
+    """The mean score of each bucket without the rows that go: so many for each cell, so far from its mean in all."""
+    starts = np.arange(whole.score.size) if whole.tie_starts is None else whole.tie_starts
+    if not starts.size:
+        return whole.score
+    left = np.add.reduceat(whole.total - gone, starts)
+    mean = np.clip(whole.score[starts] - np.add.reduceat(distance, starts) / np.maximum(left, 1), *whole.tie_ends)
+    touched = (np.add.reduceat(gone, starts) > 0) & (left > 0)
+    return np.repeat(np.where(touched, mean, whole.score[starts]), np.diff(starts, append=whole.score.size))
+
+
+def with_late_labels(whole: Cells, late: Cells, buckets: int | None, threshold: float | None) -> Cells:
+    """The first table after labels have arrived: the labelled rows of the second were missing theirs in the first."""
+    place = _match(late, whole, buckets, threshold)
+    arrived = _at(place, late.positives + late.negatives, whole, unmatched=True)
+    short = arrived > np.append(whole.missing, 0)
+    if short.any():
+        at = int(np.argmax(short))
+        there = 0 if at == whole.score.size else int(whole.missing[at])
+        table, cell = (whole, at) if at < whole.score.size else (late, _first_stranger(late, place))
+        n = int(arrived[at]) if at < whole.score.size else int((late.positives + late.negatives)[cell])
+        raise InputError(
+            f"late: {n:,} {'label' if n == 1 else 'labels'} for {_where(table, cell)}, where {there:,} "
+            f"{'is' if there == 1 else 'are'} missing. Late labels belong to rows of this set that had none."
+        )
+    counts = {
+        "positives": whole.positives + _at(place, late.positives, whole),
+        "negatives": whole.negatives + _at(place, late.negatives, whole),
+        "missing": whole.missing - arrived[:-1],
+    }
+    return replace(whole, **_typed(counts))
+
+
+def _keys(cells: Cells, buckets: int | None, threshold: float | None, *, weighted: bool) -> list[AnyArray]:
+    """What tells cells apart, in the order in which tables are sorted: the last key first."""
+    weight = [_or_fill(cells.weight, cells, 1.0)] if weighted else []
+    if buckets is None:
+        probability = _or_fill(cells.probability, cells, np.nan)
+        return [cells.decision, *weight, np.where(np.isnan(probability), -1.0, probability), cells.score]
+    low = ends(cells)[0]
+    place = bucket_index(low, buckets)
+    # A threshold makes the decisions; without one they tell rows of a bucket apart, but not scores.
+    return [cells.decision, *weight, place] if threshold is None else [*weight, 2 * place + (low >= threshold)]
+
+
+def _match(part: Cells, whole: Cells, buckets: int | None, threshold: float | None) -> IntArray:
+    """The cell of `whole` that each cell of `part` belongs to; the number of cells where there is none."""
+    n = whole.score.size
+    weighted = whole.weight is not None or part.weight is not None
+    pairs = (_keys(cells, buckets, threshold, weighted=weighted) for cells in (whole, part))
+    keys = [np.concatenate(pair) for pair in zip(*pairs, strict=True)]
+    order = np.lexsort(keys)  # stable: of equal cells the one of `whole` comes first
+    new = np.zeros(order.size, dtype=np.bool_)
+    for key in keys:
+        new |= _changes(key[order])
+    first = order[np.flatnonzero(new)][np.cumsum(new) - 1]
+    found = np.empty(order.size, dtype=np.int64)
+    found[order] = first
+    return np.minimum(found[n:], n)
+
+
+def _at(place: IntArray, values: AnyArray, whole: Cells, *, unmatched: bool = False) -> AnyArray:
+    """Sums of the values over the cells that belong to each cell of `whole`, and over those that belong to none."""
+    result = np.zeros(whole.score.size + 1, dtype=np.float64 if values.dtype.kind == "f" else np.int64)
+    np.add.at(result, place, values)
+    return result if unmatched else result[:-1]
+
+
+def _refuse_too_many(whole: Cells, part: Cells, place: IntArray, name: str, short: BoolArray) -> None:
+    at = int(np.argmax(short))
+    cell = int(np.flatnonzero((place == at) & (getattr(part, name) > 0))[0])
+    there = 0 if at == whole.score.size else int(getattr(whole, name)[at])
+    n = int(getattr(part, name)[cell])
+    raise InputError(
+        f"cells: {n:,} {_LABELLED[name]} {'row' if n == 1 else 'rows'} to take away at {_where(part, cell)}, where the "
+        f"set has {there:,}. Only rows that are in a set can be taken out of it."
+    )
+
+
+def _first_stranger(late: Cells, place: IntArray) -> int:
+    labelled = (late.positives + late.negatives) > 0
+    return int(np.argmax(labelled & (place == place.max())))
+
+
+def _where(cells: Cells, cell: int) -> str:
+    low, high = (float(end[cell]) for end in ends(cells))
+    text = f"score {low!r}" if low == high else f"scores from {low!r} to {high!r}"
+    return text if cells.weight is None else f"{text} and weight {float(cells.weight[cell]):g}"
+
+
+def _typed(counts: dict[str, AnyArray]) -> dict[str, AnyArray]:
+    rows = sum(int(count.sum(dtype=np.int64)) for count in counts.values())
+    return {name: count.astype(count_type(rows)) for name, count in counts.items()}
+
+
+def _means(values: FloatArray, counts: AnyArray, starts: IntArray) -> FloatArray:
+    """Means over stretches, weighted by counts; a stretch of equal values has that value to the last bit."""
+    n = np.add.reduceat(counts, starts, dtype=np.float64)
+    share = counts / np.repeat(np.maximum(n, 1.0), np.diff(starts, append=values.size))
+    mean = np.add.reduceat(share * values, starts)
+    # Values without a count say nothing, but must not hide that the others are equal.
+    least = np.minimum.reduceat(np.where(counts > 0, values, np.inf), starts)
+    most = np.maximum.reduceat(np.where(counts > 0, values, -np.inf), starts)
+    return np.where(n > 0.0, np.where(least == most, least, mean), values[starts])
+
+
+def _changes(key: AnyArray) -> BoolArray:
+    new = np.ones(key.size, dtype=np.bool_)
+    new[1:] = key[1:] != key[:-1]
+    return new
+
+
+def _or_fill(values: FloatArray | None, cells: Cells, fill: float) -> FloatArray:
+    return np.full(cells.score.size, fill) if values is None else values

@@ -1,0 +1,312 @@
+"""Cells in a Parquet file that any engine can read: the format, written and checked here.
+
+`docs/reference/evaluation-set.md` has the columns. What belongs to the whole set is a constant column, so that many
+files are one table, with no metadata that an engine might not show.
+"""
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.buckets import FEWEST_BUCKETS, bucket_index, nested_number
+from darkmetrics.data.cells import COUNTS, Cells, count_type
+from darkmetrics.exceptions import InputError
+from darkmetrics.files import DataFile, engines, write_whole
+
+VERSION = 1
+_FACTS = ("format_version", "checksum", "threshold", "pos_label", "buckets", "has_weight", "has_probability")
+_NUMBERS = ("score", "weight", "probability", "low", "high")
+_COLUMNS = (*_FACTS, "score", "decision", *COUNTS, "weight", "probability", "low", "high")
+_PARQUET = b"PAR1"
+# Beyond this, sums of whole numbers are not exact as floats.
+_MOST_ROWS = 2**53
+
+
+class Stored(NamedTuple):
+    """A table of cells, and what belongs to the whole set."""
+
+    cells: Cells
+    threshold: float | None
+    pos_label: Any
+    buckets: int | None
+
+
+def write_cells(path: Path, stored: Stored) -> None:
+    """Writes the file; it appears when it is complete."""
+    cells = stored.cells
+    if not cells.score.size:
+        raise InputError("cells: none. A set without rows cannot be stored.")
+    constants = {
+        "format_version": VERSION,
+        "threshold": np.nan if stored.threshold is None else float(stored.threshold),
+        "pos_label": _label_text(stored.pos_label),
+        "buckets": stored.buckets or 0,
+        "has_weight": cells.weight is not None,
+        "has_probability": cells.probability is not None,
+    }
+    columns = {
+        "score": cells.score,
+        "decision": cells.decision,
+        **{name: getattr(cells, name).astype(np.int64) for name in COUNTS},
+        "weight": np.ones(cells.score.size) if cells.weight is None else cells.weight,
+        "probability": np.full(cells.score.size, np.nan) if cells.probability is None else cells.probability,
+        "low": cells.score if cells.low is None else cells.low,
+        "high": cells.score if cells.high is None else cells.high,
+    }
+    constants["checksum"] = _checksum(constants, columns)
+    try:
+        write_whole(path, engines.parquet_bytes({name: constants[name] for name in _FACTS}, columns))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from None
+
+
+def _label_text(label: Any) -> str:
+    value = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(value, (bool, int, float, str)) or (isinstance(value, float) and not isfinite(value)):
+        raise InputError(
+            f"pos_label: {label!r} of type {type(label).__name__} cannot be stored; a number, True, False or text can."
+        )
+    return json.dumps(value)
+
+
+def _checksum(facts: Mapping[str, Any], columns: Mapping[str, AnyArray]) -> int:
+    """CRC-32 of what belongs to the whole set, as JSON, and of the columns as 64-bit numbers, in the format's order."""
+    own = [facts[name] for name in _FACTS if name != "checksum"]
+    total = zlib.crc32(json.dumps([None if value != value else value for value in own]).encode())
+    for name in _COLUMNS[len(_FACTS) :]:
+        numbers = columns[name].astype("<f8" if name in _NUMBERS else "<i8")
+        if name == "probability":
+            numbers[np.isnan(numbers)] = np.nan  # one of the many that there are
+        total = zlib.crc32(numbers.tobytes(), total)
+    return total
+
+
+def read_cells(path: Path) -> Stored:
+    """What `write_cells` wrote; anything else is refused by the file's name, the column and the rule."""
+    file = replace(DataFile.of_path(path), engine_order=engines.CAREFUL)
+    with file.reading("Parquet"):
+        return _read(file)
+
+
+def _read(file: DataFile) -> Stored:
+    if not _is_parquet(file):
+        raise InputError("is not Parquet. Expected cells that EvaluationSet.to_parquet wrote.")
+    if "format_version" not in file.column_names:
+        raise InputError(
+            "no column 'format_version', so these are not cells that EvaluationSet.to_parquet wrote. "
+            "EvaluationSet.from_frame reads a table of rows."
+        )
+    # First of all: a newer format may have other columns.
+    version = _constant("format_version", file.read(["format_version"])["format_version"])
+    if isinstance(version, bool) or version != VERSION:
+        newer = isinstance(version, (int, float)) and not isinstance(version, bool) and version > VERSION
+        advice = "Update darkmetrics to read it." if newer else "The file is damaged."
+        raise InputError(f"format_version: {version!r}, but this version of darkmetrics reads {VERSION}. {advice}")
+    for name in _COLUMNS:
+        if name not in file.column_names:
+            raise InputError(f"no column {name!r}. Cells of format {VERSION} have it; the file is damaged.")
+    for name in file.column_names:
+        if name not in _COLUMNS:
+            raise InputError(f"an extra column {name!r}. Cells of format {VERSION} have none of that name.")
+    columns = file.read(_COLUMNS)
+    facts = _checked_facts({name: _constant(name, columns[name]) for name in _FACTS})
+    numbers: dict[str, AnyArray] = {name: _whole_numbers(name, columns[name]) for name in COUNTS}
+    numbers |= {name: _numbers(name, columns[name]) for name in (*_NUMBERS, "decision")}
+    _check_values(facts, numbers)
+    stored = _assembled(facts, numbers)
+    _check_order(stored)
+    _check_sides(stored)
+    if facts["checksum"] is not None and _checksum(facts, numbers) != facts["checksum"]:
+        raise InputError(
+            f"checksum: {facts['checksum']}, but that of the values is {_checksum(facts, numbers)}. They have changed "
+            "since they were written; the file is damaged."
+        )
+    return stored
+
+
+def _is_parquet(file: DataFile) -> bool:
+    if isinstance(file.source, bytes):
+        return file.source.startswith(_PARQUET)
+    with file.source.open("rb") as stream:
+        return stream.read(len(_PARQUET)) == _PARQUET
+
+
+def _constant(name: str, values: Any) -> Any:
+    """The value that all cells share; None for null."""
+    labels, missing = frames.label_column(values, name)
+    first = None if missing[0] else labels[:1].tolist()[0]
+    same = bool(missing.all()) if first is None else bool(np.all(labels == first)) and not missing.any()
+    if not same:
+        raise InputError(
+            f"{name}: differs between cells. It belongs to the whole set, and must be the same in each row."
+        )
+    return first
+
+
+def _checked_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What belongs to the whole set, each by its rule; the threshold as a float."""
+    rules = {
+        "checksum": (_is_whole(facts["checksum"]) or facts["checksum"] is None, "It is a whole number, or null"),
+        "threshold": (
+            facts["threshold"] is None or _is_finite(facts["threshold"]),
+            "It is a finite number, or null where decisions were given",
+        ),
+        "buckets": (_is_bucket_number(facts["buckets"]), "It is 0 for exact scores, or a power of two of at least 16"),
+        "has_weight": (isinstance(facts["has_weight"], bool), "It is true or false"),
+        "has_probability": (isinstance(facts["has_probability"], bool), "It is true or false"),
+        "pos_label": (
+            _label(facts["pos_label"]) is not None,
+            'It is a label written as JSON, such as 1, true or "yes"',
+        ),
+    }
+    for name, (holds, rule) in rules.items():
+        if not holds:
+            raise InputError(f"{name}: {facts[name]!r}. {rule}; the file is damaged.")
+    threshold = facts["threshold"]
+    return {**facts, "threshold": None if threshold is None else float(threshold)}
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+
+
+def _is_bucket_number(buckets: Any) -> bool:
+    if not _is_whole(buckets) or not 0 <= buckets <= _MOST_ROWS:
+        return False
+    return buckets == 0 or bool(buckets >= FEWEST_BUCKETS and nested_number(buckets) == buckets)
+
+
+def _label(text: Any) -> Any:
+    """The label that a JSON text is, or None: it is one value, and not NaN."""
+    try:
+        label = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return label if isinstance(label, (bool, str)) or _is_finite(label) else None
+
+
+def _whole_numbers(name: str, values: Any) -> IntArray:
+    """A column of counts, exactly: as floats, those beyond 2**53 would be others."""
+    array, missing = frames.label_column(values, name)
+    if array.dtype.kind not in "iuf":  # wider than 64 bits, or no numbers at all
+        items = [None if gap else item for item, gap in zip(array.tolist(), missing.tolist(), strict=True)]
+        odd = next((i for i, item in enumerate(items) if not (item is None or _is_whole(item))), None)
+        if odd is not None:
+            raise InputError(f"{name}: expected numbers, found {items[odd]!r} in cell {odd}; the file is damaged.")
+        array = np.array([np.nan if item is None else float(item) for item in items])
+    bad = missing | ~((array >= 0) & (array <= _MOST_ROWS) & (array == np.floor(array)))
+    shown = np.where(missing, np.nan, array) if missing.any() else array
+    _refuse(name, shown, bad, f"Counts are whole numbers from 0 to {_MOST_ROWS:,}")
+    return array.astype(np.int64)
+
+
+def _numbers(name: str, values: Any) -> FloatArray:
+    array, _ = frames.label_column(values, name)
+    if array.dtype.kind == "b" and name != "decision":
+        raise InputError(f"{name}: expected numbers, found {bool(array[0])} in cell 0; the file is damaged.")
+    return frames.number_column(values, name)
+
+
+def _check_values(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> None:
+    """Every number of the table obeys its own rule."""
+    rows = np.sum([numbers[name].astype(np.float64) for name in COUNTS], axis=0)
+    _refuse("missing", numbers["missing"], rows == 0.0, "A cell has at least one row, labelled or not")
+    if rows.sum() > _MOST_ROWS:
+        raise InputError(
+            f"positives, negatives and missing: {rows.sum():,.0f} rows in all cells. A set has at most {_MOST_ROWS:,}; "
+            "the file is damaged."
+        )
+    score, decision, weight, chance = (numbers[name] for name in ("score", "decision", "weight", "probability"))
+    for name in ("score", "low", "high"):
+        _refuse(name, numbers[name], ~np.isfinite(numbers[name]), "Scores are finite")
+    if not facts["buckets"]:
+        for name in ("low", "high"):
+            _refuse(name, numbers[name], numbers[name] != score, "Without buckets it is the score")
+    _refuse("decision", decision, ~((decision == 0.0) | (decision == 1.0)), "Decisions are true or false")
+    if facts["has_weight"]:
+        most = frames.LARGEST_WEIGHT
+        within = (weight == 0.0) | ((weight >= 1.0 / most) & (weight <= most))
+        _refuse("weight", weight, ~within, f"Weights are finite and not negative: 0, or {1.0 / most:g} to {most:g}")
+    else:
+        _refuse("weight", weight, weight != 1.0, "Without weights (has_weight is false) it is 1")
+    if facts["has_probability"]:
+        _refuse(
+            "probability",
+            chance,
+            np.where(np.isnan(chance), numbers["missing"] > 0, ~((chance >= 0.0) & (chance <= 1.0))),
+            "Probabilities lie in [0, 1], and cells with missing labels have one",
+        )
+    else:
+        _refuse("probability", chance, ~np.isnan(chance), "Without probabilities (has_probability is false) it is null")
+
+
+def _assembled(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> Stored:
+    dtype = count_type(sum(int(numbers[name].sum()) for name in COUNTS))
+    cells = Cells(
+        score=numbers["score"],
+        decision=numbers["decision"] == 1.0,
+        **{name: numbers[name].astype(dtype) for name in COUNTS},
+        weight=numbers["weight"] if facts["has_weight"] else None,
+        probability=numbers["probability"] if facts["has_probability"] else None,
+        low=numbers["low"] if facts["buckets"] else None,
+        high=numbers["high"] if facts["buckets"] else None,
+    )
+    return Stored(cells, facts["threshold"], _label(facts["pos_label"]), facts["buckets"] or None)
+
+
+def _check_order(stored: Stored) -> None:
+    """Rising scores, each key once; a table that was added up or edited elsewhere may not be."""
+    cells = stored.cells
+    keys: list[AnyArray] = [cells.score]
+    if cells.probability is not None and stored.buckets is None:
+        keys.append(np.where(np.isnan(cells.probability), -1.0, cells.probability))
+    keys += [key for key in (cells.weight, cells.decision.astype(np.float64)) if key is not None]
+    rises, equal = np.zeros(cells.score.size - 1, dtype=np.bool_), np.ones(cells.score.size - 1, dtype=np.bool_)
+    for key in keys:
+        rises |= equal & (key[1:] > key[:-1])
+        equal &= key[1:] == key[:-1]
+    bad = np.concatenate([[False], ~rises])
+    _refuse("score", cells.score, bad, "Cells are sorted by score, and each is there once")
+
+
+def _check_sides(stored: Stored) -> None:
+    """Scores lie in one bucket each, and on the side of the threshold that was decided."""
+    cells, threshold = stored.cells, stored.threshold
+    low, high = (cells.score, cells.score) if cells.low is None or cells.high is None else (cells.low, cells.high)
+    if stored.buckets is not None:
+        tied = np.concatenate([[False], cells.score[1:] == cells.score[:-1]])
+        for name, end in (("low", low), ("high", high)):
+            differs = np.concatenate([[False], end[1:] != end[:-1]])
+            _refuse(name, end, tied & differs, "Cells of one score have one low and one high")
+        place = bucket_index(low, stored.buckets)
+        inside = (low <= cells.score) & (cells.score <= high) & (place == bucket_index(high, stored.buckets))
+        # A bucket is there once, or once on each side of the threshold.
+        again = ~tied[1:] & (place[1:] == place[:-1])
+        if threshold is not None:
+            again &= (high[:-1] >= threshold) | (low[1:] < threshold)
+        inside[1:] &= tied[1:] | ((low[1:] > high[:-1]) & ~again)
+        rule = "The mean of a bucket lies between its low and high, in a bucket of its own"
+        _refuse("score", cells.score, ~inside, rule)
+    if threshold is not None:
+        wrong = (cells.decision != (low >= threshold)) | (cells.decision != (high >= threshold))
+        _refuse("decision", cells.decision, wrong, f"Decisions are positive from the threshold {threshold!r} on")
+
+
+def _refuse(name: str, values: AnyArray, bad: BoolArray | AnyArray, rule: str) -> None:
+    if bad.any():
+        at = int(np.argmax(bad))
+        value = values[at].item()
+        shown = int(value) if isinstance(value, float) and value.is_integer() else value
+        raise InputError(f"{name}: {shown!r} in cell {at}. {rule}; the file is damaged.")

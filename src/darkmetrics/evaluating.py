@@ -1,0 +1,311 @@
+"""evaluate(): from labels and scores to the law of every metric."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.calls import arguments_given
+from darkmetrics.data import rules
+from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.exceptions import InputError
+from darkmetrics.label_models import Features, LabelModel, Tilted, label_model_from
+from darkmetrics.label_models.score_table import reference_set
+from darkmetrics.metrics import DEFAULT_METRICS
+from darkmetrics.question import Question, is_named
+
+
+def evaluate(
+    y_true: Any,
+    y_score: Any = None,
+    *,
+    metrics: Any = DEFAULT_METRICS,
+    threshold: float | None = None,
+    y_pred: Any = None,
+    label_model: Any = "auto",
+    missingness: Any = None,
+    calibration: Any = None,
+    method: Any = "auto",
+    pos_label: Any = 1,
+    missing_label: Any = None,
+    sample_weight: Any = None,
+    zero_division: Any = "warn",
+    rng: Any = None,
+    confidence_level: float = 0.9,
+) -> Evaluation:
+    """How good is this classifier on these rows, when part of their labels is missing?
+
+    Returns, for each metric, the whole distribution of the value it would have if all labels were known, given
+    probabilities for the missing ones. The spread is about these rows: it shrinks to nothing as labels arrive.
+
+    Parameters
+    ----------
+    y_true : array-like or EvaluationSet
+        Labels, missing ones NaN, None or null; or a ready set, and then no `y_score`.
+    y_score : array-like of float
+        Scores of the positive class: finite, higher means more likely positive.
+    metrics : str, Metric, callable, or a sequence or mapping of these
+        What to evaluate; `list_metrics()` shows all names, and "fbeta(2)" or "precision_at_k(100)" take a parameter.
+    threshold, y_pred, pos_label, missing_label, sample_weight
+        As in `EvaluationSet`: decisions are positive from a score of 0.5 on, unless `threshold` or `y_pred` says
+        otherwise. Weights count in the metrics; what is learnt about labels counts rows, so weights that depend on the
+        label itself (ten for every fraud) call for probabilities of your own.
+    label_model : str, LabelModel, float or array-like
+        Where the probabilities of the missing labels come from. "auto", the default, learns them from the labelled
+        rows, the scores of the missing ones and `calibration`, and says what it assumed (`label_models.Auto`). Others:
+        "calibrated", "label_shift", "selection", "half", "prevalence", a model from `label_models`, one probability
+        for all rows, or an array with one per row or per missing row. A set built with `probability=` uses these.
+    missingness : {"random", "by_score", "by_label", "by_score_and_label", "unknown"}, optional
+        Why labels are missing, if you know: the scores decide who gets a label ("by_score"), or the label itself does
+        (frauds take longer to confirm: "by_label"), or both, which needs `calibration`.
+    calibration : (labels, scores) or EvaluationSet, optional
+        Fully labelled reference rows, such as the test set of the model; they make it unnecessary to know why labels
+        are missing, as long as the relation of score and label has not drifted since.
+    method : str or Method
+        "auto" (exact where possible), "exact", "monte_carlo", "gaussian", or a settings object such as
+        `methods.MonteCarlo(n_resamples=100_000)`.
+    zero_division : {"warn", 0, 1, nan}
+        Value of a metric that is 0/0. "warn" takes what scikit-learn would return, and warns; with NaN the law is
+        conditional on the metric being defined.
+    rng : None, int or numpy Generator
+        Source of randomness for Monte Carlo; a seed makes the result repeatable.
+    confidence_level : float
+        Probability of the intervals in the printed table and in `to_dict()`.
+
+    Returns
+    -------
+    Evaluation
+        A mapping from metric name to `MetricDistribution`.
+
+    Notes
+    -----
+    Missing labels are taken as independent given their probabilities. How the laws are computed, with proofs, is in
+    `docs/explanation/mathematics.md`.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true = [1, 0, None, 1, None, 0, 1, 0]
+    >>> y_score = [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
+    >>> result = dm.evaluate(y_true, y_score, label_model=[0.7, 0.2], metrics=["precision", "recall"])
+    >>> print(result)
+    8 rows: 6 labelled, 2 missing (25.0%)
+    Assumed: missing labels are independent, with the probabilities given.
+    <BLANKLINE>
+                estimate     90% interval   labelled only   worst to best   method   undefined
+    precision      0.675   0.500 to 0.750           0.667    0.50 to 0.75    exact           0
+    recall         0.694   0.500 to 0.750           0.667    0.50 to 0.75    exact           0
+    <BLANKLINE>
+    Intervals are for these 8 rows, not for the population they came from.
+    >>> round(result["recall"].cdf(0.7), 3)
+    0.44
+    """
+    settings = {
+        "threshold": threshold,
+        "y_pred": y_pred,
+        "pos_label": pos_label,
+        "missing_label": missing_label,
+        "sample_weight": sample_weight,
+    }
+    asked = {
+        "metrics": metrics,
+        "label_model": label_model,
+        "missingness": missingness,
+        "calibration": calibration,
+        "method": method,
+        "zero_division": zero_division,
+        "confidence_level": confidence_level,
+    }
+    generator = generator_from(rng)
+    question = Question.of(**asked)
+    data = _data(y_true, y_score, settings, label_model, question.model)
+    given = {"y_true": y_true, "y_score": y_score, **asked, **settings, "rng": rng}
+    return question.answer(data, generator, arguments_given(evaluate, given))
+
+
+def evaluate_frame(
+    frame: Any,
+    *,
+    label: str,
+    score: str,
+    threshold: float | None = None,
+    decision: str | None = None,
+    probability: str | None = None,
+    weight: str | None = None,
+    resolution: str | int = "auto",
+    metrics: Any = DEFAULT_METRICS,
+    label_model: Any = "auto",
+    missingness: Any = None,
+    calibration: Any = None,
+    method: Any = "auto",
+    pos_label: Any = 1,
+    missing_label: Any = None,
+    zero_division: Any = "warn",
+    rng: Any = None,
+    confidence_level: float = 0.9,
+) -> Evaluation:
+    """How good is this classifier on the rows of this table, wherever the table is, when part of its labels is missing?
+
+    What `evaluate` says of arrays, for a table of any engine and any size: its own engine counts rows by score,
+    decision and label, and only these counts reach this process.
+
+    Parameters
+    ----------
+    frame : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
+        pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis (and through it SQL databases); or Parquet and CSV files by
+        name, which Polars or DuckDB then reads.
+    label, score : str
+        Names of the columns with labels (missing ones null or NaN) and scores.
+    threshold : float, optional
+        The decision is positive when score >= threshold; 0.5 unless given.
+    decision, probability, weight : str, optional
+        Columns with decisions that do not follow from a threshold, with the chance that a row is positive, which is
+        then believed as it is (`label_models.Given`), and with weights.
+    resolution : {"auto", "exact"} or int
+        How finely scores are told apart, as in `EvaluationSet.from_frame`. Where that is in buckets, the result's
+        `resolution` says how far that can have moved each metric; metrics of the decisions it does not move.
+    calibration : frame, path, (labels, scores) or EvaluationSet, optional
+        Fully labelled reference rows; a frame or file has the same label and score columns.
+    metrics, label_model, missingness, method, pos_label, missing_label, zero_division, rng, confidence_level
+        As in `evaluate`; probabilities of rows are a column, `probability`.
+
+    Returns
+    -------
+    Evaluation
+        A mapping from metric name to `MetricDistribution`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from darkmetrics.evaluating import evaluate_frame
+    >>> table = pl.LazyFrame(
+    ...     {
+    ...         "fraud": [1, 0, None, 1, None, 0],
+    ...         "p": [0.9, 0.2, 0.8, 0.6, 0.3, 0.7],
+    ...         "own": [None, None, 0.7, None, 0.2, None],
+    ...     }
+    ... )
+    >>> result = evaluate_frame(table, label="fraud", score="p", probability="own", metrics=["precision", "recall"])
+    >>> result
+    <Evaluation of 6 rows, 2 missing: precision, recall>
+    >>> round(result["recall"].mean(), 3)
+    0.945
+    """
+    columns_named: dict[str, Any] = {"decision": decision, "probability": probability, "weight": weight}
+    settings: dict[str, Any] = {"threshold": threshold, "pos_label": pos_label, "missing_label": missing_label}
+    asked = {
+        "metrics": metrics,
+        "label_model": label_model,
+        "missingness": missingness,
+        "calibration": calibration,
+        "method": method,
+        "zero_division": zero_division,
+        "confidence_level": confidence_level,
+    }
+    # Whatever is wrong with the rest is said before a table is read that may take minutes.
+    generator = generator_from(rng)
+    reference: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "resolution": resolution}
+    question = with_reference(question_of_table(asked), label=label, score=score, **reference)
+    data = EvaluationSet.from_frame(frame, label=label, score=score, **columns_named, **settings, resolution=resolution)
+    given = {"frame": frame, "label": label, "score": score, **columns_named, "resolution": resolution, **settings}
+    given |= {**asked, "rng": rng}
+    return question.answer(evaluation_set_from(data, None), generator, arguments_given(evaluate_frame, given))
+
+
+def question_of_table(asked: Mapping[str, Any]) -> Question:
+    """What is asked of a table, checked before anything is read; `asked` are arguments of `Question.of`."""
+    if not is_named(asked["label_model"]):
+        raise InputError(
+            "label_model: a table is counted where it is, so probabilities per row must be one of its columns. "
+            "Name it with probability=."
+        )
+    question = Question.of(**asked)
+    if _features_of(question.model) is not None:
+        raise InputError(
+            "label_model: Features belong to rows, and a table is counted where it is. Give evaluate the labels and "
+            "scores themselves."
+        )
+    return question
+
+
+def with_reference(question: Question, *, label: str, score: str, pos_label: Any, **settings: Any) -> Question:
+    """The same question with its reference rows, a table or two columns, as a set: read once, whoever asks."""
+    model: Any = question.model
+    given = getattr(model, "calibration", None)
+    # A model of the user's own knows itself what to do with its rows.
+    if given is None or isinstance(given, EvaluationSet) or not hasattr(model, "__dataclass_fields__"):
+        return question
+    if _is_table(given):
+        try:
+            held_out = EvaluationSet.from_frame(given, label=label, score=score, pos_label=pos_label, **settings)
+        except InputError as error:
+            raise InputError(f"calibration: {error}") from None
+    else:
+        held_out = reference_set(given, pos_label)
+    return replace(question, model=replace(model, calibration=held_out))
+
+
+def _is_table(calibration: Any) -> bool:
+    """Whether reference rows are a table of some engine or files, and not columns or a ready set."""
+    if calibration is None or isinstance(calibration, (EvaluationSet, tuple)):
+        return False
+    return not isinstance(calibration, list) or all(isinstance(part, (str, Path)) for part in calibration)
+
+
+def _data(y_true: Any, y_score: Any, settings: dict[str, Any], label_model: Any, model: LabelModel) -> EvaluationSet:
+    """The evaluation set that the arguments of `evaluate` stand for."""
+    named, features = is_named(label_model), _features_of(model)
+    if not isinstance(y_true, EvaluationSet):
+        probability = None if named else label_model
+        if features is not None:
+            names = frames.row_names(y_true=y_true, y_score=y_score)
+            if names is not None:
+                names.check("X", features.X)
+            probability = _feature_predictions(features, y_true, settings)
+        try:
+            return evaluation_set_from(y_true, y_score, probability=probability, **settings)
+        except InputError as error:  # name the argument that the caller used
+            raise InputError(re.sub(r"^probability:", "label_model:", str(error))) from None
+    data = evaluation_set_from(y_true, y_score, **settings)
+    if not named:
+        raise InputError(
+            "label_model: an EvaluationSet has cells, not rows, so probabilities per row cannot be matched to it. "
+            "Give them as EvaluationSet(..., probability=p)."
+        )
+    if features is not None:
+        raise InputError(
+            "label_model: Features belong to rows, and an EvaluationSet has cells. "
+            "Give evaluate the labels and scores themselves."
+        )
+    return data
+
+
+def _features_of(model: LabelModel) -> Features | None:
+    """The features that a model learns from, itself or through the model that it tilts."""
+    while isinstance(model, Tilted):
+        model = label_model_from(model.base)
+    return model if isinstance(model, Features) else None
+
+
+def _feature_predictions(model: Features, y_true: Any, settings: dict[str, Any]) -> FloatArray | None:
+    """What the features say about every row, with labels read as the evaluation set reads them."""
+    labels, missing = frames.label_column(y_true, "y_true")
+    rules.check_label_values(settings["pos_label"], settings["missing_label"])
+    if settings["missing_label"] is not None:
+        missing = missing | rules.equals(labels, missing, settings["missing_label"])
+    positive, _ = rules.positive_labels(labels, missing, settings["pos_label"], "y_true")
+    return model.predictions(positive, missing) if missing.any() else None
+
+
+def generator_from(rng: Any) -> np.random.Generator:
+    """The generator that a seed or a generator stands for."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InputError(f"rng: expected None, a seed or a numpy Generator, got {rng!r}.") from None

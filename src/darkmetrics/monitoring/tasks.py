@@ -1,0 +1,245 @@
+"""The evaluation of one group, and what is kept of it; the same in any process."""
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.exceptions import (
+    CalibrationWarning,
+    InputError,
+    MethodError,
+    MissingnessWarning,
+    UndefinedMetricWarning,
+    UnknownNameError,
+)
+from darkmetrics.label_models.base import missing_rows
+from darkmetrics.metrics import Metric
+from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
+from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
+from darkmetrics.monitoring.total import Part, borrowed_in_words, in_words, learns_from_reference, union
+from darkmetrics.nodes import Nodes
+from darkmetrics.question import Question
+
+# What a group may warn of: kept with the group instead of being said thousands of times.
+KEPT = (MissingnessWarning, CalibrationWarning, UndefinedMetricWarning)
+
+
+class Group(NamedTuple):
+    """A group to evaluate; `name` is for messages."""
+
+    key: Key
+    name: str
+    data: EvaluationSet
+    rng: np.random.Generator
+
+
+class Found(NamedTuple):
+    """What a group says, the p-value of each of its targets, the kinds of its warnings, and its part of the total.
+
+    The part is None where the labels do not suffice for a label model.
+    """
+
+    summary: GroupSummary
+    p_values: dict[str, float]
+    warned: tuple[type[Warning], ...]
+    part: Part | None
+    assumption: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked of every group.
+
+    `arguments` are those of the question as code; `n_draws` is the number of draws in a Monte Carlo law. `expected`:
+    positives and negatives that a reference or given probabilities expect among the missing rows count as labels do.
+    `label` and `score` say in messages which columns are meant.
+    """
+
+    question: Question
+    arguments: Mapping[str, str]
+    targets: Mapping[str, float]
+    min_labels: int
+    n_draws: int
+    n_groups: int
+    expected: bool
+    label: str
+    score: str
+
+    def evaluated(self, group: Group) -> Evaluation:
+        """The evaluation of a group, the same whenever it is asked for."""
+        with self._naming(group.name):
+            # A copy, because a generator that was drawn from does not give the same numbers again.
+            return self.question.answer(group.data, deepcopy(group.rng), self.arguments)
+
+    @contextmanager
+    def _naming(self, name: str) -> Iterator[None]:
+        """What goes wrong inside the block says with which rows it did."""
+        try:
+            yield
+        except InputError as error:
+            raise type(error)(f"{self._in_columns(str(error))} (Found in {name}.)") from None
+        except Exception as error:
+            error.add_note(f"darkmetrics was evaluating {name}.")
+            raise
+
+    def _in_columns(self, message: str) -> str:
+        """A message about arrays, in the names of the table."""
+        message = re.sub(r"^y_true\b", lambda _: self.label, message)
+        if "label_model=y_score" not in message:
+            return message
+        # What comes after it is another value of label_model, and not of probability.
+        return message.replace("label_model=y_score", f"probability={self.score!r}").replace(
+            "or 'half'", "or label_model='half'"
+        )
+
+    def summarised(self, group: Group) -> Found:
+        """The same in a few numbers, with its warnings; bounds alone where too few labels are there for a law."""
+        evaluation, lacking, notes = None, "", Notes()
+        try:
+            with notes.taken():
+                evaluation = self.evaluated(group)
+        except (MethodError, UnknownNameError):
+            raise
+        except InputError:
+            # Without a label of each class most models have nothing to learn from, which is nobody's mistake.
+            lacking = _lacking(group.data)
+            if not lacking:
+                raise
+        verdicts = {name: self._verdict(name, evaluation) for name in self.targets}
+        summary = GroupSummary(
+            key=group.key,
+            census=group.data.census(),
+            metrics={metric.name: self._summary(metric, group.data, evaluation) for metric in self.question.metrics},
+            below={name: one.missed for name, one in verdicts.items()},
+            too_small=lacking or self._too_small(group.data, evaluation),
+            notes=tuple(notes.texts),
+        )
+        p_values = {name: one.p_value for name, one in verdicts.items()}
+        part = None if evaluation is None else Part.of(group.data, evaluation.nodes, self.n_groups)
+        assumption = "" if evaluation is None else evaluation.assumption
+        return Found(summary, p_values, tuple(notes.kinds), part, assumption)
+
+    def added_up(
+        self,
+        groups: Sequence[Group],
+        found: Sequence[Found],
+        rng: np.random.Generator,
+        arguments: Mapping[str, str],
+        notes: "Notes",
+    ) -> Evaluation:
+        """All groups together: the sum of what they say, and never a fit that contradicts them."""
+        if len(groups) == 1:
+            with notes.taken():
+                return self.evaluated(groups[0])
+        shared = learns_from_reference(self.question.model)
+        with self._naming("all rows together"), notes.taken():
+            data, nodes, borrowing = union(
+                [group.data for group in groups], [one.part for one in found], self._fit, shared=shared
+            )
+            if borrowing:
+                notes.texts.append(borrowed_in_words(borrowing))
+            said = {one.assumption for one in found} - {""}
+            text = in_words(len(groups), borrowing, said, shared=shared and len(nodes) > 1) if data.n_missing else ""
+            settings: dict[str, Any] = {"assumption": text, "arguments": arguments, "groups": len(groups)}
+            return self.question.answer_given(nodes, data, deepcopy(rng), **settings)
+
+    def _fit(self, data: EvaluationSet) -> Nodes:
+        return self.question.model_of(data).nodes(data)
+
+    def of_all(self, total: Evaluation) -> GroupSummary:
+        """All rows together, in the same numbers as a group."""
+        return GroupSummary(
+            key=(),
+            census=total.data.census(),
+            metrics={metric.name: self._summary(metric, total.data, total) for metric in self.question.metrics},
+            below={name: self._verdict(name, total).missed for name in self.targets},
+            too_small=self._too_small(total.data, total),
+            notes=(),
+        )
+
+    def _summary(self, metric: Metric, data: EvaluationSet, evaluation: Evaluation | None) -> MetricSummary:
+        better = -1 if metric.better == "lower" else 1
+        if evaluation is None:
+            fill = self.question.fill_of(metric)
+            worst, best = metric.bind(data, fill).extremes[:2][::better]
+            labelled_only = metric.value(data, fill) if data.n_labelled else np.nan
+            effect = metric.bucket_effect(data)
+            return MetricSummary(np.nan, np.nan, np.nan, labelled_only, worst, best, np.nan, "bounds", effect)
+        law = evaluation[metric.name]
+        low, high = law.interval(self.question.confidence_level)
+        worst, best = law.support()[::better]
+        labelled_only = evaluation.labelled_only[metric.name]
+        effect = evaluation.resolution[metric.name]
+        return MetricSummary(law.mean(), low, high, labelled_only, worst, best, law.undefined, law.method, effect)
+
+    def _verdict(self, name: str, evaluation: Evaluation | None) -> Verdict:
+        if evaluation is None:
+            return NOTHING
+        metric, target = evaluation.metrics[name], self.targets[name]
+        return verdict(
+            evaluation[name],
+            evaluation.nodes,
+            metric,
+            target,
+            fill=self.question.fill,
+            n_draws=self.n_draws,
+            resolution=evaluation.resolution[name],
+        )
+
+    def _too_small(self, data: EvaluationSet, evaluation: Evaluation | None) -> str:
+        """Why a group says too little; empty if it does not."""
+        census = data.census()
+        counts = {"positive": float(census["positive"]), "negative": float(census["negative"])}
+        kind = "labelled"
+        if self.expected and evaluation is not None and data.n_missing:
+            kind = "labelled and expected"
+            count = missing_rows(data, evaluation.nodes)
+            positive = float(evaluation.nodes.weight @ (evaluation.nodes.probability @ count))
+            counts = {
+                "positive": counts["positive"] + positive,
+                "negative": counts["negative"] + count.sum() - positive,
+            }
+        few = [
+            f"{number:.3g} {kind} {name}{'' if number == 1 else 's'}"
+            for name, number in counts.items()
+            if number < self.min_labels
+        ]
+        return f"{' and '.join(few)}, fewer than {self.min_labels}" if few else ""
+
+
+class Notes:
+    """What the library warned of, in words and by kind."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.kinds: list[type[Warning]] = []
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Keeps what the library warns of inside the block; other warnings go their way."""
+        with warnings.catch_warnings(record=True) as caught:
+            for kind in KEPT:
+                warnings.simplefilter("always", kind)
+            yield
+        for warning in caught:
+            if issubclass(warning.category, KEPT):
+                self.texts.append(str(warning.message))
+                self.kinds.append(warning.category)
+            else:
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def _lacking(data: EvaluationSet) -> str:
+    """Which labels are missing altogether; empty if both classes have one."""
+    census = data.census()
+    if not census["labelled"]:
+        return "no labelled row"
+    return next((f"no labelled {name}" for name in ("positive", "negative") if not census[name]), "")

@@ -1,0 +1,278 @@
+"""plot_over_time: one metric per period, beside what the labelled rows alone say."""
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.exceptions import InputError
+from darkmetrics.monitoring import GroupedEvaluation, GroupSummary
+from darkmetrics.monitoring.group_names import key_text
+from darkmetrics.monitoring.periods import period_name
+from darkmetrics.monitoring.summary import Key
+from darkmetrics.plotting import style
+from darkmetrics.plotting.summaries import (
+    HOW,
+    Column,
+    column_of,
+    draw_labelled_only,
+    draw_means,
+    metric_of,
+    plain_text,
+)
+from darkmetrics.tables import level_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Widths of the bars, of which periods are one apart; the earlier ones look out from behind.
+_NOW, _EARLIER = 0.5, 0.84
+# The part of the picture, at its foot, that the shares of missing labels get.
+_FOOT = 0.17
+# More periods than these are drawn without space between them, and with small signs.
+_CROWD = 30
+# More than these are drawn as one band, since single bars would be hair.
+_BAND = 60
+# What segment= is if it is left out; None is the segment of rows that have none.
+_ANY: Any = object()
+# Letters that fit side by side under the axis.
+_LETTERS = 44
+
+
+def plot_over_time(
+    result: GroupedEvaluation,
+    metric: str | None = None,
+    *,
+    segment: Any = _ANY,
+    before: GroupedEvaluation | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """How does a metric move from period to period, and how much of that may late labels still change?
+
+    Each period has its interval (bar) and its mean (dot), and beside them what dropping the unlabelled rows would have
+    said (open square). The foot of the picture shows the share of labels that are missing: recent periods have many,
+    and wide bars. A diamond marks an alert; periods with too few labels are grey, with an open dot.
+
+    Parameters
+    ----------
+    result : GroupedEvaluation
+        The result of `evaluate_by`, with `time`, or by a single column of dates, which may be text ("2026-04").
+    metric : str, optional
+        Which metric to draw; by default the first one that has a target, else the first one.
+    segment : optional
+        Which segment to draw, if there are several: its value (None for rows that have none), or a tuple of values if
+        segments have several columns.
+    before : GroupedEvaluation, optional
+        The same periods as evaluated earlier, when fewer labels had arrived: hatched bars behind, which show what late
+        labels have changed and whether they changed it within the intervals.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> from darkmetrics.monitoring import evaluate_by
+    >>> columns = {"month": [], "label": [], "score": []}
+    >>> for number in range(400):
+    ...     month, score = number // 100 + 1, number * 7 % 100 / 100
+    ...     columns["month"].append(f"2026-{month:02}")
+    ...     columns["label"].append(None if number % 5 < month else int(number * 13 % 100 < 100 * score))
+    ...     columns["score"].append(score)
+    >>> import pandas as pd
+    >>> result = evaluate_by(pd.DataFrame(columns), "month", label="label", score="score", metrics="recall")
+    >>> ax = dm.plotting.plot_over_time(result)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('month', 'recall')
+    """
+    style.checked("result", result, GroupedEvaluation, HOW)
+    name = metric_of(result, metric)
+    chosen, line = _line_of(result, segment, name)
+    earlier = None if before is None else _earlier(result, before, chosen, name, line.periods)
+    ax = style.axes(ax)
+    x = _places(line.periods)
+    target = (result.targets or {}).get(name)
+    floor = _set_view(ax, line.column, earlier, target)
+    crowd, band = x.size > _CROWD, x.size > _BAND
+    if earlier is not None:
+        before_width = 1.0 if crowd else _EARLIER
+        _draw_bars(ax, x, earlier, floor, before_width, "as evaluated before", hatch="////", band=band)
+    small, label = line.column.small, f"{level_text(result.confidence_level)} interval"
+    _draw_bars(ax, x[~small], line.column.take(~small), floor, 1.0 if crowd else _NOW, label, band=band)
+    label = f"{label}, too few labels"
+    _draw_bars(ax, x[small], line.column.take(small), floor, 1.0 if crowd else _NOW, label, hatch=None, band=band)
+    _draw_values(ax, x, line.column, crowd=crowd)
+    if target is not None:
+        ax.axhline(target, color=style.TARGET, linestyle=style.LINES[1], linewidth=1.2, label=f"target {target:g}")
+    _draw_missing(ax, x, line.column, earlier)
+    _name_periods(ax, x, [key_text(period, result.every) for period in line.periods])
+    ax.set_xlabel(style.wrapped(line.name, 40))
+    of_segment = f"\n{plain_text(', '.join(map(key_text, chosen)), 30).strip()}" if chosen else ""
+    ax.set_ylabel(style.wrapped(name, 30) + of_segment)
+    if np.isnan(line.column.mean).all() and not small.any():
+        style.message(ax, "undefined (0/0) in every period")
+    style.legend_above(ax)
+    return ax
+
+
+class _Line(NamedTuple):
+    """The periods of one segment."""
+
+    name: str  # of the column of time
+    periods: list[Any]
+    column: Column
+
+
+def _line_of(result: GroupedEvaluation, segment: Any, metric: str) -> tuple[Key, _Line]:
+    """The segment to draw and its periods."""
+    time = period_name(result.names, result.period, result.groups)
+    if time is None:
+        raise InputError(
+            f"result: has no periods, only {' and '.join(map(repr, result.names))}. Give evaluate_by dates, "
+            "such as time='booked', every='month', or a column that is in order as time=."
+        )
+    place = result.names.index(time)
+    lines: dict[Key, list[GroupSummary]] = {}
+    for key, group in result.groups.items():
+        lines.setdefault(key[:place] + key[place + 1 :], []).append(group)
+    chosen = _segment(lines, segment, [name for name in result.names if name != time])
+    groups = [group for group in lines[chosen] if group.key[place] is not None] or lines[chosen]
+    return chosen, _Line(time, [group.key[place] for group in groups], column_of(result, metric, groups))
+
+
+def _segment(lines: dict[Key, list[GroupSummary]], segment: Any, names: list[str]) -> Key:
+    if segment is _ANY and len(lines) == 1:
+        return next(iter(lines))
+    if not names:
+        raise InputError(f"segment: {segment!r}, but there are periods only. Leave it out.")
+    key = segment if isinstance(segment, tuple) else (segment,)
+    if key in lines:
+        return key
+    known = [repr(one[0] if len(one) == 1 else one) for one in lines]
+    there = f"{', '.join(known[:5])}{f' and {len(known) - 5:,} more' if len(known) > 5 else ''}"
+    found = f"there are {len(lines):,} of {', '.join(names)}" if segment is _ANY else f"there is none {segment!r}"
+    raise InputError(f"segment: {found}. Say which one to draw: {there}.")
+
+
+def _earlier(result: GroupedEvaluation, before: Any, chosen: Key, metric: str, periods: list[Any]) -> Column:
+    """What was known of the same periods earlier; nan where nothing was."""
+    style.checked("before", before, GroupedEvaluation, HOW)
+    if before.names != result.names or before.period != result.period:
+        there, here = (", ".join(map(repr, one.names)) for one in (before, result))
+        raise InputError(f"before: is by {there}, but result is by {here}. Evaluate both by the same columns.")
+    if metric not in before.metrics:
+        raise InputError(f"before: has no {metric!r}. Evaluate it with the same metrics.")
+    place = len(chosen) if result.period is not None else 0
+    keys = [(*chosen[:place], period, *chosen[place:]) for period in periods]
+    groups = [before.groups.get(key) for key in keys]
+    known = column_of(before, metric, [group for group in groups if group is not None])
+    filled = [np.full(len(keys), np.nan if numbers.dtype.kind == "f" else False) for numbers in known]
+    for numbers, values in zip(filled, known, strict=True):
+        numbers[[group is not None for group in groups]] = values
+    return Column(*filled)
+
+
+def _places(periods: list[Any]) -> FloatArray:
+    """Where periods stand: one apart, and dates as far apart as they are, so that gaps are seen."""
+    if len(periods) < 2 or not all(isinstance(period, dt.date) for period in periods):
+        return np.arange(len(periods), dtype=np.float64)
+    first = periods[0]
+    days = np.array([(period - first) / dt.timedelta(days=1) for period in periods])
+    # Months differ in length, which no reader wants to see.
+    return np.concatenate([[0.0], np.cumsum(np.maximum(1.0, np.rint(np.diff(days) / np.median(np.diff(days)))))])
+
+
+def _draw_bars(
+    ax: "Axes",
+    x: FloatArray,
+    column: Column,
+    floor: float,
+    width: float,
+    label: str,
+    hatch: str | None = "",
+    *,
+    band: bool = False,
+) -> None:
+    """Intervals; hatched and pale if they are earlier ones, without a filling if there are too few labels.
+
+    A `band` has no edges, and is grey where there are too few labels.
+    """
+    # Where there is no law, as with no labels at all, what is possible takes its place.
+    no_law = np.isnan(column.low) & column.small
+    ends = np.where(no_law, column.lowest, column.low), np.where(no_law, column.highest, column.high)
+    seen = np.isfinite(ends[0]) & (ends[1] > floor)
+    if not seen.any():
+        return
+    look: dict[str, Any] = {"color": style.ESTIMATE, "alpha": 0.35, "linewidth": 0.0}
+    if hatch is None and band:
+        look["color"] = style.GREY
+    elif hatch is None:
+        look = {"facecolor": "none", "edgecolor": style.GREY, "linewidth": 1.0, "linestyle": style.LINES[3]}
+    elif hatch:
+        look = {"facecolor": "0.95", "edgecolor": "0.7", "linewidth": 0.0 if band else 0.8, "hatch": hatch}
+    low, high = np.maximum(ends[0][seen], floor), ends[1][seen]
+    if band:
+        # Each period as two points, so that one alone is seen, and gaps stay gaps.
+        places = (x[seen][:, None] + np.array([-0.5, 0.5])).ravel()
+        apart = np.flatnonzero(np.diff(x[seen]) > 1.0) * 2 + 2
+        places, low, high = (np.insert(v, apart, np.nan) for v in (places, np.repeat(low, 2), np.repeat(high, 2)))
+        ax.fill_between(places, low, high, label=label, **look)
+    else:
+        ax.bar(x[seen], high - low, width, bottom=low, label=label, **look)
+
+
+def _draw_values(ax: "Axes", x: FloatArray, column: Column, *, crowd: bool) -> None:
+    """Means on a line, which stops where a period has no rows or no value, and labelled-only values."""
+    apart = np.flatnonzero(np.diff(x) > 1.0) + 1
+    places, mean = np.insert(x, apart, np.nan), np.insert(column.mean, apart, np.nan)
+    ax.plot(places, mean, color=style.ESTIMATE, linewidth=1.2, zorder=3)
+    draw_labelled_only(ax, x, column.labelled_only, 1.8 if crowd else 4.5)
+    draw_means(ax, x, column.mean, column, 2.4 if crowd else 6.0)
+
+
+def _set_view(ax: "Axes", column: Column, earlier: Column | None, target: float | None) -> float:
+    """Room for everything above the foot; the value at which that begins."""
+    numbers = [column.mean, column.labelled_only, np.array([np.nan if target is None else target])]
+    for one in (column, *([] if earlier is None else [earlier])):
+        # Groups with few labels may have intervals that leave no room for others.
+        sure = ~one.small if not one.small.all() else one.small
+        numbers += [one.low[sure], one.high[sure]]
+    drawn = np.concatenate(numbers)
+    drawn = drawn[np.isfinite(drawn)]
+    low, high = (float(drawn.min()), float(drawn.max())) if drawn.size else (0.0, 1.0)
+    margin = 0.06 * (high - low) or 0.05 * max(abs(low), 1.0)
+    low, high = low - margin, high + margin
+    ax.set_ylim(low - (high - low) * _FOOT / (1.0 - _FOOT), high)
+    # Values that stand beside the foot would be read as shares.
+    ax.set_yticks([tick for tick in ax.get_yticks() if low <= tick <= high])
+    ax.grid(axis="y", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    return low
+
+
+def _draw_missing(ax: "Axes", x: FloatArray, column: Column, earlier: Column | None) -> None:
+    """Shares of missing labels at the foot, with a scale of their own at the right."""
+    foot = ax.twinx()
+    crowd = x.size > _CROWD
+    if earlier is not None:
+        share, width = np.nan_to_num(earlier.missing), 1.0 if crowd else _EARLIER
+        foot.bar(x, share, width, facecolor="0.95", edgecolor="0.7", hatch="////")
+    foot.bar(x, column.missing, 1.0 if crowd else _NOW, color=style.GREY)
+    foot.axhline(1.0, color="0.7", linewidth=0.8)
+    foot.set_ylim(0.0, 1.0 / _FOOT)
+    foot.set_yticks([0.0, 0.5, 1.0], ["0%", "missing", "100%"], fontsize="x-small")
+    foot.tick_params(axis="y", length=0.0)
+    ax.set_xlim(float(x.min()) - 0.6, float(x.max()) + 0.6)
+
+
+def _name_periods(ax: "Axes", x: FloatArray, names: list[str]) -> None:
+    """As many names as fit, the last one among them."""
+    shown = [plain_text(name, 20) for name in names]
+    step = max(1, -(-len(names) * (max(map(len, shown)) + 2) // _LETTERS))
+    places = list(range(len(names) - 1, -1, -step))
+    ax.set_xticks(x[places].tolist(), [shown[place] for place in places])

@@ -1,0 +1,100 @@
+"""The sentences of a report."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from darkmetrics._text import called
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.report.numbers import interval_shown, percent, shown
+from darkmetrics.tables import level_text
+
+_METHODS = {
+    "exact": "every value that the missing labels allow, with its probability; nothing is drawn and nothing rounded",
+    "near exact": "as exact, up to a grid or an expansion finer than anything printed here",
+    "monte carlo": "the missing labels are drawn at random many times, and the metric is computed each time",
+    "gaussian": "a normal law with the mean and variance of the metric, which is close when many labels are missing",
+}
+
+
+def headline(name: str, entry: Mapping[str, Any], census: Mapping[str, int]) -> str:
+    """What is known of one metric, in a sentence.
+
+    Examples
+    --------
+    >>> from darkmetrics.report.sentences import headline
+    >>> entry = {"mean": 0.81, "interval_low": 0.77, "interval_high": 0.85, "labelled_only": 0.88, "undefined": 0.0}
+    >>> headline("recall", entry | {"confidence_level": 0.9}, {"missing": 30, "labelled": 70})
+    'recall is 0.810, 90% between 0.770 and 0.850; dropping unlabelled rows would have said 0.880'
+    """
+    name = called(name)
+    mean, low, high = entry["mean"], entry["interval_low"], entry["interval_high"]
+    if mean is None:
+        return f"{name} is 0/0 whatever the missing labels are"
+    if not census["missing"]:
+        return f"{name} is {shown(mean)}; no label is missing"
+    level = level_text(entry["confidence_level"])
+    text = f"{name} is {shown(mean, low, high)}, {level} between {interval_shown(low, high, ' and ')}"
+    if low == high:
+        text = f"{name} is {shown(mean)}, almost certainly"
+    if not census["labelled"]:
+        text += "; no row has a label, so dropping unlabelled rows would leave nothing"
+    elif entry["labelled_only"] is None:
+        text += "; on the labelled rows alone it is 0/0"
+    else:
+        text += f"; dropping unlabelled rows would have said {shown(entry['labelled_only'], low, high)}"
+    if entry["undefined"] > 0.0:
+        text += f"; with probability {percent(entry['undefined'])} it is 0/0"
+    return text
+
+
+def target_met(name: str, target: Mapping[str, Any]) -> str:
+    """The chance of a target, in a sentence."""
+    name = called(name)
+    side = "at most" if target["side"] == "at most" else "at least"
+    if target["probability"] is None:
+        return f"whether {name} is {side} {target['value']:g} cannot be said: it is 0/0"
+    return f"the chance that {name} is {side} {target['value']:g} is {percent(target['probability'])}"
+
+
+def tipping_point(point: Mapping[str, Any], what_if: Mapping[str, Any]) -> str:
+    """Where a metric crosses a value, in a sentence."""
+    name = called(point["metric"])
+    value = f"{point['what']} ({shown(point['value'])})"
+    places = [percent(share) for share in point["shares"]]
+    if not places:
+        reached = [mean for mean in what_if["metrics"][point["metric"]]["mean"] if mean is not None]
+        if not reached or point["value"] is None:
+            return f"{name} cannot be compared with {value}"
+        above, below = max(reached) - point["value"], point["value"] - min(reached)
+        side = "above" if above >= below else "below"
+        touches = "at or " if min(above, below) > -1e-9 else ""
+        return f"{name} stays {touches}{side} {value} whatever share of the missing rows is positive"
+    return f"{name} crosses {value} when {' and '.join(places)} of the missing rows are positive"
+
+
+def assumptions(evaluation: Evaluation) -> list[str]:
+    """What the numbers rest on, sentence by sentence."""
+    _, *words = evaluation.words()
+    if not evaluation.data.n_missing:
+        # What buckets have moved is the last note, where there is one.
+        moved = evaluation.notes()[-1:] if evaluation.data.buckets is not None else []
+        return ["No label is missing, so that nothing is assumed: every number is what it is.", *moved]
+    words.append("Given these probabilities, the missing labels are taken as independent of each other.")
+    if len(evaluation.nodes) > 1:
+        words.append(
+            "The probabilities are learnt from data, and what is not known about them is part of every interval."
+        )
+    else:
+        words.append("The probabilities are taken as right; if they are off, so are the intervals.")
+    return [*words, *evaluation.notes()]
+
+
+def method(evaluation: Evaluation) -> list[str]:
+    """How the distributions were found, in plain words."""
+    ways: dict[str, list[str]] = {}
+    for name, law in evaluation.laws.items():
+        ways.setdefault(law.method, []).append(name)
+    return [
+        f"{', '.join(map(called, names))}: {way}, {_METHODS.get(way, 'a method of your own')}."
+        for way, names in ways.items()
+    ]

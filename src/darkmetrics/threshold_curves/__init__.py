@@ -1,0 +1,11 @@
+"""Curves: every metric at every threshold, with what the missing labels leave open.
+
+Import rule: curves know evaluations and what these are made of; nothing below knows curves.
+"""
+
+from darkmetrics.threshold_curves.bands import Band, RateCurve
+from darkmetrics.threshold_curves.best import BestThreshold
+from darkmetrics.threshold_curves.computing import curves
+from darkmetrics.threshold_curves.result import Curves
+
+__all__ = ["Band", "BestThreshold", "Curves", "RateCurve", "curves"]

@@ -1,0 +1,178 @@
+"""The best threshold for a metric, and the probability that it beats the current one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.evaluating import generator_from
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.exceptions import InputError
+from darkmetrics.functional import CountFunctional, Extremes, Split
+from darkmetrics.methods import Exact, Memo, Method, MonteCarlo
+from darkmetrics.metrics import ConfusionMetric
+from darkmetrics.nodes import Nodes
+from darkmetrics.tables import level_text
+from darkmetrics.threshold_curves.sweep import fill_of, sweep
+
+# Up to so many combinations of counts the probability is summed instead of drawn.
+_EXACT_UP_TO = 2**15
+# Values of a metric that differ by less, as part of the larger one or of 1, are equal: the same weights were added up
+# in another order.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class BestThreshold:
+    """The threshold that serves a metric best; print it for a sentence.
+
+    Attributes
+    ----------
+    threshold, value : float
+        The best threshold of the grid, and there the mean of the metric, or the quantile asked for.
+    current, current_value : float
+        The threshold in use, and the same figure there.
+    probability_better : float
+        Probability that the metric is strictly better at `threshold` than at `current`: whatever the missing labels
+        are, they are the same for both.
+    metric : str
+        Its name.
+    risk : "mean" or float
+        As asked for.
+    """
+
+    threshold: float
+    value: float
+    current: float
+    current_value: float
+    probability_better: float
+    metric: str
+    risk: str | float
+
+    def __str__(self) -> str:
+        if self.threshold == self.current:
+            return (
+                f"{self.metric}: the current threshold {self.current:g} is the best of those tried ({self.value:.3f})."
+            )
+        if isinstance(self.risk, str):
+            what = f"its mean is {self.value:.3f}"
+        else:
+            what = f"with probability {level_text(1.0 - self.risk)} it is {self.value:.3f} or better"
+        return (
+            f"{self.metric}: best at {self.threshold:g}, where {what} (at the current {self.current:g}: "
+            f"{self.current_value:.3f}); better than now with probability {_chance(self.probability_better)}."
+        )
+
+
+def _chance(probability: float) -> str:
+    """A probability in words that do not claim to be sure because all draws agree."""
+    if probability > 0.999:
+        return "over 99.9%"
+    return "below 0.1%" if probability < 0.001 else f"{probability:.1%}"
+
+
+def best_threshold(
+    evaluation: Evaluation,
+    metric: ConfusionMetric,
+    thresholds: FloatArray,
+    risk: str | float,
+    method: str,
+    *,
+    n_resamples: int,
+    rng: Any,
+) -> BestThreshold:
+    """The threshold with the best mean or quantile; of equally good ones the current one, else the lowest."""
+    if metric.better == "neither":
+        raise InputError(f"metric: {metric.name!r} is neither better high nor low, so no threshold is best for it.")
+    sign = -1.0 if metric.better == "lower" else 1.0
+    level = _level(risk, sign)
+    current = evaluation.data.threshold
+    assert current is not None  # no curves without
+    grid = np.union1d(thresholds, current)
+    _, (swept,) = sweep(evaluation, [metric], grid, np.array([0.5 if level is None else level]), method)
+    values = swept.mean if level is None else swept.quantiles[0]
+    known = np.where(np.isnan(values), -np.inf, sign * values)
+    here = int(np.searchsorted(grid, current))
+    candidates = np.searchsorted(grid, thresholds)
+    if not np.isfinite(known[candidates]).any():
+        raise InputError(f"metric: {metric.name!r} is undefined (0/0) at every threshold.")
+    highest = float(known[candidates].max())
+    good = known >= highest - _ROUNDING * max(1.0, abs(highest))
+    place = here if good[here] else int(candidates[np.argmax(good[candidates])])
+    chance = 0.0
+    if grid[place] != current:
+        chance = probability_better(evaluation, metric, float(grid[place]), current, n_resamples=n_resamples, rng=rng)
+    return BestThreshold(
+        threshold=float(grid[place]),
+        value=float(values[place]),
+        current=current,
+        current_value=float(values[here]),
+        probability_better=chance,
+        metric=metric.name,
+        risk=risk,
+    )
+
+
+def _level(risk: Any, sign: float) -> float | None:
+    """The quantile level that a risk stands for; None for the mean."""
+    if isinstance(risk, str) and risk == "mean":
+        return None
+    if isinstance(risk, bool) or not isinstance(risk, (int, float, np.number)) or not 0.0 < risk < 1.0:
+        raise InputError(f"risk: {risk!r}. It must be 'mean' or a number strictly between 0 and 1, such as 0.1.")
+    return float(risk) if sign > 0.0 else 1.0 - float(risk)
+
+
+def probability_better(
+    evaluation: Evaluation, metric: ConfusionMetric, new: float, old: float, *, n_resamples: int, rng: Any
+) -> float:
+    """P(the metric is strictly better at `new` than at `old`), the labels being the same for both.
+
+    A 0/0 counts as in the evaluation; where that leaves it out, this is the probability given that both are defined.
+    Missing rows fall into three groups: flagged at neither, at one, or at both thresholds. Their positives are
+    independent given the node, and both confusion matrices are sums of them.
+    """
+    functional = _difference(evaluation.data, metric, fill_of(evaluation, metric), new, old)
+    method = _method(functional, evaluation.nodes, MonteCarlo(n_resamples))
+    law = method.law(functional, evaluation.nodes, rng=generator_from(rng), memo=Memo())
+    return float(law.sf(0.0))
+
+
+def _method(functional: CountFunctional, nodes: Nodes, drawn: Method) -> Method:
+    """Sums where there are few combinations; rows with weights have as many as there are labelings."""
+    rows = functional.missing.sum() if functional.split.weight is not None else None
+    sizes = [float(functional.missing[group].sum()) + 1.0 for group in functional.split.groups]
+    few = rows <= np.log2(_EXACT_UP_TO) if rows is not None else np.prod(sizes) <= _EXACT_UP_TO
+    return Exact() if few else drawn
+
+
+def _difference(data: EvaluationSet, metric: ConfusionMetric, fill: float, new: float, old: float) -> CountFunctional:
+    """How much better the metric is at the new threshold, as a function of the positives in three groups."""
+    sets = [data.with_threshold(threshold) for threshold in (min(new, old), max(new, old))]
+    low, high = (metric.bind(here, fill) for here in sets)
+    flagged = [here.cells.decision[here.missing_cells] for here in sets]
+    groups: tuple[IntArray, ...] = tuple(
+        np.flatnonzero(own) for own in (~flagged[0], flagged[0] & ~flagged[1], flagged[1])
+    )
+    sign = (1.0 if metric.better != "lower" else -1.0) * (1.0 if new > old else -1.0)
+
+    def better_by(neither: FloatArray, one: FloatArray, both: FloatArray) -> FloatArray:
+        values = [
+            np.where(np.isnan(value), fill, value)
+            for value in (high.at([both, neither + one]), low.at([one + both, neither]))
+        ]
+        gain = sign * (values[0] - values[1])
+        size = np.maximum(1.0, np.maximum(np.abs(values[0]), np.abs(values[1])))
+        return np.where(np.abs(gain) <= _ROUNDING * size, 0.0, gain)
+
+    return CountFunctional(
+        missing=low.missing,
+        fill=np.nan,
+        range=(-np.inf, np.inf),
+        split=Split(groups, low.split.weight),
+        offset=(0.0, 0.0, 0.0),
+        formula=better_by,
+        direction=(None, None, None),
+        bounds=Extremes(-np.inf, np.inf, False),  # nobody asks for them
+    )
