@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, FloatArray, Formula, IntArray, dot
-from darkmetrics._kernels.auc import RankData, auc_extremes, auc_values
-from darkmetrics._kernels.auc_bounds import Spread
+from darkmetrics._kernels.auc.bounds import Spread
+from darkmetrics._kernels.auc.ranks import RankData, auc_extremes, auc_values
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.sums.linear_sum import weight_levels
 from darkmetrics.storing import made_of

@@ -8,7 +8,7 @@ from scipy.linalg import null_space
 from scipy.special import expit, logit, rel_entr
 
 import darkmetrics as dm
-from darkmetrics._kernels.auc import auc_moments
+from darkmetrics._kernels.auc.ranks import auc_moments
 from darkmetrics.metrics.confusion import CONFUSION_METRICS, ConfusionMetric
 
 DECLARED = [m for m in CONFUSION_METRICS if isinstance(m, ConfusionMetric) and None not in m.direction]

@@ -29,8 +29,6 @@ NEAR, NEAR_FEW = 0.005, 0.01
 MOVED = 1.0 / 64.0
 # ROC-AUC with many missing rows neglects that a class may be empty: exp(-16).
 NEGLECTED = 2e-7
-# known: near exact laws of ROC-AUC are off where missing rows are neighbours in rank.
-KNOWN_NEIGHBOURS = 0.2
 # Processor seconds that one question about one problem may take.
 SECONDS = 20.0
 
@@ -219,13 +217,6 @@ def _wrong_certificate(law: Any, truth: Truth, move: Callable[[Any], Any]) -> It
         yield f"certificate: ks_bound {proof.ks_bound:.6g}, distance {gap.max():.6g}"
 
 
-def neighbours(case: Case) -> bool:
-    """Whether most missing rows have another one next to them in rank (or tied with them)."""
-    gap = np.isnan(case.y)[np.argsort(case.score, kind="stable")]
-    beside = np.convolve(gap, [1, 0, 1], mode="same") > 0
-    return bool((gap & beside).sum() > 0.5 * gap.sum())
-
-
 def wrong_law(law: Any, truth: Truth, case: Case, measure: Measure, counts: Counter[str]) -> list[str]:
     """Everything about the law that is not true, in words."""
     method = law.method
@@ -249,9 +240,6 @@ def wrong_law(law: Any, truth: Truth, case: Case, measure: Measure, counts: Coun
     if method == "near exact":
         few = case.missing.size < 60
         off, width = NEAR_FEW if few else NEAR, MOVED * truth.std()
-        if measure.rank and neighbours(case):
-            off = KNOWN_NEIGHBOURS
-            counts["known: near exact ROC-AUC, missing rows neighbours in rank"] += 1
 
         def move(t: Any) -> Any:
             return rounding(t) + width

@@ -307,8 +307,6 @@ def _relation(title: str, case: Case, rng: Any, number: int) -> Iterator[str]:
     for name, there in renamed.items():
         room, floor = checks.blur_of(MEASURES[name], case)
         off = _off(one[name], other[there], case.node_weight.size)
-        if MEASURES[name].rank and off >= NEAR and checks.neighbours(case):
-            off += 2 * checks.KNOWN_NEIGHBOURS
         for one_difference in differences(one[name], other[there], off, room, floor):
             yield f"{name} ({one[name].method}, {other[there].method}): {one_difference}"
 

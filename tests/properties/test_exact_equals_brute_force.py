@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import darkmetrics as dm
 import oracle
-from darkmetrics._kernels import auc_lattice
+from darkmetrics._kernels.auc import lattice
 from darkmetrics._kernels.sums import linear_sum, weighted_sum
 from darkmetrics.distribution import Discrete, ProductLaw
-from darkmetrics.methods import counts, exact
+from darkmetrics.methods import counts, exact, ranks
 from oracle import Problem
 
 # Read when tests are collected, before any of them can register more.
@@ -294,7 +294,7 @@ def test_rank_sums_added_up_by_group_equal_brute_force(problem, monkeypatch):
 @patched
 def test_rank_sums_on_a_lattice_equal_brute_force(problem, monkeypatch):
     monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    monkeypatch.setattr(auc_lattice, "_MOST_ATOMS", 1)
+    monkeypatch.setattr(ranks, "_MOST_ATOMS", 1)
     for name, found, truth in solutions(GROUPS["rank"], problem):
         assert found.method == "exact"
         assert_same_law(name, found, truth)
@@ -347,10 +347,10 @@ def twelve_missing(seed, rows=400):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_rank_sums_on_a_rounded_lattice_are_close_to_brute_force(seed, monkeypatch):
+def test_rank_sums_of_clusters_are_close_to_brute_force(seed, monkeypatch):
     monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    monkeypatch.setattr(auc_lattice, "_MOST_ATOMS", 1)
-    monkeypatch.setattr(auc_lattice, "_EXACT_WORK", 0.0)
+    monkeypatch.setattr(ranks, "_MOST_ATOMS", 1)
+    monkeypatch.setattr(lattice, "_WORK", 0.0)
     for name, found, truth in solutions(GROUPS["rank"], twelve_missing(seed, rows=1000)):
         assert found.method == "near exact"
         # The bound that the library promises for ROC-AUC with few missing rows.

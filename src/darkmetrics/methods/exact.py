@@ -23,13 +23,14 @@ from darkmetrics.functional import (
 from darkmetrics.methods.base import Memo, Method, about, mixed, point, point_mass
 from darkmetrics.methods.certificates import certifier
 from darkmetrics.methods.counts import group_laws, law_of_groups, product_node_moments
-from darkmetrics.methods.ranks import many_rank_laws, rank_law
+from darkmetrics.methods.ranks import rank_law
 from darkmetrics.methods.sums import linear_law, many_linear_laws
 from darkmetrics.nodes import Nodes
 
 F = TypeVar("F", bound=Functional)
 
 _ENUMERATE_LIMIT = 2**15
+_FEW_CELLS = 1024
 # The quantiles at which laws on two lattices are compared, how far apart they may be there, and the weight of nodes
 # that are too unlikely to matter.
 _TRIED, _LITTLE = np.array([0.15, 0.5, 0.85]), 0.01
@@ -146,13 +147,9 @@ def _(functional: LinearFunctional, nodes: Nodes, memo: Memo) -> MetricDistribut
 def _(functional: RankFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
     if few_labelings(functional):
         return enumerated_law(functional, nodes)
-    functional, nodes = on_cells(functional, nodes, memo)
-    law = many_rank_laws(functional, nodes)
-    return (
-        over_nodes(functional, nodes, partial(_proven, partial(rank_law, share=1.0 / len(nodes))))
-        if law is None
-        else law
-    )
+    # Few cells are not merged: their ranks stay what they are.
+    few = functional.missing.size <= _FEW_CELLS
+    return rank_law(functional, nodes.on_all_cells) if few else rank_law(*on_cells(functional, nodes, memo))
 
 
 @exact_law.register

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
-from darkmetrics._kernels.auc import auc_moments
+from darkmetrics._kernels.auc.ranks import auc_moments
 from darkmetrics._kernels.sums.ratio import ratio_variance
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError

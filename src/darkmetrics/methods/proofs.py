@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
-from darkmetrics._kernels.auc_bounds import auc_cdf_bounds, auc_line, auc_sums
+from darkmetrics._kernels.auc.bounds import auc_cdf_bounds, auc_line, auc_sums
 from darkmetrics._kernels.bounds import berry_esseen
 from darkmetrics._kernels.bounds.berry_esseen import sum_cdf_bounds, third_moment
 from darkmetrics._kernels.bounds.concave import bent_cdf_bounds, concave_curve

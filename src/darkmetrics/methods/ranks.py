@@ -1,16 +1,15 @@
-"""The law of ROC-AUC: at one node by atoms, lattices or an expansion, at many nodes by the same for all at once."""
+"""The law of ROC-AUC at one node or mixed over many: exact where little is open, else by clusters or an expansion."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray, dot
-from darkmetrics._kernels.auc import settle
-from darkmetrics._kernels.auc_edgeworth import mixed_edgeworth_cdf, split_at_leading_rows
-from darkmetrics._kernels.auc_edgeworth_nodes import NodeCumulants, mixed_cdf, node_cumulants
-from darkmetrics._kernels.auc_halves import NodeAtoms, auc_law_by_halves
-from darkmetrics._kernels.auc_lattice import auc_law_by_groups, auc_law_on_lattice
-from darkmetrics._kernels.auc_tilts import auc_law_by_tilts
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.auc.clusters import auc_law_by_clusters
+from darkmetrics._kernels.auc.expansion import Expansions, expansions, mixed_cdf, settle_leading_rows
+from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
+from darkmetrics._kernels.auc.plan import Plan, alike_nodes, clumped, combinations, rank_clusters, tie_clusters
+from darkmetrics._kernels.auc.ranks import RankData, half_ties, settle
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Tabulated, Undefined, mix
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import Functional, RankFunctional
@@ -18,119 +17,136 @@ from darkmetrics.methods.base import about
 from darkmetrics.methods.certificates import certifier
 from darkmetrics.nodes import Nodes
 
-# From this total label variance on, Edgeworth's four cumulants describe ROC-AUC to 0.005 or better, unless a few rows
-# of high leverage decide; these are set apart.
-_LATTICE_VARIANCE = 16.0
-# Where at least eight laws are mixed their errors average out: the expansion does from a smaller variance on, and no
-# row is set apart that contributes up to a fifth of the variance.
-_MANY_NODES, _MIXED_VARIANCE, _MIXED_SHARE = 8, 4.0, 0.2
-# Half the variance will do for nodes that have so little weight together.
-_LITTLE_WEIGHT = 1.0 / 16.0
-# The same for nodes that go one by one, with rows set apart.
-_SPLIT_VARIANCE = 6.0
+# Combinations of counts that are all gone through, at one node and at many, and those that clusters may have.
+_MOST_ATOMS, _MOST_MIXED, _MOST_COMBINATIONS = 1 << 20, 1 << 18, 1 << 13
+# From this total label variance on four cumulants describe ROC-AUC to 0.005 or better, unless a few rows of high
+# leverage decide or the law falls into clumps. The errors of many laws that are mixed average out: a smaller variance
+# and larger shares of one row will do.
+_MANY_NODES, _VARIANCE, _SHARE = 8, (16.0, 4.0), (0.05, 0.2)
+# Rows beyond which there are no clusters: leading rows are settled both ways, and the rest is expanded.
+_MOST_ROWS = 20_000
 
 
-def many_rank_laws(functional: RankFunctional, nodes: Nodes) -> MetricDistribution | None:
-    """The mixture of the laws at many nodes, found for all of them together; None where each has to go by itself."""
+def rank_law(functional: RankFunctional, nodes: Nodes) -> MetricDistribution:
+    """The mixture over the nodes of the laws of ROC-AUC."""
+    weight, fill = nodes.weight, (functional.fill - functional.shift) / functional.scale
+    # Rows that are sure take no part in the law; what is left is as if they had been labelled.
+    least, most = nodes.probability.min(axis=0), nodes.probability.max(axis=0)
+    sure = functional.missing * ((least >= 1.0).astype(np.int64) - (most <= 0.0))
     data, p = functional.data, nodes.probability
-    unit = bool(np.all(data.weight == 1.0))
-    if len(nodes) < _MANY_NODES:
-        return None
-    fill = (functional.fill - functional.shift) / functional.scale
-    if unit and (atoms := auc_law_by_halves(data, p, nodes.weight, fill)) is not None:
-        law = _discrete(functional, atoms, "exact")
-        return law if isinstance(law, Undefined) else replace(law, by_node=_moments(functional, nodes.weight, atoms))
-    if data.full_ties:
-        return None
-    cumulants = node_cumulants(data, p)
-    many = (cumulants.variance >= _MIXED_VARIANCE) & (cumulants.largest <= _MIXED_SHARE)
-    if nodes.weight[~many].sum() <= _LITTLE_WEIGHT:
-        many |= (cumulants.variance >= 0.5 * _MIXED_VARIANCE) & (cumulants.largest <= 2.0 * _MIXED_SHARE)
-    if not (unit or np.all(many & (cumulants.variance >= _LATTICE_VARIANCE))):
-        return None
-    # Where few rows decide although much is random, they are set apart one node after the other.
-    if np.any(~many & (cumulants.variance >= 4.0 * _LATTICE_VARIANCE)):
-        return None
-    return _mixed_laws(functional, nodes, cumulants, many, fill)
-
-
-def _mixed_laws(
-    functional: RankFunctional, nodes: Nodes, cumulants: NodeCumulants, many: BoolArray, fill: float
-) -> MetricDistribution:
-    """Expansions at the nodes where many rows decide, a lattice for all others."""
-    weight, laws, shares = nodes.weight, [], []
-    defined, mean, var = np.ones(weight.size), np.zeros(weight.size), np.zeros(weight.size)
-    for some in (many, ~many):
+    data, p = settle(data, p, sure) if sure.any() else (data, p)
+    law = _all_counts(functional, data, p, weight, fill)
+    if law is not None:
+        return law
+    halved = half_ties(data, weight @ p)
+    found = expansions(halved, p)
+    mixed_in = int(weight.size >= _MANY_NODES)
+    smooth = (found.variance >= _VARIANCE[mixed_in]) & (found.largest <= _SHARE[mixed_in])
+    if smooth.any() and clumped(halved, p, weight):
+        smooth[:] = False
+    if weight.size == 1 and not smooth[0] and np.all(data.weight == 1.0):
+        lattice = auc_law_on_lattice(data, p[0])
+        if lattice is not None:
+            return _discrete(functional, *lattice, "exact")
+    laws, shares, moments = [], [], np.zeros((3, weight.size))
+    for some in (smooth, ~smooth):
         share = float(weight[some].sum())
         if not some.any():
             continue
         own = weight[some] / share if share > 0.0 else np.full(int(some.sum()), 1.0 / some.sum())
-        if some is many:
-            ends = (np.array([functional.extremes.low, functional.extremes.high]) - functional.shift) / functional.scale
-            cdf = mixed_cdf(cumulants.of(some), own, float(ends.min()), float(ends.max()))
-            mean[some], var[some] = cdf.mean, cdf.var
-            laws.append(_from_cdf(functional, cdf.grid, cdf.levels))
+        if some is smooth:
+            law, moments[:, some] = _expanded(functional, found.of(some), own)
         else:
-            atoms = auc_law_by_tilts(functional.data, nodes.probability[some], own, fill)
-            defined[some], mean[some], var[some] = atoms.defined, atoms.mean, atoms.var
-            laws.append(_discrete(functional, atoms, "near exact"))
+            law, moments[:, some] = _clustered(functional, data, p[some], own, fill)
+        laws.append(law)
         shares.append(share)
     given_defined = bool(np.isnan(functional.fill))
-    law = (
-        laws[0]
-        if len(laws) == 1
-        else mix(laws, np.array(shares), given_defined=given_defined, **about(functional, "near exact"))
-    )
+    facts = about(functional, "near exact")
+    law = laws[0] if len(laws) == 1 else mix(laws, np.array(shares), given_defined=given_defined, **facts)
     if isinstance(law, Undefined):
         return law
-    total = weight * defined
-    by_node = NodeMoments.of(total / total.sum(), functional.affine(mean), functional.scale**2 * var)
-    return replace(law, by_node=by_node, certify=certifier(functional, nodes.rows, weight))
+    return replace(
+        law, by_node=_by_node(functional, weight, moments), certify=certifier(functional, nodes.rows, weight)
+    )
 
 
-def _moments(functional: RankFunctional, weight: FloatArray, atoms: NodeAtoms) -> NodeMoments:
-    total = weight * atoms.defined
-    return NodeMoments.of(total / total.sum(), functional.affine(atoms.mean), functional.scale**2 * atoms.var)
+def _all_counts(
+    functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray, fill: float
+) -> MetricDistribution | None:
+    """The exact law from all combinations of the counts of tied rows; None where they are too many."""
+    most = _MOST_ATOMS if weight.size == 1 else _MOST_MIXED
+    if data.full_ties and not np.all(data.weight == 1.0):
+        return None
+    clusters = tie_clusters(data, np.log2(most))  # each has two counts at least
+    if clusters is None or combinations(data, p, clusters) > most:
+        return None
+    atoms = auc_law_by_clusters(data, p, weight, Plan(clusters), fill)
+    law = _discrete(functional, atoms.values, atoms.masses, "exact")
+    if weight.size == 1 or isinstance(law, Undefined):
+        return law
+    return replace(law, by_node=_by_node(functional, weight, np.stack(atoms[2:])))
 
 
-def _discrete(functional: RankFunctional, atoms: NodeAtoms, method: str) -> MetricDistribution:
-    values = functional.affine(atoms.values)
-    return Discrete.from_atoms(values, atoms.masses, functional.fill, **about(functional, method))
+def _expanded(
+    functional: RankFunctional, found: Expansions, weight: FloatArray
+) -> tuple[MetricDistribution, FloatArray]:
+    ends = (np.array([functional.extremes.low, functional.extremes.high]) - functional.shift) / functional.scale
+    cdf = mixed_cdf(found, weight, float(ends.min()), float(ends.max()))
+    t, levels = (cdf.grid, cdf.levels) if functional.scale > 0.0 else (cdf.grid[::-1], 1.0 - cdf.levels[::-1])
+    return tabulated(functional, functional.affine(t), levels), np.stack([np.ones(weight.size), cdf.mean, cdf.var])
 
 
-def rank_law(functional: RankFunctional, p: FloatArray, *, share: float) -> MetricDistribution:
-    """The law at one node; as one of several laws that are mixed it gets a `share` of the work."""
-    # Rows that are sure take no part in the law; what is left is as if they had been labelled.
-    sure = functional.missing * ((p >= 1.0).astype(np.int64) - (p <= 0.0))
-    data, p = settle(functional.data, p, sure) if sure.any() else (functional.data, p)
-    variance = dot(data.counts, p * (1.0 - p))
-    unit = bool(np.all(data.weight == 1.0))
-    if unit and (atoms := auc_law_by_groups(data, p, share)) is not None:
-        values = functional.affine(atoms[0])
-        return Discrete.from_atoms(values, atoms[1], functional.fill, **about(functional, "exact"))
-    # Of many laws that are mixed none matters much, and none may take long.
-    mixed_in = share * _MANY_NODES <= 1.0
-    parts = split_at_leading_rows(data, p) if variance >= (_SPLIT_VARIANCE if mixed_in else _LATTICE_VARIANCE) else None
-    if parts is None and variance < _LATTICE_VARIANCE and unit:
-        auc, masses, exact = auc_law_on_lattice(data, p, share)
-        method = "exact" if exact else "near exact"
-        return Discrete.from_atoms(functional.affine(auc), masses, functional.fill, **about(functional, method))
-    if parts is None or (variance < _LATTICE_VARIANCE and not unit):
+def _clustered(
+    functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray, fill: float
+) -> tuple[MetricDistribution, FloatArray]:
+    if data.counts.sum() > _MOST_ROWS:
+        return _settled(functional, half_ties(data, weight @ p), p, weight)
+    halved = half_ties(data, weight @ p)
+    plan = rank_clusters(halved, p, weight, _MOST_COMBINATIONS)
+    values, masses, moments = [], [], np.zeros((3, weight.size))
+    for own in alike_nodes(halved, p, weight, plan.clusters):
+        share = float(weight[own].sum())
+        part = plan._replace(least=plan.least / share)
+        points = auc_law_by_clusters(data, p[own], weight[own] / share, part, fill)
+        moments[:, own] = points[2:]
+        values.append(points.values)
+        masses.append(share * points.masses)
+    return _discrete(functional, np.concatenate(values), np.concatenate(masses), "near exact"), moments
+
+
+def _settled(
+    functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray
+) -> tuple[MetricDistribution, FloatArray]:
+    """Too many rows for clusters: leading rows settled both ways, expansions of the rest."""
+    cases = settle_leading_rows(data, p, weight, _SHARE[0])
+    if cases is None:
         raise MethodError(
-            "method: no exact law of ROC-AUC where few rows decide (by their weight or their rank); "
+            "method: no exact law of ROC-AUC where few of very many rows decide (by their weight or their rank); "
             "use 'auto' or 'monte_carlo'."
         )
-    points = 1001 if mixed_in else 4001  # 1e-5 and 1e-6 of cdf between the points
-    ends = (np.array([functional.extremes.low, functional.extremes.high]) - functional.shift) / functional.scale
-    t, levels = mixed_edgeworth_cdf(parts, float(ends.min()), float(ends.max()), points)
-    return _from_cdf(functional, t, levels)
+    parts = [expansions(case, chances) for case, chances, _ in cases]
+    all_polynomials = [np.concatenate(poly, axis=1) for poly in zip(*(part.polynomials for part in parts), strict=True)]
+    joined = Expansions(
+        all_polynomials, *(np.concatenate(each) for each in zip(*(part[1:] for part in parts), strict=True))
+    )
+    shares = np.concatenate([own for _, _, own in cases])
+    law, moments = _expanded(functional, joined, shares / shares.sum())
+    own = (shares / np.tile(weight, len(cases))).reshape(len(cases), -1)
+    mean, var = moments[1:].reshape(2, len(cases), -1)
+    total = (own * mean).sum(axis=0)
+    return law, np.stack([np.ones(weight.size), total, (own * (var + (mean - total) ** 2)).sum(axis=0)])
 
 
-def _from_cdf(functional: RankFunctional, t: FloatArray, levels: FloatArray) -> MetricDistribution:
-    """The law of the metric from the cdf of ROC-AUC on a grid."""
-    if functional.scale < 0.0:
-        t, levels = t[::-1], 1.0 - levels[::-1]
-    return tabulated(functional, functional.affine(t), levels)
+def _by_node(functional: RankFunctional, weight: FloatArray, moments: FloatArray) -> NodeMoments:
+    total = weight * moments[0]
+    return NodeMoments.of(total / total.sum(), functional.affine(moments[1]), functional.scale**2 * moments[2])
+
+
+def _discrete(functional: RankFunctional, auc: FloatArray, masses: FloatArray, method: str) -> MetricDistribution:
+    values = functional.affine(auc)
+    if method != "exact":
+        values = np.clip(values, functional.extremes.low, functional.extremes.high)
+    return Discrete.from_atoms(values, masses, functional.fill, **about(functional, method))
 
 
 def tabulated(functional: Functional, grid: FloatArray, levels: FloatArray) -> MetricDistribution:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dot
-from darkmetrics._kernels.auc import RankData
+from darkmetrics._kernels.auc.ranks import RankData
 from darkmetrics._kernels.bounds.bucket_effects import auc_effect, average_precision_effect, top_effect
 from darkmetrics._kernels.sums.average_precision import average_precision
 from darkmetrics._kernels.sums.precision_draws import PrecisionDraws, Ranking

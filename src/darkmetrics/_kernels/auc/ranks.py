@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dot
 
 
 class RankData(NamedTuple):
@@ -98,8 +98,44 @@ def auc_from_sums(data: RankData, p_sum: FloatArray, r_sum: FloatArray, ties: Fl
     return np.clip(result, 0.0, 1.0)  # the numerator cancels, and with very unequal weights rounding shows
 
 
+def half_ties(data: RankData, p: FloatArray, groups: BoolArray | None = None) -> RankData:
+    """The same problem without the tied pairs that count in full: to first order about `p` they are part of the ranks.
+
+    Of all groups, or of some. The mean stays what it is; what is left out, the square of the deviation of a group's
+    positives, is nothing beside the ranks of many groups.
+    """
+    if not data.full_ties:
+        return data
+    some = np.ones(data.group_total.size, dtype=np.bool_) if groups is None else groups
+    mass = data.counts * data.weight
+    known, total = np.where(some, data.group_known, 0.0), np.where(some, data.group_total, 0.0)
+    open_ = np.where(some, np.bincount(data.group, mass * p, some.size), 0.0)
+    slope = 0.5 * (total - 2.0 * (known + open_))
+    pairs = 0.5 * (known + open_) * (total - known - open_) - slope * open_
+    pairs -= np.where(some, 0.5 * np.bincount(data.group, mass * data.weight * p * (1.0 - p), some.size), 0.0)
+    all_ = bool(some.all())
+    return data._replace(
+        full_ties=not all_,
+        rho=data.rho + slope[data.group],
+        known_r=data.known_r + float(pairs.sum()) + (data.settled_ties if all_ else 0.0),
+        group_total=data.group_total - total,
+        group_known=data.group_known - known,
+        settled_ties=0.0 if all_ else data.settled_ties,
+    )
+
+
+def settled_ties(data: RankData) -> float:
+    """What tied pairs of known labels add to the numerator, wherever the missing rows fall."""
+    if not data.full_ties:
+        return 0.0
+    return data.settled_ties + 0.5 * float((data.group_known * (data.group_total - data.group_known)).sum())
+
+
 def settle(data: RankData, p: FloatArray, labels: IntArray) -> tuple[RankData, FloatArray]:
-    """The same problem once some missing rows are labelled: per cell, rows turned positive (+) or negative (-)."""
+    """The same problem once some missing rows are labelled: per cell, rows turned positive (+) or negative (-).
+
+    `p` may have a row for each node.
+    """
     turned = np.abs(labels)
     positive = data.weight * np.maximum(labels, 0)
     counts = data.counts - turned
@@ -119,7 +155,7 @@ def settle(data: RankData, p: FloatArray, labels: IntArray) -> tuple[RankData, F
         group_known=group_known[open_groups],
         settled_ties=data.settled_ties + float(pairs.sum() - pairs[open_groups].sum()) if data.full_ties else 0.0,
     )
-    return rest, p[kept]
+    return rest, p[..., kept]
 
 
 def auc_values(data: RankData, positives: IntArray) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
-from darkmetrics._kernels.auc import RankData
+from darkmetrics._kernels.auc.ranks import RankData
 from darkmetrics._kernels.bounds.berry_esseen import bernstein, sum_cdf_lower, third_moment
 from darkmetrics._kernels.bounds.stretches import Line
 

@@ -1,0 +1,216 @@
+"""The law of ROC-AUC where much is random: an expansion at every t, at one node or many (mathematics, section 3).
+
+No ratio is expanded: {A / D <= t} = {A - tD <= 0}, and A - tD is quadratic in the two sums (P, R). A node is a row of a
+matrix of chances. Ties count one half (`half_ties` takes the others there).
+"""
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.auc.ranks import RankData, settle
+from darkmetrics._kernels.sums.cumulants import bernoulli_cumulant
+from darkmetrics._kernels.sums.smooth import edgeworth_cdf, smooth_cumulants
+
+# Nodes are taken in portions of at most this many numbers, which stay in the processor's cache.
+_PORTION = 1 << 15
+# Points for a standard deviation: cubics between them are off by 1e-6 of cdf, and straight lines by 1e-4 at four times
+# as many. Where nodes hardly overlap, each has some of its own.
+_PER_SD, _POINTS, _OWN_POINTS = 8.0, 512, 24
+_REACH = 9.0
+# The cumulants are polynomials in t of degree four at most: these places, in standard deviations, settle them.
+_PLACES = np.array([-6.0, -3.0, 0.0, 3.0, 6.0])
+_TO_POLYNOMIAL = np.linalg.inv(_PLACES[:, None] ** np.arange(5))
+# As many leading rows are settled both ways.
+_MOST_LEADING, _MOST_PARTS = 5, 64
+
+
+class Expansions(NamedTuple):
+    """Of each node: cumulants of A - tD as polynomials in (t - mean) / sd, and what decides if they will do."""
+
+    # One for each cumulant: powers (lowest first) x nodes.
+    polynomials: list[FloatArray]
+    mean: FloatArray
+    sd: FloatArray
+    # Total variance of the labels.
+    variance: FloatArray
+    # The largest share of the variance that one row contributes.
+    largest: FloatArray
+
+    def of(self, nodes: BoolArray | IntArray) -> "Expansions":
+        """Those of some nodes."""
+        return Expansions([poly[:, nodes] for poly in self.polynomials], *(part[nodes] for part in self[1:]))
+
+    def cdf(self, t: FloatArray) -> FloatArray:
+        """P(ROC-AUC <= t) at each node: nodes x t."""
+        u = (t - self.mean[:, None]) / self.sd[:, None]
+        mean, variance, k3, k4 = (_horner(poly[:, :, None], u) for poly in self.polynomials)
+        sd = np.sqrt(np.maximum(variance, 1e-300))
+        return edgeworth_cdf(-mean / sd, k3 / (sd * variance), k4 / variance**2)
+
+
+def _horner(poly: FloatArray, u: FloatArray) -> FloatArray:
+    result: FloatArray = poly[-1] * u + poly[-2]
+    for coefficient in poly[-3::-1]:
+        result *= u
+        result += coefficient
+    return result
+
+
+def expansions(data: RankData, p: FloatArray) -> Expansions:
+    """The expansions at each node (row of `p`)."""
+    share, r = data.weight / data.total, data.rho / data.total - 0.5
+    mean_p = data.known_p / data.total + p @ (data.counts * share)
+    mean_r = (data.known_r / data.total - 0.5 * data.known_p) / data.total + p @ (data.counts * share * r)
+    columns, scale = [], data.counts * share
+    for order in (2, 3, 4):
+        scale = scale * share
+        column = np.empty((order + 1, r.size))
+        column[0] = scale
+        for power in range(order):
+            np.multiply(column[power], r, out=column[power + 1])
+        columns.append(column.T)
+    sums = [np.empty((p.shape[0], order + 1)) for order in (2, 3, 4)]
+    for nodes in _portions(p):
+        for order, column, into in zip((2, 3, 4), columns, sums, strict=True):
+            np.matmul(bernoulli_cumulant(order, p[nodes]), column, out=into[nodes])
+    # The cumulant of orders (i, j) of (P, R) is the j-th sum; a tensor repeats it for every order of its indices.
+    tensors = [some[:, np.indices((2,) * order).sum(axis=0)] for order, some in zip((2, 3, 4), sums, strict=True)]
+
+    def at(t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Cumulants of A - tD in units of the total weight squared: nodes x places."""
+        gradient = np.ones((*t.shape, 2))
+        gradient[..., 0] = 0.5 - mean_p[:, None] - t * (1.0 - 2.0 * mean_p[:, None])
+        hessian = np.zeros((*t.shape, 2, 2))
+        hessian[..., 0, 0] = 2.0 * t - 1.0
+        value = (mean_r + 0.5 * mean_p * (1.0 - mean_p))[:, None] - t * (mean_p * (1.0 - mean_p))[:, None]
+        more, *others = smooth_cumulants(gradient, hessian, *(tensor[:, None] for tensor in tensors))
+        return value + more, others[0], others[1], others[2]
+
+    variance_p = sums[0][:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean_d = mean_p * (1.0 - mean_p) - variance_p
+        mean = (mean_r + 0.5 * mean_p * (1.0 - mean_p) - 0.5 * variance_p) / mean_d
+        sd = np.sqrt(np.maximum(at(mean[:, None])[1][:, 0], 1e-300)) / mean_d
+        found = at(mean[:, None] + sd[:, None] * _PLACES)
+        largest = np.where(mean_d > 0.0, _largest_share(data, p, mean_p, mean), 1.0)
+    polynomials = [(each @ _TO_POLYNOMIAL.T).T[: degree + 1] for degree, each in enumerate(found, start=1)]
+    return Expansions(polynomials, mean, sd, (p * (1.0 - p)) @ data.counts, largest)
+
+
+def _portions(p: FloatArray) -> list[slice]:
+    size = max(1, _PORTION // max(1, p.shape[1]))
+    return [slice(i, i + size) for i in range(0, p.shape[0], size)]
+
+
+def _largest_share(data: RankData, p: FloatArray, mean_p: FloatArray, mean: FloatArray) -> FloatArray:
+    """The largest share of a row in the variance of A - tD at its mean, to first order."""
+    shares = []
+    for nodes in _portions(p):
+        level = mean_p[nodes] + mean[nodes] * (1.0 - 2.0 * mean_p[nodes])
+        line = data.rho / data.total - level[:, None]
+        line *= line
+        line *= p[nodes] * (1.0 - p[nodes])
+        line *= data.weight**2
+        shares.append(line.max(axis=1) / (line @ data.counts))
+    return np.concatenate(shares)
+
+
+def settle_leading_rows(
+    data: RankData, p: FloatArray, weight: FloatArray, share: float
+) -> list[tuple[RankData, FloatArray, FloatArray]] | None:
+    """Cases that the labels of a few leading rows leave: data, chances and weight of each node; None if too many lead.
+
+    An expansion needs many rows of comparable influence. A row that contributes more than a `share` of the variance is
+    settled both ways instead, and the law is the mixture.
+    """
+    mean = weight @ p / weight.sum()
+    p_sum = data.known_p + float(mean @ (data.counts * data.weight))
+    d = p_sum * (data.total - p_sum)
+    if not d > 0.0:
+        return None
+    auc = (data.known_r + float(mean @ (data.counts * data.weight * data.rho)) - 0.5 * p_sum**2) / d
+    influence = (data.weight * (data.rho - p_sum - auc * (data.total - 2.0 * p_sum))) ** 2 * mean * (1.0 - mean)
+    left = float(influence @ data.counts)
+    leading: list[int] = []
+    for cell in np.argsort(-influence)[: _MOST_LEADING + 1].tolist():
+        if influence[cell] <= share * left:
+            break
+        if data.counts[cell] > 1 or len(leading) == _MOST_LEADING:
+            return None
+        leading.append(cell)
+        left -= float(influence[cell])
+    if not leading:
+        return [(data, p, weight)]
+    cases: list[tuple[RankData, FloatArray, FloatArray]] = []
+    for signs in product((-1, 1), repeat=len(leading)):
+        labels = np.zeros(mean.size, dtype=np.int64)
+        labels[leading] = signs
+        chances = np.where(np.array(signs) > 0, p[:, leading], 1.0 - p[:, leading]).prod(axis=1)
+        # Once these rows are settled, others may lead: a heavy positive leaves only the rows that score above it.
+        inner = settle_leading_rows(*settle(data, p, labels), weight * chances, share)
+        if inner is None or len(cases) + len(inner) > _MOST_PARTS:
+            return None
+        cases += inner
+    return cases
+
+
+class MixedCdf(NamedTuple):
+    """The cdf of a mixture on a rising grid, and mean and variance at each of its nodes."""
+
+    grid: FloatArray
+    levels: FloatArray
+    mean: FloatArray
+    var: FloatArray
+
+
+def mixed_cdf(nodes: Expansions, weight: FloatArray, low: float, high: float) -> MixedCdf:
+    """The mixture of the expansions within [low, high]; `weight` sums to one."""
+    first, last = np.maximum(low, nodes.mean - _REACH * nodes.sd), np.minimum(high, nodes.mean + _REACH * nodes.sd)
+    t, even = _common_grid(nodes, first, last)
+    middle, width, centre = 0.5 * (t[1:] + t[:-1]), np.diff(t), float(weight @ nodes.mean)
+    levels, mean, second = np.zeros(t.size), np.empty(weight.size), np.empty(weight.size)
+    # Neighbours have their mass in the same stretch of the grid, outside of which the cdf is 0 or 1.
+    for some in np.array_split(np.argsort(nodes.mean, kind="stable"), max(1, weight.size * t.size // _PORTION)):
+        start, end = np.searchsorted(t, first[some].min()), np.searchsorted(t, last[some].max(), side="right")
+        part = slice(int(start), int(end))
+        cdf = np.maximum.accumulate(nodes.of(some).cdf(t[part]), axis=1)
+        cdf = (cdf - cdf[:, :1]) / (cdf[:, -1:] - cdf[:, :1])
+        levels[part] += weight[some] @ cdf
+        levels[part.stop :] += weight[some].sum()
+        mass, inner = np.diff(cdf, axis=1), slice(part.start, part.stop - 1)
+        mean[some] = mass @ (middle[inner] - centre)
+        # Sheppard's correction: mass that is spread evenly between two points has a little more spread than it had.
+        second[some] = mass @ ((middle[inner] - centre) ** 2 - width[inner] ** 2 / 12.0)
+    if even:
+        t, levels = _finer(t, levels)
+    return MixedCdf(t, levels, centre + mean, np.maximum(second - mean**2, 0.0))
+
+
+def _common_grid(nodes: Expansions, first: FloatArray, last: FloatArray) -> tuple[FloatArray, bool]:
+    """Points from the first end of a node to the last, fine enough for each of them, and if they are evenly spaced."""
+    low, high = float(first.min()), float(last.max())
+    points = (high - low) * _PER_SD / float(nodes.sd.min())
+    if points <= _POINTS:
+        return np.linspace(low, high, int(points) + 33), True
+    share = np.linspace(-1.0, 1.0, _OWN_POINTS)
+    # Denser in the middle, where the cdf bends.
+    own = nodes.mean[:, None] + _REACH * nodes.sd[:, None] * (0.3 * share + 0.7 * share**3)
+    return np.unique(np.concatenate([np.clip(own, first[:, None], last[:, None]).ravel(), [low, high]])), False
+
+
+def _finer(t: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Four times as many evenly spaced points, by cubics through the four nearest."""
+    padded = np.concatenate([levels[:1], levels, levels[-1:]])
+    a, b, c, d = padded[:-3], padded[1:-2], padded[2:-1], padded[3:]
+    x = np.arange(4)[:, None] / 4.0
+    between = (
+        -a * x * (x - 1.0) * (x - 2.0) / 6.0
+        + b * (x + 1.0) * (x - 1.0) * (x - 2.0) / 2.0
+        - c * (x + 1.0) * x * (x - 2.0) / 2.0
+        + d * (x + 1.0) * x * (x - 1.0) / 6.0
+    )
+    finer = np.append(between.T.ravel(), levels[-1])
+    return np.linspace(t[0], t[-1], finer.size), np.maximum.accumulate(np.clip(finer, levels[0], levels[-1]))

@@ -1,0 +1,85 @@
+"""The exact joint law of the number of positives and of their rank sum at one node (mathematics, section 3).
+
+Mid-ranks are halves of whole numbers, so that both live on a lattice; groups of tied scores are added one by one.
+"""
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray, dot
+from darkmetrics._kernels.auc.ranks import RankData, auc_from_sums, settled_ties
+from darkmetrics._kernels.sums.poisson_binomial import chernoff_reach, poisson_binomial_pmf, tail_reach
+
+# Numbers that a lattice may move in all (its rows x columns x rolls).
+_WORK = 1e8
+
+
+def auc_law_on_lattice(data: RankData, p: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Atoms of ROC-AUC (nan where undefined) and their masses; None where the lattice is too large. Unit weights."""
+    v = data.counts * p * (1.0 - p)
+    # A half-integer centre, so that ranks stay on the half-integer lattice.
+    centre = float(np.rint(2.0 * dot(v, data.rho) / float(v.sum())) / 2.0)
+    rho = data.rho - centre
+    spread = max(float(np.abs(rho).max()), 0.5)
+    var_s = max(dot(v, rho**2), 0.25)
+    if data.full_ties:  # a tied pair moves the sum by at most half the size of its group
+        spread += 0.5 * float(data.group_total.max())
+        var_s += 0.25 * dot(np.bincount(data.group, v), data.group_total**2)
+    rolls = data.group_total.size + float(data.counts.sum())  # one for each count a group can have
+    # Four standard deviations to each side, a lower bound that takes no time.
+    if 16.0 * np.sqrt(var_s) * rolls * (1.0 + np.sqrt(float(v.sum()))) > _WORK:
+        return None
+    reach, reach_k = tail_reach(var_s, spread), chernoff_reach(np.ones(p.size), p, data.counts)
+    if not data.full_ties:
+        reach = max(0.5, min(reach, chernoff_reach(rho, p, data.counts)))
+    mean_k, mean_s = dot(data.counts, p), dot(data.counts, p * rho) + _tie_mean(data, p)
+    k_low = max(0, int(mean_k - reach_k))
+    rows = min(int(data.counts.sum()), int(np.ceil(mean_k + reach_k))) - k_low + 1
+    if rows * 4.0 * reach * rolls > _WORK:
+        return None
+    s_low, columns = int(np.floor(2.0 * (mean_s - reach))) - 1, int(np.ceil(4.0 * reach)) + 4
+    # Places are kept modulo the window: what falls outside has mass below 1e-18 and wraps around unseen.
+    mass = np.zeros((rows, columns))
+    mass[0, 0] = 1.0
+    starts = np.flatnonzero(np.diff(data.group, prepend=-1))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), p.size], strict=True):
+        first, pmf = poisson_binomial_pmf(p[start:end], data.counts[start:end].astype(np.int64))
+        new = np.zeros_like(mass)
+        for k, chance in enumerate(pmf.tolist(), start=first):
+            if chance >= 1e-18:
+                _add_moved(new, mass, chance, k % rows, round(2.0 * _added(data, rho, k, start)) % columns)
+        mass = new
+    mass = np.roll(mass, (-(k_low % rows), -(s_low % columns)), axis=(0, 1))
+    k_index, s_index = np.nonzero(mass > 1e-18)
+    positives, rank_sum = (k_low + k_index).astype(np.float64), 0.5 * (s_low + s_index)
+    sums = data.known_p + positives, data.known_r + rank_sum + centre * positives
+    return auc_from_sums(data, *sums, settled_ties(data)), mass[k_index, s_index]
+
+
+def _add_moved(to: FloatArray, mass: FloatArray, factor: float, row: int, column: int) -> None:
+    """Add `factor * mass`, moved down and to the right; what leaves the window comes in again on the other side."""
+    rows, columns = mass.shape
+    for down, up in ((slice(row, None), slice(0, rows - row)), (slice(0, row), slice(rows - row, None))):
+        for right, left in (
+            (slice(column, None), slice(0, columns - column)),
+            (slice(0, column), slice(columns - column, None)),
+        ):
+            to[down, right] += factor * mass[up, left]
+
+
+def _added(data: RankData, rho: FloatArray, k: float, cell: int) -> float:
+    """What k positives in the group of a cell add to the rank sum."""
+    added = k * float(rho[cell])
+    if data.full_ties:
+        known, size = float(data.group_known[data.group[cell]]), float(data.group_total[data.group[cell]])
+        added += 0.5 * (known + k) * (size - known - k) - 0.5 * known * (size - known)
+    return added
+
+
+def _tie_mean(data: RankData, p: FloatArray) -> float:
+    """Expected addition of the missing rows to the tied pairs."""
+    if not data.full_ties:
+        return 0.0
+    size = data.group_total.size
+    added = np.bincount(data.group, data.counts * p, size)
+    squares = added**2 + np.bincount(data.group, data.counts * p * (1.0 - p), size)
+    return 0.5 * float((added * (data.group_total - 2.0 * data.group_known) - squares).sum())

@@ -1,0 +1,255 @@
+"""Which missing rows form clusters for the law of ROC-AUC, how finely, and where that is needed (section 3)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.auc.ranks import RankData
+from darkmetrics._kernels.posterior.log_odds import chance
+from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
+
+# The least chance of a combination of counts that is kept where the law is exact.
+FAINTEST = 1e-20
+# Clusters at most; the mass that may be left out when combinations are pruned; groups of nodes, and bins of the
+# logarithm of a mass (up to 1e-11), for which it is estimated how many combinations that leaves.
+_MOST_CLUSTERS, _LEFT_OUT, _TRIED, _BIN, _BINS = 64, 1e-4, 3, 0.5, 52
+_EXACT_ROWS = 64
+# Where the likeliest labeling has more mass than this, those that differ from it in few rows are gone through.
+LIKELIEST = 0.001
+# Groups of nodes at most, as many as keep what their tilts move below a share of the spread.
+_MOST_GROUPS, _MOVED = 8, 0.02
+# How large a step between clumps may be, in standard deviations of what blurs it, and how large a clump.
+_STEP, _CLUMP, _LEVELS = 1.8, 0.006, 4
+
+
+class Plan(NamedTuple):
+    """Clusters (cells of each), and the mass from which on a combination of their counts matters."""
+
+    clusters: list[IntArray]
+    least: float = FAINTEST
+    # The likeliest label of each cell, one for all cells of a cluster, where labelings close to it are gone through.
+    likely: BoolArray | None = None
+
+
+class Effects(NamedTuple):
+    """What a positive row of each cell does: its effect `w (rho - level)` on the numerator, and how much it varies."""
+
+    auc: float
+    level: float
+    effect: FloatArray
+    variance: FloatArray
+
+
+def effects_of(data: RankData, p: FloatArray) -> Effects:
+    """Measured from the rank at which a positive leaves ROC-AUC as it is, to the next half of a whole number."""
+    p_sum = data.known_p + float(p @ (data.counts * data.weight))
+    r_sum = data.known_r + float(p @ (data.counts * data.weight * data.rho))
+    auc = (r_sum - 0.5 * p_sum**2) / max(p_sum * (data.total - p_sum), 1e-300)
+    auc = float(np.clip(auc, 0.0, 1.0))
+    level = p_sum + auc * (data.total - 2.0 * p_sum)
+    level = float(np.rint(2.0 * level) / 2.0)
+    return Effects(auc, level, data.weight * (data.rho - level), data.counts * p * (1.0 - p))
+
+
+def tie_clusters(data: RankData, most: float) -> list[IntArray] | None:
+    """Rows of the same rank and weight: given their counts nothing is left open; None if they are more than `most`."""
+    if data.group_total.size > most:
+        return None
+    order = np.lexsort((data.weight, data.rho))
+    new = (np.diff(data.rho[order]) != 0.0) | (np.diff(data.weight[order]) != 0.0)
+    return None if new.sum() >= most else np.split(order, np.flatnonzero(new) + 1)
+
+
+def combinations(data: RankData, p: FloatArray, clusters: list[IntArray], reach: float = 9.0) -> float:
+    """About how many combinations of counts there are, within so many standard deviations at any node."""
+    number = 1.0
+    for cells in clusters:
+        counts, chances = data.counts[cells], p[:, cells]
+        mean, sd = chances @ counts, np.sqrt((chances * (1.0 - chances)) @ counts)
+        low, high = max(float((mean - reach * sd).min()) - 1.0, 0.0), float((mean + reach * sd).max()) + 1.0
+        number *= np.floor(min(high, float(counts.sum()))) - np.ceil(low) + 1.0
+    return float(number)
+
+
+class _Cluster:
+    """Some cells, the variance that they leave open given their count, and the best way to split them."""
+
+    def __init__(self, cells: IntArray, axes: list[FloatArray], variance: FloatArray) -> None:
+        self.cells = cells
+        self.within, self.left, self.right = _best_split(cells, axes, variance)
+        self.pmf: list[FloatArray] | None = None
+
+    def bins(self, data: RankData, p: FloatArray) -> list[FloatArray]:
+        """At each row of `p`: how many counts there are by the logarithm of their mass, and their mass together."""
+        if self.pmf is None:
+            self.pmf = []
+            counts = data.counts[self.cells]
+            for chances in p[:, self.cells]:
+                if counts.sum() <= _EXACT_ROWS:
+                    pmf = poisson_binomial_pmfs(chances[None], counts.astype(np.int64))[1][0]
+                else:
+                    sd = max(np.sqrt(float(chances * (1.0 - chances) @ counts)), 0.3)
+                    k = np.arange(-np.ceil(8.0 * sd), np.ceil(8.0 * sd) + 1.0)
+                    pmf = np.exp(-0.5 * (k / sd) ** 2)
+                    pmf /= pmf.sum()
+                pmf = pmf[pmf > 0.0]
+                level = np.rint(-np.log(pmf) / _BIN)
+                bins = np.minimum(level, float(_BINS)).astype(np.int64)
+                both = [np.bincount(bins, w, _BINS + 1)[:_BINS] for w in (np.ones(pmf.size), pmf)]
+                self.pmf.append(np.stack(both))
+        return self.pmf
+
+
+def rank_clusters(data: RankData, p: FloatArray, weight: FloatArray, most: float) -> Plan:
+    """Clusters with about as many combinations that matter, and the mass from which on a combination does.
+
+    The widest cluster is split again and again. Combinations matter, the likeliest first, until they hold all but a
+    little of the mass; where most rows are nearly sure these are few, however many clusters there are.
+    """
+    mean = weight @ p
+    effects = effects_of(data, mean)
+    # A weight matters beyond its effect, as it moves the level: by so much for the same share of the total.
+    axes = [effects.effect, data.weight * float(np.ptp(data.rho))][: 2 if np.ptp(data.weight) > 0.0 else 1]
+    share, anchors = anchors_of(p, weight, data.counts, min(_TRIED, weight.size))
+    # Where few rows flip, a cluster has one likeliest label: its count then says how many did.
+    likely: BoolArray | None = mean > 0.5
+    sides = [mean > 0.5, mean <= 0.5]
+    if likeliest(data, p, weight, mean > 0.5)[0] <= LIKELIEST:
+        likely, sides = None, [np.ones(mean.size, dtype=np.bool_)]
+    steps = [[_Cluster(np.flatnonzero(side), axes, effects.variance) for side in sides if side.any()]]
+    while len(steps) < _MOST_CLUSTERS:
+        widest = max(steps[-1], key=lambda cluster: cluster.within)
+        if widest.within <= 0.0:
+            break
+        parts = [_Cluster(cells, axes, effects.variance) for cells in (widest.left, widest.right)]
+        steps.append([cluster for cluster in steps[-1] if cluster is not widest] + parts)
+    low, high, least = 0, len(steps), _needed(steps[0], data, share, anchors)[1]
+    while high - low > 1:
+        middle = (low + high) // 2
+        number, level = _needed(steps[middle], data, share, anchors)
+        if number <= most:
+            low, least = middle, level
+        else:
+            high = middle
+    return Plan([cluster.cells for cluster in steps[low]], least, likely)
+
+
+def _needed(clusters: list[_Cluster], data: RankData, share: FloatArray, p: FloatArray) -> tuple[float, float]:
+    """How many combinations hold nearly all mass, and the least mass among them."""
+    number, least = 0.0, 1.0
+    each = [cluster.bins(data, p) for cluster in clusters]
+    for i, own in enumerate(share.tolist()):
+        many, mass = np.eye(1, _BINS)[0], np.eye(1, _BINS)[0]
+        for bins in each:
+            many, mass = (np.convolve(a, b)[:_BINS] for a, b in zip((many, mass), bins[i], strict=True))
+        held = np.cumsum(mass)
+        last = int(np.searchsorted(held, 1.0 - _LEFT_OUT))
+        if last == _BINS:  # more than can be told apart
+            return np.inf, 0.0
+        number += float(many[: last + 1].sum())
+        least = min(least, own * float(np.exp(-_BIN * (last + 1.0))))
+    return number, least
+
+
+def _best_split(cells: IntArray, axes: list[FloatArray], variance: FloatArray) -> tuple[float, IntArray, IntArray]:
+    """How much variance lies within a cluster (given its count), and the two parts in which least is left."""
+    best = (0.0, 0.0, cells, cells[:0])
+    for axis in axes:
+        own = cells[np.argsort(axis[cells], kind="stable")]
+        x = axis[own] - axis[own].mean()
+        v = variance[own] + 1e-12 * variance.max() + 1e-300
+        mass, first = np.cumsum(v), np.cumsum(v * x)
+        within = float(v @ x**2) - float(first[-1]) ** 2 / float(mass[-1])
+        apart = np.flatnonzero(np.diff(axis[own]) > 0.0)
+        if not apart.size:
+            continue
+        between = (first[apart] * mass[-1] / mass[apart] - first[-1]) ** 2 * mass[apart] / (mass[-1] - mass[apart])
+        cut = int(np.argmax(between))
+        if between[cut] / mass[-1] > best[0] or not best[3].size:
+            at = int(apart[cut]) + 1
+            best = (float(between[cut] / mass[-1]), max(within, 1e-300), own[:at], own[at:])
+    return best[1], best[2], best[3]
+
+
+def clumped(data: RankData, p: FloatArray, weight: FloatArray) -> bool:
+    """Whether the law falls into clumps that no expansion sees, as it does where missing rows are neighbours in rank.
+
+    A positive more, or one in another cluster, moves ROC-AUC by a step; what else is open blurs it. Where the blur is
+    narrower than about half a step there are clumps, and they matter if one of them holds more than 0.6% of the mass.
+    """
+    mean = weight @ p
+    effect, v = (part for part in effects_of(data, mean)[2:])
+    step, clump = abs(float(v @ effect)) / float(v.sum()), 1.0 / np.sqrt(2.0 * np.pi * float(v.sum()))
+    if clump <= _CLUMP:
+        return False
+    parts = [_best_split(np.arange(mean.size), [effect], v)]
+    for _ in range(_LEVELS):
+        blur = np.sqrt(sum(part[0] for part in parts))
+        if step > _STEP * blur:
+            return True
+        within, left, right = parts.pop(int(np.argmax([part[0] for part in parts])))
+        if within <= 0.0 or not right.size:
+            return True
+        halves = [float(v[cells].sum()) for cells in (left, right)]
+        means = [
+            float(v[cells] @ effect[cells]) / max(half, 1e-300)
+            for cells, half in zip((left, right), halves, strict=True)
+        ]
+        step, joint = abs(means[0] - means[1]), halves[0] * halves[1] / max(sum(halves), 1e-300)
+        clump *= min(1.0, 1.0 / np.sqrt(2.0 * np.pi * max(joint, 1e-300)))
+        if clump <= _CLUMP:
+            return False
+        parts += [_best_split(cells, [effect], v) for cells in (left, right)]
+    return False
+
+
+def likeliest(
+    data: RankData, p: FloatArray, weight: FloatArray, likely: BoolArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """The mass of the likeliest labeling in the mixture, and at each node; and the odds against its labels."""
+    turned = np.where(likely, 1.0 - p, p)
+    mass = np.exp(np.log1p(-np.minimum(turned, 1.0 - 1e-16)) @ data.counts)
+    return float(weight @ mass), mass, turned / np.maximum(1.0 - turned, 1e-16)
+
+
+def alike_nodes(data: RankData, p: FloatArray, weight: FloatArray, clusters: list[IntArray]) -> list[IntArray]:
+    """Nodes in groups, in each of which the rows of a cluster are alike given its count.
+
+    What moves the log odds of all its rows is known from the count; what tilts them along their effects is not, and it
+    moves what the cluster leaves open. Nodes are grouped by that tilt, in more groups the more it moves.
+    """
+    effects = effects_of(data, weight @ p)
+    x = effects.effect.copy()
+    for cells in clusters:
+        x[cells] -= effects.variance[cells] @ x[cells] / max(float(effects.variance[cells].sum()), 1e-300)
+    within = float(effects.variance @ x**2)
+    sure = np.clip(p, 1e-12, 1.0 - 1e-12)
+    tilt = (np.log(sure) - np.log1p(-sure)) @ (effects.variance * x) / max(within, 1e-300)
+    moved = within * np.sqrt(float(weight @ (tilt - weight @ tilt) ** 2))
+    spread = np.sqrt(float(effects.variance @ effects.effect**2)) + 1e-300
+    groups = int(np.clip(np.ceil(moved / (_MOVED * spread)), 1, min(_MOST_GROUPS, weight.size)))
+    order = np.argsort(tilt, kind="stable")
+    middle = np.cumsum(weight[order]) - 0.5 * weight[order]
+    owner = np.minimum((groups * middle).astype(np.int64), groups - 1)
+    return [order[owner == group] for group in range(groups) if weight[order[owner == group]].sum() > 0.0]
+
+
+def anchors_of(p: FloatArray, weight: FloatArray, counts: FloatArray, groups: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes of like numbers of positives as one, with the mean of their log odds.
+
+    Given the count of a cluster its law depends on the ratios of odds within it alone, and these are nearly the same at
+    all nodes.
+    """
+    if groups >= weight.size:
+        return weight, p
+    sure = np.clip(p, 1e-12, 1.0 - 1e-12)
+    log_odds = np.log(sure) - np.log1p(-sure)
+    order = np.argsort(p @ counts, kind="stable")
+    middle = np.cumsum(weight[order]) - 0.5 * weight[order]
+    owner = np.minimum((groups * middle / weight.sum()).astype(np.int64), groups - 1)
+    matrix = np.zeros((groups, weight.size))
+    matrix[owner, order] = weight[order]
+    share = matrix.sum(axis=1)
+    held = share > 0.0
+    return share[held], chance(matrix[held] @ log_odds / share[held, None])

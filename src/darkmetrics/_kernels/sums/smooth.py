@@ -1,0 +1,63 @@
+"""A smooth function of a sum of independent vectors, from its gradient and Hessian (mathematics, section 15)."""
+
+import numpy as np
+from scipy.special import ndtr
+
+from darkmetrics._kernels.arrays import FloatArray
+
+
+def smooth_cumulants(
+    gradient: FloatArray, hessian: FloatArray, second: FloatArray, third: FloatArray, fourth: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """First four cumulants of `g.x + x'Hx / 2`, for x of mean zero with these joint cumulants (tensors).
+
+    The first is what the Hessian adds to the value at the mean. Mean and variance are exact, the others to the order
+    that Edgeworth's expansion needs. All arguments may have leading axes.
+    """
+    bent = hessian @ second  # H Sigma
+    along = np.einsum("...ab,...b->...a", second, gradient)  # Sigma g
+    turned = np.einsum("...ab,...b->...a", hessian, along)  # H Sigma g
+    pulled = np.einsum("...abc,...a->...bc", third, gradient)
+    pulled2 = np.einsum("...abcd,...a,...b->...cd", fourth, gradient, gradient)
+    bent2 = bent @ bent
+    variance = _inner(gradient, along) + _inner2(pulled, hessian) + 0.5 * _trace(bent2)
+    variance = variance + 0.25 * np.einsum("...abcd,...ab,...cd->...", fourth, hessian, hessian)
+    k3 = np.einsum("...ab,...a,...b->...", pulled, gradient, gradient) + 3.0 * _inner(along, turned)
+    k3 = k3 + 1.5 * _inner2(pulled2, hessian) + 3.0 * _inner2(pulled, bent @ hessian) + _trace(bent2 @ bent)
+    k4 = _inner2(pulled2, gradient[..., :, None] * gradient[..., None, :])
+    k4 = k4 + 12.0 * np.einsum("...a,...ab,...b->...", turned, second, turned)
+    k4 = k4 + 12.0 * np.einsum("...ab,...a,...b->...", pulled, gradient, turned) + 3.0 * _trace(bent2 @ bent2)
+    return 0.5 * _trace(bent), variance, k3, k4
+
+
+def edgeworth_cdf(x: FloatArray, skewness: FloatArray, kurtosis: FloatArray) -> FloatArray:
+    """P(X <= x) of a standardised variable from its third and fourth cumulants."""
+    square = x * x
+    he2, he3, he5 = square - 1.0, x * (square - 3.0), x * (square * (square - 10.0) + 15.0)
+    density = np.exp(-0.5 * square) / np.sqrt(2.0 * np.pi)
+    correction = skewness / 6.0 * he2 + kurtosis / 24.0 * he3 + skewness**2 / 72.0 * he5
+    result: FloatArray = np.clip(ndtr(x) - density * correction, 0.0, 1.0)
+    return result
+
+
+def cornish_fisher(z: FloatArray, skewness: FloatArray, kurtosis: FloatArray) -> FloatArray:
+    """The quantile of a standardised variable where the normal one is z: Edgeworth's expansion turned around."""
+    square = z * z
+    bend = skewness / 6.0 * (square - 1.0) - skewness**2 / 36.0 * z * (2.0 * square - 5.0)
+    result: FloatArray = z + bend + kurtosis / 24.0 * z * (square - 3.0)
+    return result
+
+
+def _inner(a: FloatArray, b: FloatArray) -> FloatArray:
+    result: FloatArray = (a * b).sum(axis=-1)
+    return result
+
+
+def _inner2(a: FloatArray, b: FloatArray) -> FloatArray:
+    result: FloatArray = (a * b).sum(axis=(-2, -1))
+    return result
+
+
+def _trace(a: FloatArray) -> FloatArray:
+    result: FloatArray = np.trace(a, axis1=-2, axis2=-1)
+    return result
