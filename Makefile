@@ -18,7 +18,7 @@ test engines fuzz golden guarantees certificates paper paper-quick: export OPENB
 
 .DEFAULT_GOAL := help
 .PHONY: help system java demo test engines fuzz golden lint typecheck format bench guarantees certificates paper \
-	paper-quick gallery clean
+	paper-quick walk gallery clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ paper: $(STAMP) ## the paper's study again, its algorithms and ours: predictions
 
 paper-quick: $(STAMP) ## a slice of the study through all of its steps, in half a minute; part of the tests
 	@$(BIN)/python -m experiments.paper all --quick
+
+walk: $(STAMP) ## count and draw the modules that one call walks through, for the page on the architecture
+	@$(BIN)/python docs/walk.py
 
 gallery: $(STAMP) ## draw the pictures of the documentation anew
 	@$(BIN)/python docs/gallery.py

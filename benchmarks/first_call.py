@@ -1,7 +1,7 @@
 """What the first call costs in a fresh process, imports included: most of it is what scipy loads.
 
-`python -m benchmarks first_call` measures this tree beside scikit-learn. `python -m benchmarks.first_call TREE` measures
-it beside another one, an older checkout, and prints the ratio.
+`python -m benchmarks first_call` measures this tree beside scikit-learn. `python -m benchmarks.first_call TREE`
+measures it beside another one, an older checkout, and prints the ratio.
 """
 
 import argparse
