@@ -13,12 +13,12 @@ endif
 endif
 
 # pytest already runs one process per core; BLAS threads on top of that would only get in each other's way.
-test engines fuzz golden guarantees certificates paper paper-quick: export OMP_NUM_THREADS := 1
-test engines fuzz golden guarantees certificates paper paper-quick: export OPENBLAS_NUM_THREADS := 1
+check test engines fuzz golden guarantees certificates paper paper-quick: export OMP_NUM_THREADS := 1
+check test engines fuzz golden guarantees certificates paper paper-quick: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help system java demo test engines fuzz golden lint typecheck format bench guarantees certificates paper \
-	paper-quick gallery clean
+.PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates paper \
+	paper-quick walk gallery clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,18 @@ java: ## install the Java that Spark needs (where there is apt-get and no Java)
 
 demo: $(STAMP) ## evaluate a classifier with part of its labels hidden, and print what comes out
 	@$(BIN)/python examples/demo.py
+
+# A slice of every kind: brute force, metrics, sets, words, the command line, pages. `make test` has the rest.
+QUICK := tests/test_evaluate.py tests/test_metrics.py tests/test_functional.py tests/test_question.py tests/test_calls.py \
+	tests/test_text.py tests/test_poisson_binomial.py tests/test_sobol.py tests/test_public_names.py \
+	tests/cli/test_evaluate_command.py tests/docs/test_architecture_page.py tests/docs/test_command_line_page.py
+
+check: $(STAMP) ## what a change needs within a minute: style, layers, types, and a slice of the tests
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/mypy
+	@$(BIN)/pytest -q -n auto $(QUICK)
 
 test: $(STAMP) ## everything a change must pass: style, types, layers, tests (fastest first)
 	@$(BIN)/ruff check
@@ -85,6 +97,9 @@ paper: $(STAMP) ## the paper's study again, its algorithms and ours: predictions
 
 paper-quick: $(STAMP) ## a slice of the study through all of its steps, in half a minute; part of the tests
 	@$(BIN)/python -m experiments.paper all --quick
+
+walk: $(STAMP) ## count and draw the modules that one call walks through, for the page on the architecture
+	@$(BIN)/python docs/walk.py
 
 gallery: $(STAMP) ## draw the pictures of the documentation anew
 	@$(BIN)/python docs/gallery.py

@@ -18,7 +18,7 @@ import scipy
 import sklearn
 
 import darkmetrics as dm
-from benchmarks import certificates, cli, core, curves, label_models, peers, scale, waits
+from benchmarks import certificates, cli, core, curves, first_call, label_models, peers, scale, waits
 from benchmarks.docs import PAGE, fill_page
 
 RESULTS = Path(__file__).parent / "results"
@@ -27,6 +27,7 @@ GROUPS: dict[str, Any] = {
     "label_models": label_models,
     "certificates": certificates,
     "cli": cli,
+    "first_call": first_call,
     "curves": curves,
     "waits": waits,
     "scale": scale,
@@ -39,6 +40,7 @@ MINUTES = {
     "label_models": 1,
     "certificates": 1,
     "cli": 1,
+    "first_call": 1,
     "curves": 2,
     "waits": 20,
     "scale": 15,

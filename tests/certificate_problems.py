@@ -379,6 +379,11 @@ def places(law, truth: oracle.Law) -> Any:
     return np.concatenate([atoms, atoms - step, atoms + step, 0.5 * (atoms[1:] + atoms[:-1]), grid, far])
 
 
+def level_of(recipe: Recipe) -> tuple[float, ...]:
+    """One of the levels, another for the next problem: three intervals each were two thirds of the time."""
+    return (LEVELS[(recipe.seed + recipe.missing) % len(LEVELS)],)
+
+
 def blur_of(problem: Problem) -> float:
     """How far rounding may move an atom, as a share of the largest: weights far apart leave few digits of a class."""
     weight = problem.weight[problem.weight > 0.0]

@@ -246,11 +246,11 @@ def test_there_is_an_example_of_every_result():
     assert {c.__name__ for c in made if c not in kinds} == set()
     # Records that results hold or return: every public dataclass of the packages that make results.
     where = (
-        "backtest",
-        "curves",
+        "backtesting",
+        "threshold_curves",
         "diagnosis",
         "monitoring",
-        "robustness",
+        "noise",
         "paper_bounds",
         "certificate",
         "distribution",

@@ -6,7 +6,6 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
@@ -110,6 +109,8 @@ class ByScore(Mechanism):
             raise InputError(f"slope: {self.slope!r}. It must be a number between -{_STEEPEST:g} and {_STEEPEST:g}.")
 
     def mask(self, y: BoolArray, score: FloatArray, rng: np.random.Generator) -> Masked:
+        from scipy.optimize import brentq
+
         # Tied scores have one rank: labels may go missing by score, not by the order of the rows.
         ordered = np.sort(score)
         low, high = (np.searchsorted(ordered, score, side=side) for side in ("left", "right"))

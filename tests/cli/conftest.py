@@ -25,6 +25,14 @@ def csv_file(tmp_path, data):
 
 
 @pytest.fixture
+def small_file(tmp_path):
+    """Sixty rows, for claims about words, formats and pages, which do not depend on how many rows there are."""
+    path, few = tmp_path / "few.csv", rows(60)
+    path.write_text(csv_text({"id": range(60), "label": few.label, "score": few.score}), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
 def run(capsys, monkeypatch):
     """Run a command in this process: exit code, standard output and standard error."""
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from cli.tables import csv_text
+from cli.tables import csv_text, rows
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ["evaluate", "bounds", "curves", "diagnose", "metrics", "report", "demo"]
@@ -33,12 +33,12 @@ def arguments_of(command, csv_file):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_writes_every_format(run, csv_file, command):
+def test_every_command_writes_every_format(run, small_file, command):
     texts = {}
     # A report draws the same page whatever the format; once is enough.
     drawn = ["json"] if command in ("report", "demo") else ["table", "json", "csv", "markdown"]
     for format_ in drawn:
-        done = run(*arguments_of(command, csv_file), "--format", format_, "--seed", 1)
+        done = run(*arguments_of(command, small_file), "--format", format_, "--seed", 1)
         assert done.code == 0
         texts[format_] = done.out
     assert json.loads(texts["json"])["schema"].startswith("darkmetrics.")
@@ -58,9 +58,9 @@ def test_every_command_writes_every_format(run, csv_file, command):
 @pytest.mark.parametrize(
     ("name", "format_"), [("x.json", "json"), ("x.CSV", "csv"), ("x.md", "markdown"), ("x", "table")]
 )
-def test_the_suffix_of_the_output_is_its_format_unless_told(run, csv_file, command, name, format_):
+def test_the_suffix_of_the_output_is_its_format_unless_told(run, small_file, command, name, format_):
     few = ["--thresholds", 3] if command == "curves" else []
-    told = [*arguments_of(command, csv_file), *few, "--seed", 1]
+    told = [*arguments_of(command, small_file), *few, "--seed", 1]
     expected = run(*told, "--format", format_).out
     assert run(*told, "-o", name).code == 0
     assert Path(name).read_text(encoding="utf-8") == expected
@@ -68,16 +68,16 @@ def test_the_suffix_of_the_output_is_its_format_unless_told(run, csv_file, comma
     assert Path(name).read_text(encoding="utf-8") == run(*told, "--format", "csv").out
 
 
-def test_the_suffix_of_a_report_leaves_standard_output_a_table(run, csv_file):
-    told = ["report", csv_file, "--missingness", "by_label", "-o", "x.json"]
-    assert run(*told).out == run("evaluate", csv_file, "--missingness", "by_label").out
+def test_the_suffix_of_a_report_leaves_standard_output_a_table(run, small_file):
+    told = [small_file, "--missingness", "by_label", "-m", "recall"]
+    assert run("report", *told, "-o", "x.json").out == run("evaluate", *told).out
 
 
 @pytest.mark.parametrize("command", ["evaluate", "bounds", "curves", "curves --best", "diagnose", "metrics"])
-def test_the_columns_of_csv_are_those_that_the_page_explains(run, csv_file, command):
+def test_the_columns_of_csv_are_those_that_the_page_explains(run, small_file, command):
     explained = runpy.run_path(str(ROOT / "docs/command_line.py"))["CSV"][command]
     more = {"curves --best": ["--best", "f1"], "evaluate": ["--target", "recall=0.5", "--confidence", "0"]}
-    done = run(*arguments_of(command.split()[0], csv_file), *more.get(command, []), "-f", "csv")
+    done = run(*arguments_of(command.split()[0], small_file), *more.get(command, []), "-f", "csv")
     assert done.code == 0
     assert done.out.splitlines()[0].split(",") == list(explained)
 
@@ -175,23 +175,38 @@ def test_metrics_lists_every_metric(run):
     assert all(entry["meaning"] and entry["better"] in ("higher", "lower", "neither") for entry in listed)
 
 
-def test_the_report_is_that_of_the_library(run, csv_file, data):
-    told = ("--missingness", "by_label", "--target", "recall=0.3", "--title", "It's June", "-o")
+def test_the_report_is_that_of_the_library(run, small_file):
+    # Two metrics of few rows: what a page says of the others is no business of the command.
+    told = (
+        "--missingness",
+        "by_label",
+        "-m",
+        "recall",
+        "-m",
+        "f1",
+        "--target",
+        "recall=0.3",
+        "--title",
+        "It's June",
+        "-o",
+    )
     for name in ("page.json", "page.html", "page.md", "page.markdown"):
-        done = run("report", csv_file, *told, name)
+        done = run("report", small_file, *told, name)
         assert done.code == 0
         assert f"Report: {Path(name).resolve()}" in done.err
-    result = dm.evaluate(data.label, data.score, missingness="by_label")
+    few = rows(60)
+    result = dm.evaluate(few.label, few.score, missingness="by_label", metrics=["recall", "f1"])
     views = {"page.json": "json", "page.html": "html", "page.md": "markdown", "page.markdown": "markdown"}
     for name, view in views.items():
-        command = shlex.join(["darkmetrics", "report", str(csv_file), *told, name])
-        source = {"file": str(csv_file), "label column": "label", "score column": "score", "command": command}
+        command = shlex.join(["darkmetrics", "report", str(small_file), *told, name])
+        source = {"file": str(small_file), "label column": "label", "score column": "score", "command": command}
         expected = dm.report.summarize(result, targets={"recall": 0.3}, title="It's June", source=source)
         assert Path(name).read_text(encoding="utf-8") == dm.report.render(expected, view)
 
 
-def test_a_missed_target_is_exit_code_one_and_the_report_is_there(run, csv_file):
-    done = run("report", csv_file, "--missingness", "by_label", "--target", "recall=0.999", "-o", "page.html")
+def test_a_missed_target_is_exit_code_one_and_the_report_is_there(run, small_file):
+    told = ["--missingness", "by_label", "-m", "recall", "--target", "recall=0.999"]
+    done = run("report", small_file, *told, "-o", "page.html")
     assert done.code == 1
     assert Path("page.html").stat().st_size > 1000
 
@@ -204,10 +219,11 @@ def test_a_report_needs_a_name_that_says_what_it_is(refused, csv_file, options, 
     assert message in refused("report", csv_file, *options)
 
 
-def test_hostile_file_and_column_names_are_text_in_the_report(run, tmp_path, data):
+def test_hostile_file_and_column_names_are_text_in_the_report(run, tmp_path):
+    few = rows(60)
     path = tmp_path / "<script>alert(1)<%2Fscript>.csv"
-    path.write_text(csv_text({"<img src=x>": data.label, "score": data.score}))
-    done = run("report", path, "--label", "<img src=x>", "--missingness", "by_label", "-o", "page.html")
+    path.write_text(csv_text({"<img src=x>": few.label, "score": few.score}))
+    done = run("report", path, "--label", "<img src=x>", "--missingness", "by_label", "-m", "recall", "-o", "page.html")
     assert done.code == 0
     page = Path("page.html").read_text(encoding="utf-8")
     assert "<script>alert(1)" not in page

@@ -19,6 +19,7 @@ from certificate_problems import (
     fills,
     in_turn,
     law_of,
+    level_of,
     problem_of,
     recipes,
     solve,
@@ -45,7 +46,8 @@ def test_certificate_is_never_violated(kind):
     @given(recipe=recipes, zero_division=fills)
     @settings(max_examples=PER_GROUP[kind])
     def never(recipe, zero_division):
-        assert wrong(in_turn(kind, recipe.seed), problem_of(recipe), zero_division) == []
+        problem, levels = problem_of(recipe), level_of(recipe)
+        assert wrong(in_turn(kind, recipe.seed), problem, zero_division, levels=levels) == []
 
     never()
 

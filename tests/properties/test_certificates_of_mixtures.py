@@ -19,6 +19,7 @@ from certificate_problems import (
     Recipe,
     fills,
     in_turn,
+    level_of,
     metric_of,
     problem_of,
     recipes,
@@ -65,10 +66,10 @@ def believed(names, problem, nodes, zero_division=math.nan, **options):
         )
 
 
-def wrong_mixture(names, problem, nodes, zero_division=math.nan):
+def wrong_mixture(names, problem, nodes, zero_division=math.nan, levels=LEVELS):
     found = believed(names, problem, nodes, zero_division)
     labelings = mixed_labelings(problem, data_of(problem), nodes)
-    return wrong_laws(found, names, problem, zero_division, labelings, LEVELS)
+    return wrong_laws(found, names, problem, zero_division, labelings, levels)
 
 
 def random_nodes(data, k, seed, *, bucketed):
@@ -93,7 +94,7 @@ def test_certificate_of_a_mixture_is_never_violated(kind, bucketed):
     def never(recipe, zero_division, k):
         problem = problem_of(recipe)
         nodes = random_nodes(data_of(problem), k, recipe.seed, bucketed=bucketed)
-        assert wrong_mixture(in_turn(kind, recipe.seed), problem, nodes, zero_division) == []
+        assert wrong_mixture(in_turn(kind, recipe.seed), problem, nodes, zero_division, level_of(recipe)) == []
 
     never()
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.posterior.sobol import sobol_points
 from darkmetrics.data import rules
 from darkmetrics.exceptions import InputError, unknown_name
 
@@ -143,12 +144,8 @@ def checked_number(value: Any, name: str, low: int, high: int) -> int:
 
 def uniform_points(n_draws: Any, dimensions: int) -> FloatArray:
     """`n_draws` points in the open unit cube, spread evenly: a scrambled Sobol sequence with a fixed seed."""
-    from scipy.stats import qmc
-
     n = checked_number(n_draws, "n_draws", 1, 1 << 20)
-    # A generator, because scipy renamed the argument from `seed` to `rng` and reads whole numbers differently since.
-    sobol = qmc.Sobol(dimensions, scramble=True, seed=np.random.default_rng(_SEED))
-    points = sobol.random_base2((n - 1).bit_length())[:n]
+    points = sobol_points(n, dimensions, seed=_SEED)
     return np.asarray(np.clip(points, 1e-12, 1.0 - 1e-12), dtype=np.float64)  # 0 has no quantile
 
 

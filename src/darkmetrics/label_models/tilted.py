@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray
@@ -88,6 +87,8 @@ class Tilted(LabelModel):
             )
         if excess(0.0) == 0.0:
             return 0.0
+        from scipy.optimize import brentq
+
         return float(brentq(excess, -_FARTHEST, _FARTHEST, xtol=1e-13, rtol=1e-13, maxiter=500))
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:

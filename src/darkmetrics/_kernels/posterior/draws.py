@@ -12,6 +12,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import chdtri, gammaln, logsumexp, ndtr, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.posterior.sobol import sobol_points
 
 _MAX_STEPS = 200
 # The proposal is a little wider than the Gaussian at the mode, so that no draw gets a huge weight.
@@ -149,11 +150,7 @@ def _positive(matrix: FloatArray) -> FloatArray:
 @cache
 def _normal_points(n_draws: int, dimensions: int) -> FloatArray:
     """Points that fill a standard Gaussian evenly: the same in every run."""
-    from scipy.stats import qmc
-
-    # A generator, because scipy renamed the argument from `seed` to `rng` and reads whole numbers differently since.
-    sobol = qmc.Sobol(dimensions, scramble=True, seed=np.random.default_rng(7))
-    points = sobol.random_base2((n_draws - 1).bit_length())[:n_draws]
+    points = sobol_points(n_draws, dimensions, seed=7)
     return np.asarray(ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)), dtype=np.float64)
 
 

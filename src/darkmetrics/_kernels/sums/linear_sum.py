@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import scipy.fft
+import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.sums.cumulants import sum_cumulants

@@ -1,7 +1,7 @@
 """The number of successes among independent trials with unequal chances (mathematics, section 1)."""
 
 import numpy as np
-import scipy.fft
+import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray, dot
 

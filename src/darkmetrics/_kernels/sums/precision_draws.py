@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
+import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -47,8 +47,8 @@ class _Part(NamedTuple):
     rows: IntArray
     first: int
     blocks: int
-    sums: scipy.sparse.csr_array
-    tied: scipy.sparse.csr_array | None
+    sums: "scipy.sparse.csr_array"
+    tied: "scipy.sparse.csr_array | None"
     tied_known: FloatArray
     tied_block: IntArray
 

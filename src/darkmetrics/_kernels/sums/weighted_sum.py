@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import scipy.fft
+import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from darkmetrics._kernels.sums.cumulants import bernoulli_cumulant
