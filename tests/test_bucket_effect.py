@@ -239,7 +239,7 @@ def test_curves_of_buckets_are_exact_at_every_threshold_they_have():
     np.testing.assert_allclose(curves.flagged, expected.flagged)
     for name, band in curves.items():
         np.testing.assert_allclose(band.mean, expected[name].mean, rtol=1e-9)
-        np.testing.assert_allclose(band.lower_bound, expected[name].lower_bound, rtol=1e-9)
+        np.testing.assert_allclose(band.lowest_possible, expected[name].lowest_possible, rtol=1e-9)
     np.testing.assert_allclose(curves.roc().y.mean, expected.roc().y.mean, rtol=1e-9)
     np.testing.assert_array_equal(curves.precision_recall().thresholds, expected.precision_recall().thresholds)
     assert curves.best_threshold("precision").threshold in curves.thresholds

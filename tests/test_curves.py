@@ -59,7 +59,7 @@ def test_exact_bands_equal_brute_force_at_every_threshold(seed, weighted, zero_d
     for name, band in curves.items():
         for i, threshold in enumerate(thresholds):
             law = brute_force(name, problem, threshold, zero_division)
-            found = [band.mean[i], band.lower_bound[i], band.upper_bound[i], band.undefined[i]]
+            found = [band.mean[i], band.lowest_possible[i], band.highest_possible[i], band.undefined[i]]
             expected = [law.mean(), law.low, law.high, law.undefined]
             for level in LEVELS:
                 found += [end[i] for end in band.intervals[level]]
@@ -81,7 +81,7 @@ def test_gaussian_bounds_and_chances_of_0_by_0_equal_brute_force(seed, weighted)
     for name, band in curves.items():
         for i, threshold in enumerate(thresholds):
             law = brute_force(name, problem, threshold, math.nan)
-            found = [band.lower_bound[i], band.upper_bound[i], band.undefined[i]]
+            found = [band.lowest_possible[i], band.highest_possible[i], band.undefined[i]]
             # Products of at most 7 chances and sums of half weights: a few roundings.
             np.testing.assert_allclose(found, [law.low, law.high, law.undefined], rtol=0, atol=1e-12)
 

@@ -50,8 +50,8 @@ def test_no_band_leaves_the_sharp_bounds(weighted, label_model):
         for low, high in band.intervals.values():
             known = np.isfinite(low)
             assert known.any(), name
-            assert np.all(low[known] >= band.lower_bound[known]), name
-            assert np.all(high[known] <= band.upper_bound[known]), name
+            assert np.all(low[known] >= band.lowest_possible[known]), name
+            assert np.all(high[known] <= band.highest_possible[known]), name
 
 
 def test_a_gaussian_that_is_not_cut_leaves_them():
@@ -69,8 +69,8 @@ def test_tables_dicts_and_print_have_the_same_ends():
     plain = curves.to_dict()["metrics"]["precision"]
     for i, level in enumerate(curves.confidence_levels):
         low, high = frame[f"low_{100 * level:g}"], frame[f"high_{100 * level:g}"]
-        assert (low >= frame["lower_bound"]).all()
-        assert (high <= frame["upper_bound"]).all()
+        assert (low >= frame["lowest_possible"]).all()
+        assert (high <= frame["highest_possible"]).all()
         assert [plain["intervals"][i]["low"], plain["intervals"][i]["high"]] == [low.tolist(), high.tolist()]
     printed = [float(number) for number in re.findall(r"to (\d+\.\d+)\)", str(curves))]
     assert len(printed) > 3

@@ -44,7 +44,13 @@ def assert_equal_evaluate(result, curves, fill):
         for name, band in curves.items():
             law = there[name]
             expected = [law.mean(), *law.support(), there.labelled_only[name], law.undefined]
-            found = [band.mean[i], band.lower_bound[i], band.upper_bound[i], band.labelled_only[i], band.undefined[i]]
+            found = [
+                band.mean[i],
+                band.lowest_possible[i],
+                band.highest_possible[i],
+                band.labelled_only[i],
+                band.undefined[i],
+            ]
             for level, (low, high) in band.intervals.items():
                 # A band stays within the bounds, which a Gaussian may leave.
                 expected += [*np.clip(law.interval(level), *law.support())]
@@ -145,7 +151,7 @@ def test_bands_do_not_depend_on_how_thresholds_are_cut_into_stretches(monkeypatc
     monkeypatch.setattr(above_and_below, "_MOST_NUMBERS", 5 * len(result.nodes))
     parts = dm.curves(result, thresholds="all", method="gaussian").to_dict()["metrics"]
     for name in whole:
-        for column in ("mean", "lower_bound", "upper_bound"):
+        for column in ("mean", "lowest_possible", "highest_possible"):
             np.testing.assert_allclose(
                 np.array(parts[name][column], float), np.array(whole[name][column], float), rtol=0, atol=1e-12
             )  # sums of 300 numbers in another order

@@ -303,7 +303,7 @@ def test_to_dict_is_strict_json_and_complete(result):
         assert entry["mean"] == one.mean()
         assert entry["std"] == one.std()
         assert entry["median"] == one.median()
-        assert (entry["interval_low"], entry["interval_high"]) == one.interval(entry["confidence_level"])
+        assert (entry["low"], entry["high"]) == one.interval(entry["confidence_level"])
         assert (entry["lowest_possible"], entry["highest_possible"]) == one.support()
         assert entry["labelled_only"] == result.labelled_only[name]
         assert (entry["method"], entry["undefined"]) == (one.method, one.undefined)

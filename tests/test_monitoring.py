@@ -18,7 +18,7 @@ import oracle
 from darkmetrics.monitoring import Alert, GroupedEvaluation, evaluate_by
 from darkmetrics.processes import generators_from, run_each
 
-NUMBERS = ("mean", "low", "high", "labelled_only", "worst", "best", "undefined")
+NUMBERS = ("mean", "low", "high", "labelled_only", "lowest_possible", "highest_possible", "undefined")
 
 
 def rows(n=900, seed=0, missing=0.3, **columns):
@@ -351,7 +351,7 @@ def test_groups_of_every_kind_are_summarised_and_marked(odd):
     assert "5 groups are too small to judge" in str(odd)
     json.dumps(odd.to_dict(), allow_nan=False)
     known = odd.groups["all known",].metrics["recall"]
-    assert (known.mean, known.low, known.high, known.worst, known.best) == (0.5,) * 5
+    assert (known.mean, known.low, known.high, known.lowest_possible, known.highest_possible) == (0.5,) * 5
 
 
 def test_the_default_model_takes_groups_of_every_kind():
@@ -367,9 +367,8 @@ def test_bounds_of_small_groups_are_those_of_all_labelings(odd, name, metric):
     table = odd_groups()
     one = odd.groups[name,].metrics[metric]
     low, high = _extremes(table[table["country"] == name], metric)
-    worst, best = (high, low) if metric == "brier" else (low, high)
     # Sums of six numbers.
-    assert (one.worst, one.best) == pytest.approx((worst, best), abs=1e-12)
+    assert (one.lowest_possible, one.highest_possible) == pytest.approx((low, high), abs=1e-12)
     if name in ("no label", "one row"):
         assert one.method == "bounds"
         assert np.isnan([one.mean, one.low, one.high, one.undefined]).all()
@@ -522,7 +521,7 @@ def test_alerts_are_those_of_the_procedure_by_hand(correction):
     for case, q in q_values.items():
         assert result.q_values[case] == pytest.approx(q, rel=1e-9, abs=1e-12)
         key, name = case
-        assert result.groups[key].below[name] == pytest.approx(1.0 - p_values[case], abs=1e-12)
+        assert result.groups[key].chance_missed[name] == pytest.approx(1.0 - p_values[case], abs=1e-12)
     alerts = {(alert.key, alert.metric) for alert in result.alerts}
     assert alerts == {case for case, q in q_values.items() if q <= 0.05}
     assert 0 < len(alerts) < len(q_values)
@@ -543,7 +542,7 @@ def test_alerts_print_well():
     assert "12 of 12 groups miss recall >= 0.9 (false-discovery rate 5%): " in str(result)
     assert "; and 7 more." in str(result)
     easy = quietly(table, "shop", targets={"recall": 0.1}, **settings)
-    chances = {key: group.below["recall"] for key, group in easy.groups.items()}
+    chances = {key: group.chance_missed["recall"] for key, group in easy.groups.items()}
     (nearest,) = max(chances, key=lambda key: chances[key])
     assert (
         f"No alert for recall >= 0.1 among 12 groups (false-discovery rate 5%). Most likely to miss it: {nearest} ("
@@ -556,11 +555,11 @@ def test_a_metric_that_is_undefined_misses_no_target():
     table.loc[table["country"] == "DE", "p"] *= 0.4  # no positive decision
     with pytest.warns(dm.UndefinedMetricWarning, match=r"In 1 of 3 groups a metric may be undefined \(0/0\)"):
         result = by(table, metrics="precision", label_model="half", targets={"precision": 0.2})
-    assert np.isnan(result.groups["DE",].below["precision"])
+    assert np.isnan(result.groups["DE",].chance_missed["precision"])
     assert not result.alerts
     # Unless the user says what it counts as.
     result = by(table, metrics="precision", label_model="half", targets={"precision": 0.2}, zero_division=0)
-    assert result.groups["DE",].below["precision"] == 1.0
+    assert result.groups["DE",].chance_missed["precision"] == 1.0
     assert [alert.key for alert in result.alerts] == [("DE",)]
 
 
@@ -569,7 +568,9 @@ def test_the_part_of_a_law_that_is_undefined_misses_no_target():
     labels, scores = [0.0, 0.0, np.nan, np.nan, np.nan], [0.1, 0.2, 0.7, 0.8, 0.9]
     table = pd.DataFrame({"country": "DE", "fraud": labels, "p": scores})
     settings: dict[str, Any] = {"metrics": "recall", "label_model": "half", "targets": {"recall": 0.5}}
-    below = {z: quietly(table, zero_division=z, **settings).groups["DE",].below["recall"] for z in ("warn", 0, 1)}
+    below = {
+        z: quietly(table, zero_division=z, **settings).groups["DE",].chance_missed["recall"] for z in ("warn", 0, 1)
+    }
     assert below == pytest.approx({"warn": 0.0, 0: 0.125, 1: 0.0}, abs=1e-12)
 
 
@@ -577,7 +578,7 @@ def test_monte_carlo_draws_never_make_a_p_value_of_zero():
     table = rows(300)
     settings: dict[str, Any] = {"label_model": "half", "method": dm.methods.MonteCarlo(50), "rng": 0}
     result = by(table, metrics="recall", targets={"recall": 0.9999}, **settings)
-    assert result.groups["DE",].below["recall"] == pytest.approx(1.0)
+    assert result.groups["DE",].chance_missed["recall"] == pytest.approx(1.0)
     # Three groups with the smallest p-value there is.
     assert set(result.q_values.values()) == {1 / 51}
 
@@ -610,7 +611,7 @@ def test_to_frame_has_one_row_per_group_and_metric(odd, backend):
     frame: Any = odd.to_frame(backend)
     columns = list(frame.column_names if backend == "pyarrow" else frame.columns)
     assert columns[:2] == ["country", "metric"]
-    assert columns[-5:] == ["target", "below_target", "q_value", "alert", "too_small"]
+    assert columns[-5:] == ["target", "chance_missed", "q_value", "alert", "too_small"]
     assert len(frame) == 7 * len(BOUNDED)
     means = frame["mean"].to_pylist() if backend == "pyarrow" else frame["mean"].to_list()
     expected = [one.mean for group in odd.groups.values() for one in group.metrics.values()]
@@ -622,8 +623,8 @@ def test_to_dict_has_everything_that_json_can_have(odd):
     assert plain["schema"] == "darkmetrics.groups/1"
     assert plain["total"] == json.loads(json.dumps(odd.total.to_dict()))
     none = next(group for group in plain["groups"] if group["key"] == ["no label"])
-    assert none["below"] == {"recall": None}
-    assert none["metrics"]["recall"]["worst"] == 0.0
+    assert none["chance_missed"] == {"recall": None}
+    assert none["metrics"]["recall"]["lowest_possible"] == 0.0
     assert plain["alerts"][0]["key"] == list(odd.alerts[0].key)
 
 

@@ -25,7 +25,7 @@ def test_buckets_raise_no_alert_where_exact_scores_meet_the_target():
     # The control: buckets do push the metric below the target, so that only the allowance keeps the alert away.
     assert min(group.metrics["roc_auc"].mean for group in coarse.groups.values()) < truth - 1e-6
     assert not coarse.alerts
-    assert all(group.below["roc_auc"] < 1.0 for group in coarse.groups.values())
+    assert all(group.chance_missed["roc_auc"] < 1.0 for group in coarse.groups.values())
 
 
 def test_a_target_out_of_reach_of_buckets_is_still_an_alert():

@@ -39,7 +39,7 @@ def test_csv_has_a_row_per_metric(run, csv_file, data):
     law = expected(data)["recall"]
     assert [line["metric"] for line in lines] == list(expected(data))
     assert float(lines[1]["mean"]) == law.mean()
-    assert (float(lines[1]["interval_low"]), float(lines[1]["interval_high"])) == law.interval(0.9)
+    assert (float(lines[1]["low"]), float(lines[1]["high"])) == law.interval(0.9)
 
 
 def test_markdown_is_a_table_with_as_many_cells_in_every_row(run, csv_file):

@@ -208,14 +208,14 @@ def wrong_bands(case: Case, rng: Any) -> Iterator[str]:
             there = [
                 band.mean[at],
                 *(end[at] for end in band.intervals[0.9]),
-                band.lower_bound[at],
-                band.upper_bound[at],
+                band.lowest_possible[at],
+                band.highest_possible[at],
             ]
             # Quantiles of a mixture are searched for, there and here each in its own way.
             if not np.allclose(numbers, there, room + 1e-6, room + 1e-6):
                 yield f"{name} ({law.method}): mean, interval, bounds {numbers}, by curves {[float(x) for x in there]}"
-        slack = (room + 1e-9) * np.maximum(1.0, np.abs(band.upper_bound))
-        ends = np.stack([band.lower_bound, *band.intervals[0.9], band.upper_bound])
+        slack = (room + 1e-9) * np.maximum(1.0, np.abs(band.highest_possible))
+        ends = np.stack([band.lowest_possible, *band.intervals[0.9], band.highest_possible])
         if np.any(np.diff(ends, axis=0) < -slack):
             yield f"{name} ({curves.method}): bands {ends.T.tolist()} leave their bounds"
 

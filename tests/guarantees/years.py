@@ -80,7 +80,7 @@ def _year(group: str, number: int, missingness: str) -> Iterator[Row]:
     )
     alerts = {alert.key for alert in result.alerts}
     for (segment, month), one in result.groups.items():
-        figures = {"p_value": 1.0 - one.below["recall"], "alert": (segment, month) in alerts}
+        figures = {"p_value": 1.0 - one.chance_missed["recall"], "alert": (segment, month) in alerts}
         yield {"year": number, "segment": segment, "month": month, **figures, "missed": missed[segment, month]}
 
 

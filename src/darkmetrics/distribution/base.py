@@ -218,8 +218,8 @@ class MetricDistribution(ABC):
             "mean": self.mean(),
             "std": self.std(),
             "median": self.median(),
-            "interval_low": low,
-            "interval_high": high,
+            "low": low,
+            "high": high,
             "lowest_possible": worst,
             "highest_possible": best,
         }

@@ -209,7 +209,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
                     "census": dict(group.census),
                     "too_small": group.too_small,
                     "notes": list(group.notes),
-                    "below": {name: finite(chance) for name, chance in group.below.items()},
+                    "chance_missed": {name: finite(chance) for name, chance in group.chance_missed.items()},
                     "metrics": {
                         name: {key: finite(x) if isinstance(x, float) else x for key, x in asdict(one).items()}
                         for name, one in group.metrics.items()
@@ -231,7 +231,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
                 **group.census,
                 **asdict(one),
                 "target": self.targets.get(name, np.nan),
-                "below_target": group.below.get(name, np.nan),
+                "chance_missed": group.chance_missed.get(name, np.nan),
                 "q_value": self.q_values.get((key, name), np.nan),
                 "alert": (key, name) in alerts,
                 "too_small": group.too_small,
@@ -287,9 +287,9 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             text = f"No alert for {target} among {counted(len(judged), 'group')} {rate}."
             if not judged:
                 return text
-            nearest = max(judged, key=lambda key: self.groups[key].below[name])
+            nearest = max(judged, key=lambda key: self.groups[key].chance_missed[name])
             group = group_text(self.names, nearest, self.period, self.every)
-            return f"{text} Most likely to miss it: {group} ({chance_text(self.groups[nearest].below[name])})."
+            return f"{text} Most likely to miss it: {group} ({chance_text(self.groups[nearest].chance_missed[name])})."
         text = (
             f"{len(missed):,} of {counted(len(judged), 'group')} miss{'es' if len(missed) < 2 else ''} {target} {rate}"
         )
@@ -368,7 +368,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             f"{group.census['rows']:,}",
             f"{group.census['missing'] / max(group.census['rows'], 1):.1%}",
             *(_cell(group.metrics[name]) for name in shown),
-            *(chance_text(group.below[name]) for name in self.targets),
+            *(chance_text(group.chance_missed[name]) for name in self.targets),
         ]
 
     def _left_out(self) -> list[str]:
@@ -379,7 +379,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
 def _cell(one: MetricSummary) -> str:
     if one.method == "bounds":
-        return f"{number_text(one.worst, 2)} to {number_text(one.best, 2)} at all"
+        return f"{number_text(one.lowest_possible, 2)} to {number_text(one.highest_possible, 2)} at all"
     if np.isnan(one.mean):
         return "undefined"
     decimals = decimals_for(one.high - one.low)

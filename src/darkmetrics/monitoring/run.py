@@ -95,8 +95,8 @@ def evaluate_by(
     min_labels : int
         A group with fewer labelled positives or negatives than this is too small to judge: its label model leans on a
         prior, and a label more or less moves its metrics by a fifth. It is marked (`too_small`), what is possible at
-        all (`worst`, `best`) is right all the same, and it takes no part in the alerts. With reference rows
-        (`calibration`) or a `probability` column, positives expected among the missing rows count as well.
+        all (`lowest_possible`, `highest_possible`) is right all the same, and it takes no part in the alerts. With
+        reference rows (`calibration`) or a `probability` column, positives expected among the missing rows count too.
     threshold, decision, probability, weight, resolution
         As in `evaluate_frame`. Beyond a million rows scores are counted in 1,024 to 65,536 buckets per group, the more
         the fewer groups there are; decisions, and metrics of them, stay exact, and alerts allow for what buckets can
@@ -222,7 +222,7 @@ def evaluate_by(
             metric=name,
             side=side_of(metrics_by_name[name]),
             target=numbers[name],
-            probability=groups[key].below[name],
+            probability=groups[key].chance_missed[name],
             q_value=q_value,
             group=group_text(names, key, time, every),
         )

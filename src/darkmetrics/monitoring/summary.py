@@ -17,13 +17,12 @@ class MetricSummary:
         Mean of the law and ends of its interval.
     labelled_only : float
         The metric on the labelled rows alone.
-    worst, best : float
-        What the metric can be at all, over all labelings of the missing rows; `worst` is the larger one where lower is
-        better.
+    lowest_possible, highest_possible : float
+        What the metric can be at all, over all labelings of the missing rows.
     undefined : float
         Probability of a 0/0.
     method : str
-        How the law was found; "bounds" where the labels do not suffice for one, and only `worst` and `best` hold.
+        How the law was found; "bounds" where the labels do not suffice for one, and only what is possible holds.
     resolution : float
         How far score buckets can have moved the metric: 0 where scores are exact or the metric counts decisions, NaN
         where it is not known.
@@ -33,8 +32,8 @@ class MetricSummary:
     low: float
     high: float
     labelled_only: float
-    worst: float
-    best: float
+    lowest_possible: float
+    highest_possible: float
     undefined: float
     method: str
     resolution: float = 0.0
@@ -52,7 +51,7 @@ class GroupSummary:
         Counts: "rows", "labelled", "positive", "negative", "missing".
     metrics : mapping from metric name to MetricSummary
         The numbers.
-    below : mapping from metric name to float
+    chance_missed : mapping from metric name to float
         Probability that the target is missed, for each metric that has one; NaN where the metric is never defined or
         the group has no law.
     too_small : str
@@ -64,6 +63,6 @@ class GroupSummary:
     key: Key
     census: Mapping[str, int]
     metrics: Mapping[str, MetricSummary]
-    below: Mapping[str, float]
+    chance_missed: Mapping[str, float]
     too_small: str
     notes: tuple[str, ...]

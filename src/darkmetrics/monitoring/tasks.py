@@ -118,7 +118,7 @@ class Task:
             key=group.key,
             census=group.data.census(),
             metrics={metric.name: self._summary(metric, group.data, evaluation) for metric in self.question.metrics},
-            below={name: one.missed for name, one in verdicts.items()},
+            chance_missed={name: one.missed for name, one in verdicts.items()},
             too_small=lacking or self._too_small(group.data, evaluation),
             notes=tuple(notes.texts),
         )
@@ -160,25 +160,24 @@ class Task:
             key=(),
             census=total.data.census(),
             metrics={metric.name: self._summary(metric, total.data, total) for metric in self.question.metrics},
-            below={name: self._verdict(name, total).missed for name in self.targets},
+            chance_missed={name: self._verdict(name, total).missed for name in self.targets},
             too_small=self._too_small(total.data, total),
             notes=(),
         )
 
     def _summary(self, metric: Metric, data: EvaluationSet, evaluation: Evaluation | None) -> MetricSummary:
-        better = -1 if metric.better == "lower" else 1
         if evaluation is None:
             fill = self.question.fill_of(metric)
-            worst, best = metric.bind(data, fill).extremes[:2][::better]
+            lowest, highest = metric.bind(data, fill).extremes[:2]
             labelled_only = metric.value(data, fill) if data.n_labelled else np.nan
             effect = metric.bucket_effect(data)
-            return MetricSummary(np.nan, np.nan, np.nan, labelled_only, worst, best, np.nan, "bounds", effect)
+            return MetricSummary(np.nan, np.nan, np.nan, labelled_only, lowest, highest, np.nan, "bounds", effect)
         law = evaluation[metric.name]
         low, high = law.interval(self.question.confidence_level)
-        worst, best = law.support()[::better]
+        lowest, highest = law.support()
         labelled_only = evaluation.labelled_only[metric.name]
         effect = evaluation.resolution[metric.name]
-        return MetricSummary(law.mean(), low, high, labelled_only, worst, best, law.undefined, law.method, effect)
+        return MetricSummary(law.mean(), low, high, labelled_only, lowest, highest, law.undefined, law.method, effect)
 
     def _verdict(self, name: str, evaluation: Evaluation | None) -> Verdict:
         if evaluation is None:

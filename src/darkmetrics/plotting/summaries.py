@@ -41,11 +41,11 @@ def column_of(result: GroupedEvaluation, metric: str, groups: Sequence[GroupSumm
     alerts = {alert.key for alert in result.alerts if alert.metric == metric}
     figures = [group.metrics[metric] for group in groups]
     numbers = [
-        (one.mean, one.low, one.high, min(one.worst, one.best), max(one.worst, one.best), one.labelled_only)
-        for one in figures
+        (one.mean, one.low, one.high, one.lowest_possible, one.highest_possible, one.labelled_only) for one in figures
     ]
     shares = [
-        (group.census["missing"] / max(group.census["rows"], 1), group.below.get(metric, np.nan)) for group in groups
+        (group.census["missing"] / max(group.census["rows"], 1), group.chance_missed.get(metric, np.nan))
+        for group in groups
     ]
     small = np.array([bool(group.too_small) for group in groups], dtype=np.bool_)
     alert = np.array([group.key in alerts for group in groups], dtype=np.bool_)

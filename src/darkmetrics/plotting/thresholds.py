@@ -184,13 +184,13 @@ def _draw_band(ax: "Axes", x: "FloatArray", band: Band, colour: str, *, all_leve
 def _draw_comparisons(ax: "Axes", x: "FloatArray", band: Band) -> None:
     if np.isfinite(band.labelled_only).any():
         ax.plot(x, band.labelled_only, color=style.LABELLED, linestyle=style.LINES[1], label="labelled only")
-    for ends, label in ((band.lower_bound, "worst to best"), (band.upper_bound, "_")):
+    for ends, label in ((band.lowest_possible, "worst to best"), (band.highest_possible, "_")):
         ax.plot(x, ends, color=style.GREY, linewidth=0.8, label=label)
 
 
 def _keep_to_the_possible(ax: "Axes", bands: "list[Band]") -> None:
     """No room for values that no labeling gives: Gaussian intervals may reach there."""
-    ends = np.concatenate([end for band in bands for end in (band.lower_bound, band.upper_bound)])
+    ends = np.concatenate([end for band in bands for end in (band.lowest_possible, band.highest_possible)])
     ends = ends[np.isfinite(ends)]
     if ends.size:
         (low, high), margin = ax.get_ylim(), 0.04 * float(np.ptp(ends))

@@ -78,7 +78,7 @@ def distribution_chart(entry: dict[str, Any]) -> dict[str, Any] | None:
     x, y = (np.array(entry["shape"][axis]) for axis in ("x", "y"))
     if x.size == 0:
         return None
-    low, high, mean = entry["interval_low"], entry["interval_high"], entry["mean"]
+    low, high, mean = entry["low"], entry["high"], entry["mean"]
     bounds = [entry["lowest_possible"], entry["highest_possible"]]
     target = entry["target"]["value"] if entry["target"] else None
     shown = [v for v in (float(x[0]), float(x[-1]), low, high, entry["labelled_only"], target) if v is not None]

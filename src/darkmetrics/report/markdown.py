@@ -25,8 +25,8 @@ def markdown(summary: Mapping[str, Any]) -> str:
     rows = [
         [
             name,
-            shown(entry["mean"], entry["interval_low"], entry["interval_high"]),
-            interval_shown(entry["interval_low"], entry["interval_high"]),
+            shown(entry["mean"], entry["low"], entry["high"]),
+            interval_shown(entry["low"], entry["high"]),
             shown(entry["labelled_only"]),
             interval_shown(entry["lowest_possible"], entry["highest_possible"]),
             entry["method"],

@@ -47,7 +47,7 @@ def page(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _headline_row(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    low, high = entry["interval_low"], entry["interval_high"]
+    low, high = entry["low"], entry["high"]
     worst, best = entry["lowest_possible"], entry["highest_possible"]
     if entry["better"] == "lower":
         worst, best = best, worst

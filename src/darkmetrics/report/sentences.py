@@ -22,12 +22,12 @@ def headline(name: str, entry: Mapping[str, Any], census: Mapping[str, int]) -> 
     Examples
     --------
     >>> from darkmetrics.report.sentences import headline
-    >>> entry = {"mean": 0.81, "interval_low": 0.77, "interval_high": 0.85, "labelled_only": 0.88, "undefined": 0.0}
+    >>> entry = {"mean": 0.81, "low": 0.77, "high": 0.85, "labelled_only": 0.88, "undefined": 0.0}
     >>> headline("recall", entry | {"confidence_level": 0.9}, {"missing": 30, "labelled": 70})
     'recall is 0.810, 90% between 0.770 and 0.850; dropping unlabelled rows would have said 0.880'
     """
     name = called(name)
-    mean, low, high = entry["mean"], entry["interval_low"], entry["interval_high"]
+    mean, low, high = entry["mean"], entry["low"], entry["high"]
     if mean is None:
         return f"{name} is 0/0 whatever the missing labels are"
     if not census["missing"]:

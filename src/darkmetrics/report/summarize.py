@@ -193,8 +193,8 @@ def _curves(evaluation: Evaluation, charted: Mapping[str, Metric], ready: Curves
                 "low": _column(band.intervals[level][0]),
                 "high": _column(band.intervals[level][1]),
                 "labelled_only": _column(band.labelled_only),
-                "lowest_possible": _column(band.lower_bound),
-                "highest_possible": _column(band.upper_bound),
+                "lowest_possible": _column(band.lowest_possible),
+                "highest_possible": _column(band.highest_possible),
             }
             for name, band in ready.bands.items()
         },

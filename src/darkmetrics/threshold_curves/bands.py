@@ -50,7 +50,7 @@ class Band:
         Expected value at each threshold: the estimate.
     intervals : mapping from confidence level to (low, high)
         Equal-tailed intervals: at each threshold by itself the metric lies inside with that probability.
-    lower_bound, upper_bound : array
+    lowest_possible, highest_possible : array
         Extremes over all labelings of the missing rows.
     labelled_only : array
         The metric on the labelled rows alone.
@@ -71,8 +71,8 @@ class Band:
 
     mean: FloatArray
     intervals: Mapping[float, tuple[FloatArray, FloatArray]]
-    lower_bound: FloatArray
-    upper_bound: FloatArray
+    lowest_possible: FloatArray
+    highest_possible: FloatArray
     labelled_only: FloatArray
     undefined: FloatArray
 
@@ -100,7 +100,7 @@ class Band:
 
 
 # The columns of a band that hold one number per threshold.
-COLUMNS = ("mean", "lower_bound", "upper_bound", "labelled_only", "undefined")
+COLUMNS = ("mean", "lowest_possible", "highest_possible", "labelled_only", "undefined")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -202,7 +202,7 @@ def _records(result: dm.GroupedEvaluation) -> list[dict[str, Any]]:
                 **group.census,
                 **{part: finite(x) if isinstance(x, float) else x for part, x in asdict(one).items()},
                 "target": result.targets.get(name),
-                "below_target": finite(group.below.get(name, float("nan"))),
+                "chance_missed": finite(group.chance_missed.get(name, float("nan"))),
                 "q_value": result.q_values.get((key, name)),
                 "alert": (key, name) in alerts,
                 "too_small": group.too_small,
