@@ -58,8 +58,8 @@ class FourGroups(Metric):
             direction=(None,) * 4,
         )
 
-    def of_counts(self, cells: Any, positives: Any, negatives: Any) -> Any:
-        return np.full(positives.shape[0], np.nan)
+    def of_counts(self, cells: Any, counts: Any) -> Any:
+        return np.full(counts.shape[1], np.nan)
 
 
 def metrics_of(names: list[str]) -> list[Metric]:

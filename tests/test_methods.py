@@ -11,6 +11,7 @@ from sklearn.metrics import average_precision_score
 
 import darkmetrics as dm
 from darkmetrics.methods import monte_carlo
+from darkmetrics.nodes import Nodes
 
 METRICS = [
     "precision",
@@ -135,7 +136,7 @@ def test_numbers_do_not_depend_on_the_size_of_the_chunks(metric, weighted, monke
 
 def test_scenarios_of_cells_of_many_rows_have_binomial_counts():
     missing, p = np.array([1, 40, 3, 200]), np.array([0.3, 0.7, 1.0, 0.02])
-    counts = monte_carlo.draw_labelings(missing, p, 20_000, np.random.default_rng(0))
+    counts = Nodes.single(p).draw(0, missing, 20_000, np.random.default_rng(0))
     assert counts.shape == (20_000, 4)
     assert np.all((counts >= 0) & (counts <= missing))
     # Four standard errors of the mean; for the variance of near-binomial counts a generous three percent plus 4/n.

@@ -13,8 +13,8 @@ from sklearn.metrics import average_precision_score
 import darkmetrics as dm
 from darkmetrics._kernels.sums import precision_draws
 from darkmetrics.data.cells import Cells
-from darkmetrics.methods.monte_carlo import draw_labelings
 from darkmetrics.metrics.metric import metric_from_text
+from darkmetrics.nodes import Nodes
 
 SAMPLES = 20_000
 # Dvoretzky-Kiefer-Wolfowitz: a right law strays further from its sample with probability 1e-4 at most.
@@ -118,7 +118,9 @@ def test_law_is_within_dkw_of_labelings_drawn_row_by_row(name):
     fast = np.sort(functional.draw([(chance, SAMPLES)], np.random.default_rng(2)))
     rng = np.random.default_rng(4)
     slow = np.sort(
-        np.concatenate([functional.values(draw_labelings(functional.missing, chance, 500, rng)) for _ in range(8)])
+        np.concatenate(
+            [functional.values(Nodes.single(chance).draw(0, functional.missing, 500, rng)) for _ in range(8)]
+        )
     )
     radius = DKW + float(np.sqrt(np.log(2.0 / 1e-4) / (2.0 * slow.size)))
     places = slow + functional.blur

@@ -121,5 +121,5 @@ def _resampled_values(metric: Metric, cells: Cells, n_resamples: int, rng: np.ra
     for start in range(0, n_resamples, chunk):
         draws = rng.multinomial(rows, counted / rows, size=min(chunk, n_resamples - start))
         positives, negatives = draws[:, : weight.size] * weight, draws[:, weight.size :] * weight
-        parts.append(metric.of_counts(cells, positives, negatives))
+        parts.append(metric.of_counts(cells, np.stack([negatives, positives])))
     return np.concatenate(parts)

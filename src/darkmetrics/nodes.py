@@ -2,11 +2,17 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.exceptions import MethodError
 from darkmetrics.storing import made_of
+
+# Rows of a cell that are drawn one by one: a binomial number takes about as long as so many.
+MOST_SINGLE = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,6 +20,9 @@ class Nodes:
     """Weighted sets of probabilities: what a label model believes, as a mixture of cases in which they are known.
 
     One node means that the probabilities are taken as known. Laws are mixtures over the nodes.
+
+    Given the node, labels are independent. A class of yours may have it otherwise: with `independent = False` and a
+    `draw` of its own, Monte Carlo draws from it, and what would need independence refuses.
 
     Attributes
     ----------
@@ -49,6 +58,9 @@ class Nodes:
     reading: IntArray | None = None
     readings: tuple[str, ...] = ()
 
+    # Whether missing labels are independent given the node.
+    independent: ClassVar[bool] = True
+
     __getstate__ = made_of
 
     @classmethod
@@ -77,6 +89,51 @@ class Nodes:
     def on_all_cells(self) -> "Nodes":
         """The same nodes with one probability per missing cell."""
         return self if self.bucket is None else self.on(self.bucket)
+
+    def draw(
+        self,
+        node: int,
+        missing: IntArray,
+        size: int,
+        rng: np.random.Generator,
+        of_ties: np.random.Generator | None = None,
+    ) -> IntArray:
+        """Random labelings at a node (size x cells): how many of the missing rows of each cell are positive.
+
+        Rows are drawn one by one, those of a cell of more than 32 as one binomial number, from `of_ties` if given.
+        """
+        p = self.of_cells(node)
+        if missing.max(initial=0) <= 1 and missing.all():
+            return (rng.random((size, missing.size)) < p).astype(np.int64)
+        tied = missing > MOST_SINGLE
+        labelings = np.zeros((size, missing.size), dtype=np.int64)
+        few = np.flatnonzero(~tied & (missing > 0))
+        if few.size:
+            hits = rng.random((size, int(missing[few].sum()))) < np.repeat(p[few], missing[few])
+            starts = np.concatenate(([0], np.cumsum(missing[few])[:-1]))
+            labelings[:, few] = np.add.reduceat(hits.astype(np.int64), starts, axis=1)
+        if tied.any():
+            labelings[:, tied] = (of_ties or rng).binomial(missing[tied], p[tied], size=(size, int(tied.sum())))
+        return labelings
+
+    def check_independent(self, who: str, remedy: str = "") -> None:
+        """Labels are independent given the node, as `who` takes for granted."""
+        if not self.independent:
+            raise MethodError(
+                f"method: {who} missing labels that are independent given their probabilities, and this label model "
+                f"says that they are not.{remedy}"
+            )
+
+    def without_strata(self, data: EvaluationSet) -> tuple[EvaluationSet, "Nodes"]:
+        """The set these nodes are for, as metrics see it, and the nodes for its cells.
+
+        Cells that differ in their stratum alone are one, unless the nodes tell them apart.
+        """
+        if data.cells.stratum is None or not self.independent:
+            return data, self
+        column = self.probability if self.bucket is None else self.bucket[None]
+        joined, kept = data.without_strata(np.any(column[:, 1:] != column[:, :-1], axis=0))
+        return joined, self.on(kept) if self.bucket is None else replace(self, bucket=self.bucket[kept])
 
     @cached_property
     def used(self) -> BoolArray:

@@ -18,7 +18,6 @@ from darkmetrics.functional import Functional
 from darkmetrics.methods import Auto, Memo, MonteCarlo
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.methods.certificates import sampled_certificate
-from darkmetrics.methods.monte_carlo import draw_labelings
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
 from darkmetrics.nodes import Nodes
 from darkmetrics.paper_bounds import known_probabilities
@@ -378,7 +377,7 @@ def _simulated(
     for start in range(0, size, chunk):
         shape = (min(chunk, size - start), owner.size)
         chance = np.where(certain[owner], p[owner], rng.beta(alpha[owner], beta[owner], shape))
-        labels = draw_labelings(np.ones(owner.size, dtype=np.int64), chance, shape[0], rng)
+        labels = (rng.random(shape) < chance).astype(np.int64)
         positives: IntArray = np.add.reduceat(labels, starts, axis=1)
         parts.append([functional.values(positives) for functional in functionals])
     return [np.concatenate(column) for column in zip(*parts, strict=True)]

@@ -129,11 +129,12 @@ class Question:
         memo = Memo()
         laws: dict[str, MetricDistribution] = {}
         fills = {metric.name: self.fill_of(metric) for metric in self.metrics}
+        rows, cases = nodes.without_strata(data)
         labelled_only: dict[str, float] = {}
         for metric in self.metrics:
             try:
-                functional = metric.bind(data, fills[metric.name])
-                law = self.method.law(functional, nodes, rng=rng, memo=memo)
+                functional = metric.bind(rows, fills[metric.name])
+                law = self.method.law(functional, cases, rng=rng, memo=memo)
             except MethodError as error:
                 raise MethodError(f"{error} (metric: {metric.name!r})") from None
             except Exception as error:
@@ -142,7 +143,7 @@ class Question:
             if self.fill is None and law.undefined > _WARN_FROM:
                 warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=stacklevel)
             laws[metric.name] = law
-            labelled_only[metric.name] = metric.value(data, fills[metric.name]) if data.n_labelled else np.nan
+            labelled_only[metric.name] = metric.value(rows, fills[metric.name]) if data.n_labelled else np.nan
         return Evaluation(
             data=data,
             metrics={metric.name: metric for metric in self.metrics},

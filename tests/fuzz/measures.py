@@ -168,8 +168,8 @@ class Interplay(dm.Metric):
             direction=(None,) * 4,
         )
 
-    def of_counts(self, cells: Any, positives: Any, negatives: Any) -> Any:
-        return interplay(*(positives[:, group].sum(axis=1) for group in quarters_of(cells.score, cells.decision)))
+    def of_counts(self, cells: Any, counts: Any) -> Any:
+        return interplay(*(counts[1][:, group].sum(axis=1) for group in quarters_of(cells.score, cells.decision)))
 
 
 def _interplay_of_rows(y, score, decision, weight):

@@ -9,6 +9,8 @@ import numpy.typing as npt
 AnyArray: TypeAlias = npt.NDArray[Any]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+# Numbers of rows, in as many bits as they need.
+CountArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 ComplexArray: TypeAlias = npt.NDArray[np.complex128]
 Formula: TypeAlias = Callable[..., Any]

@@ -6,30 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.arrays import AnyArray, BoolArray, CountArray, FloatArray, IntArray
 
 COUNTS = ("positives", "negatives", "missing")
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Rows that share score, decision, weight and probability, counted by label; sorted by rising score.
+    """Rows that share score, decision, weight, probability and stratum, counted by label; sorted by rising score.
 
     Where scores were counted in buckets, `score`, `low` and `high` are the mean, smallest and largest score of the rows
     in the bucket (on one side of the threshold): the same for all cells of a bucket, which are ties.
+
+    `stratum` is a number that the user gives to rows of one kind (an age band, a segment): label models may tell such
+    rows apart, metrics do not.
 
     Arrays are held as read-only views, so that a table does not change by accident.
     """
 
     score: FloatArray
     decision: BoolArray
-    positives: Any
-    negatives: Any
-    missing: Any
+    positives: CountArray
+    negatives: CountArray
+    missing: CountArray
     weight: FloatArray | None = None
     probability: FloatArray | None = None
     low: FloatArray | None = None
     high: FloatArray | None = None
+    stratum: IntArray | None = None
 
     def __post_init__(self) -> None:
         for name, array in self.arrays().items():
@@ -42,10 +46,9 @@ class Cells:
         return Cells, tuple(self.arrays().values())  # copies and pickles are read-only too
 
     @property
-    def total(self) -> IntArray:
+    def total(self) -> CountArray:
         """Rows per cell, whatever their label."""
-        result: IntArray = self.positives + self.negatives + self.missing
-        return result
+        return self.positives + self.negatives + self.missing
 
     @cached_property
     def tie_starts(self) -> IntArray | None:
@@ -67,7 +70,7 @@ class Cells:
         """The columns of the table by name."""
         return {column.name: getattr(self, column.name) for column in fields(self)}
 
-    def mass(self, counts: IntArray) -> FloatArray:
+    def mass(self, counts: CountArray) -> FloatArray:
         """Weight of that many rows of each cell."""
         return counts.astype(np.float64) if self.weight is None else counts * self.weight
 
@@ -88,7 +91,7 @@ def group_rows(rows: Cells, *, split: bool, apart: IntArray | None = None) -> tu
     keys: list[AnyArray] = [score]
     if tied:
         other: list[AnyArray] = [
-            key for key in (apart, rows.decision if split else None, rows.weight) if key is not None
+            key for key in (apart, rows.stratum, rows.decision if split else None, rows.weight) if key is not None
         ]
         if rows.probability is not None:
             other.append(np.where(np.isnan(rows.probability), -1.0, rows.probability))
@@ -110,5 +113,6 @@ def group_rows(rows: Cells, *, split: bool, apart: IntArray | None = None) -> tu
         **counts,
         weight=None if rows.weight is None else rows.weight[kept],
         probability=None if rows.probability is None else rows.probability[kept],
+        stratum=None if rows.stratum is None else rows.stratum[kept],
     )
     return cells, kept

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.data import merging
 from darkmetrics.data.cells import COUNTS, Cells, count_type, group_rows
 from darkmetrics.data.census import Census
@@ -22,6 +22,7 @@ from darkmetrics.data.rules import (
     given_decisions,
     read_labels,
     row_probabilities,
+    row_strata,
     row_weights,
     threshold_number,
 )
@@ -32,8 +33,9 @@ from darkmetrics.files import files_named
 class EvaluationSet(Census):
     """What a metric needs to know about a test set whose labels are partly missing.
 
-    Rows are not kept: those that share score and decision (and weight and probability, where given) form a *cell*
-    with the counts of positive, negative and missing labels. Row order never matters, and two sets merge with `+`.
+    Rows are not kept: those that share score and decision (and weight, probability and stratum, where given) form a
+    *cell* with the counts of positive, negative and missing labels. Row order never matters, and two sets merge with
+    `+`.
 
     Parameters
     ----------
@@ -53,6 +55,9 @@ class EvaluationSet(Census):
         Weight of each row in every metric; not negative.
     probability : array-like of float, optional
         Chance that the row is positive, if known: one per row, or one per missing row in row order.
+    strata : array-like of int, optional
+        A number for rows of one kind (an age band, a segment). Label models of your own may tell strata apart, through
+        `cells.stratum`; metrics do not. Sets merge stratum by stratum.
 
     Examples
     --------
@@ -76,6 +81,7 @@ class EvaluationSet(Census):
         missing_label: Any = None,
         sample_weight: Any = None,
         probability: Any = None,
+        strata: Any = None,
     ) -> None:
         score = frames.number_column(y_score, "y_score")
         labels, missing = frames.label_column(y_true, "y_true")
@@ -83,7 +89,9 @@ class EvaluationSet(Census):
         if score.size == 0:
             raise InputError("y_true: no rows. An evaluation set needs at least one.")
         check_finite(score, "y_score", "Scores must be finite; drop or fill those rows.")
-        names = frames.row_names(y_true=y_true, y_score=y_score, y_pred=y_pred, sample_weight=sample_weight)
+        names = frames.row_names(
+            y_true=y_true, y_score=y_score, y_pred=y_pred, sample_weight=sample_weight, strata=strata
+        )
         positive, missing, classes = read_labels(labels, missing, pos_label, missing_label, "y_true")
         if names is not None:
             names.check("probability", probability)  # one per row
@@ -95,7 +103,10 @@ class EvaluationSet(Census):
         self.threshold = cut
         self.pos_label = pos_label
         self.buckets = None
-        rows = Cells(score, decision, positive, ~positive & ~missing, missing, weight, chance)
+        counts = ((~positive & ~missing).view(np.int8), missing.view(np.int8))
+        rows = Cells(
+            score, decision, positive.view(np.int8), *counts, weight, chance, stratum=row_strata(strata, score.size)
+        )
         self.cells, _ = group_rows(rows, split=cut is None)
 
     @classmethod
@@ -118,6 +129,7 @@ class EvaluationSet(Census):
         decision: str | None = None,
         probability: str | None = None,
         weight: str | None = None,
+        stratum: str | None = None,
         pos_label: Any = 1,
         missing_label: Any = None,
         resolution: str | int = "auto",
@@ -132,9 +144,9 @@ class EvaluationSet(Census):
             Names of columns. A label is missing where it is null or NaN.
         threshold : float, optional
             The decision is positive when score >= threshold; 0.5 unless given.
-        decision, probability, weight : str, optional
-            Columns with decisions, chances of being positive, and weights, as `y_pred`, `probability` and
-            `sample_weight` above.
+        decision, probability, weight, stratum : str, optional
+            Columns with decisions, chances of being positive, weights and strata, as `y_pred`, `probability`,
+            `sample_weight` and `strata` above.
         pos_label, missing_label : object
             As above.
         resolution : {"auto", "exact"} or int
@@ -154,7 +166,7 @@ class EvaluationSet(Census):
         cut = decided_from(threshold, None if decision is None else "decision")
         counted = frames.count_cells(
             frame,
-            frames.ColumnNames(label, score, decision, probability, weight),
+            frames.ColumnNames(label, score, decision, probability, weight, stratum),
             threshold=cut,
             pos_label=pos_label,
             missing_label=missing_label,
@@ -252,8 +264,8 @@ class EvaluationSet(Census):
     def with_labels(self, late: "EvaluationSet") -> Self:
         """The same rows after labels have arrived: those of `late` that have a label were missing theirs here.
 
-        Rows are matched by score (by bucket where scores are in buckets), decision, weight and probability; rows of
-        `late` without a label are ignored. More labels than are missing at a score are an error.
+        Rows are matched by score (by bucket where scores are in buckets), decision, weight, probability and stratum;
+        rows of `late` without a label are ignored. More labels than are missing at a score are an error.
 
         Examples
         --------
@@ -302,6 +314,22 @@ class EvaluationSet(Census):
         nothing = self.buckets is None and bool(np.all(cells.low == cells.high))
         return self if nothing and np.all(cells.low == cells.score) else self._with(cells, wanted)
 
+    def without_strata(self, apart: BoolArray) -> tuple["EvaluationSet", IntArray]:
+        """The same rows with strata forgotten, and which of the missing cells are the first in each that is left.
+
+        `apart` says of each missing cell but the first whether it stays apart from the missing cell before it.
+        """
+        cells = replace(self.cells, stratum=None)
+        new, at = merging.first_of_a_kind(cells), self.missing_cells
+        kind = np.cumsum(new)[at]
+        new[at[1:]] |= apart & (kind[1:] == kind[:-1])
+        kept = np.flatnonzero(np.diff(np.cumsum(new)[at], prepend=0))
+        cells = merging.added_up(cells, new)
+        new_set = EvaluationSet.from_cells(
+            cells, threshold=self.threshold, pos_label=self.pos_label, buckets=self.buckets
+        )
+        return new_set, kept
+
     def _with(self, cells: Cells, buckets: int | None) -> Self:
         if cells.weight is not None and bool(np.all(cells.weight == 1.0)):
             cells = replace(cells, weight=None)
@@ -315,6 +343,8 @@ class EvaluationSet(Census):
             raise InputError(
                 f"pos_label: cannot merge sets with {self.pos_label!r} and {other.pos_label!r} as positive."
             )
+        if (self.cells.stratum is None) != (other.cells.stratum is None):
+            raise InputError("strata: one set has them, the other has not. Give them for both or for neither.")
 
     def _on_one_grid(self, other: "EvaluationSet") -> tuple[Cells, Cells, int | None]:
         """The cells of both sets: as they are, or in the coarser buckets of the two."""
@@ -376,12 +406,14 @@ def sets_from_counted(
     """One set per group of what an engine has counted; `label` is the column that errors about labels name."""
     check_classes(counted.labels, pos_label, label)
     columns: dict[str, Any] = {
-        name: getattr(counted, name) for name in ("score", "decision", *COUNTS, "weight", "probability", "low", "high")
+        name: getattr(counted, name)
+        for name in ("score", "decision", *COUNTS, "weight", "probability", "low", "high", "stratum")
     }
     group = np.repeat(np.arange(counted.starts.size - 1), np.diff(counted.starts))
     if np.any((counted.score[1:] <= counted.score[:-1]) & (group[1:] == group[:-1])):
         # Ties in the order that arrays lead to, so that the same rows make the same table.
-        keys = [counted.decision, counted.weight, None if counted.buckets else _nan_first(counted.probability)]
+        chance = None if counted.buckets else _nan_first(counted.probability)
+        keys = [counted.stratum, counted.decision, counted.weight, chance]
         order = np.lexsort([*(key for key in keys if key is not None), counted.score, group])
         columns = {name: None if array is None else array[order] for name, array in columns.items()}
     if columns["weight"] is not None and bool(np.all(columns["weight"] == 1.0)):

@@ -37,6 +37,8 @@ def merged(
     for name, fill in fills.items():
         if any(getattr(table, name) is not None for table in tables):
             columns[name] = np.concatenate([_or_fill(getattr(table, name), table, fill) for table in tables])
+    if tables[0].stratum is not None:  # and so have the others
+        columns["stratum"] = np.concatenate([table.stratum for table in tables if table.stratum is not None])
     if buckets is None:
         return group_rows(Cells(**columns), split=True, apart=apart)
     for i, name in enumerate(("low", "high")):
@@ -46,14 +48,23 @@ def merged(
 
 def each_once(cells: Cells) -> Cells:
     """The same table with cells that are alike added up, which some tables keep apart."""
-    same = np.ones(max(cells.score.size - 1, 0), dtype=np.bool_)
-    for name in ("score", "decision", "weight", "probability"):
-        column = getattr(cells, name)
-        if column is not None:
-            same &= (column[1:] == column[:-1]) | ((column[1:] != column[1:]) & (column[:-1] != column[:-1]))
-    if not same.any():
-        return cells
-    starts = np.flatnonzero(np.concatenate(([True], ~same)))
+    new = first_of_a_kind(cells)
+    return cells if new.all() else added_up(cells, new)
+
+
+def first_of_a_kind(cells: Cells) -> BoolArray:
+    """Whether each cell differs from the one before it in more than its counts."""
+    new = np.zeros(cells.score.size, dtype=np.bool_)
+    chance = None if cells.probability is None else np.where(np.isnan(cells.probability), -1.0, cells.probability)
+    for key in (cells.score, cells.decision, cells.weight, chance, cells.stratum):
+        if key is not None:
+            new |= _changes(key)
+    return new
+
+
+def added_up(cells: Cells, new: BoolArray) -> Cells:
+    """The same table, where each cell that is not `new` is added to the one before it."""
+    starts = np.flatnonzero(new)
     columns: dict[str, Any] = {name: None if a is None else a[starts] for name, a in cells.arrays().items()}
     counts = {name: np.add.reduceat(getattr(cells, name), starts) for name in COUNTS}
     return Cells(**columns | counts)
@@ -99,6 +110,7 @@ def _gridded(cells: Cells, buckets: int, threshold: float | None, apart: IntArra
         probability=probability,
         low=lowest[bucket],
         high=highest[bucket],
+        stratum=None if cells.stratum is None else cells.stratum[order][starts],
     )
     return on_grid, order[starts]
 
@@ -173,13 +185,15 @@ def with_late_labels(whole: Cells, late: Cells, buckets: int | None, threshold: 
 def _keys(cells: Cells, buckets: int | None, threshold: float | None, *, weighted: bool) -> list[AnyArray]:
     """What tells cells apart, in the order in which tables are sorted: the last key first."""
     weight = [_or_fill(cells.weight, cells, 1.0)] if weighted else []
+    stratum = [] if cells.stratum is None else [cells.stratum]
     if buckets is None:
         probability = _or_fill(cells.probability, cells, np.nan)
-        return [cells.decision, *weight, np.where(np.isnan(probability), -1.0, probability), cells.score]
+        return [*stratum, cells.decision, *weight, np.where(np.isnan(probability), -1.0, probability), cells.score]
     low = ends(cells)[0]
     place = bucket_index(low, buckets)
     # A threshold makes the decisions; without one they tell rows of a bucket apart, but not scores.
-    return [cells.decision, *weight, place] if threshold is None else [*weight, 2 * place + (low >= threshold)]
+    sides = [cells.decision, *weight, place] if threshold is None else [*weight, 2 * place + (low >= threshold)]
+    return [*stratum, *sides]
 
 
 def _match(part: Cells, whole: Cells, buckets: int | None, threshold: float | None) -> IntArray:
@@ -224,7 +238,9 @@ def _first_stranger(late: Cells, place: IntArray) -> int:
 def _where(cells: Cells, cell: int) -> str:
     low, high = (float(end[cell]) for end in ends(cells))
     text = f"score {low!r}" if low == high else f"scores from {low!r} to {high!r}"
-    return text if cells.weight is None else f"{text} and weight {float(cells.weight[cell]):g}"
+    if cells.weight is not None:
+        text += f" and weight {float(cells.weight[cell]):g}"
+    return text if cells.stratum is None else f"{text} in stratum {int(cells.stratum[cell])}"
 
 
 def _typed(counts: dict[str, AnyArray]) -> dict[str, AnyArray]:

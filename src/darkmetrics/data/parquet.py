@@ -25,6 +25,8 @@ VERSION = 1
 _FACTS = ("format_version", "checksum", "threshold", "pos_label", "buckets", "has_weight", "has_probability")
 _NUMBERS = ("score", "weight", "probability", "low", "high")
 _COLUMNS = (*_FACTS, "score", "decision", *COUNTS, "weight", "probability", "low", "high")
+# There where rows have strata: files of sets without them are what they were before there were any.
+_STRATUM = "stratum"
 _PARQUET = b"PAR1"
 # Beyond this, sums of whole numbers are not exact as floats.
 _MOST_ROWS = 2**53
@@ -61,6 +63,8 @@ def write_cells(path: Path, stored: Stored) -> None:
         "low": cells.score if cells.low is None else cells.low,
         "high": cells.score if cells.high is None else cells.high,
     }
+    if cells.stratum is not None:
+        columns[_STRATUM] = cells.stratum
     constants["checksum"] = _checksum(constants, columns)
     try:
         write_whole(path, engines.parquet_bytes({name: constants[name] for name in _FACTS}, columns))
@@ -81,7 +85,7 @@ def _checksum(facts: Mapping[str, Any], columns: Mapping[str, AnyArray]) -> int:
     """CRC-32 of what belongs to the whole set, as JSON, and of the columns as 64-bit numbers, in the format's order."""
     own = [facts[name] for name in _FACTS if name != "checksum"]
     total = zlib.crc32(json.dumps([None if value != value else value for value in own]).encode())
-    for name in _COLUMNS[len(_FACTS) :]:
+    for name in (*_COLUMNS[len(_FACTS) :], *([_STRATUM] if _STRATUM in columns else [])):
         numbers = columns[name].astype("<f8" if name in _NUMBERS else "<i8")
         if name == "probability":
             numbers[np.isnan(numbers)] = np.nan  # one of the many that there are
@@ -114,12 +118,12 @@ def _read(file: DataFile) -> Stored:
         if name not in file.column_names:
             raise InputError(f"no column {name!r}. Cells of format {VERSION} have it; the file is damaged.")
     for name in file.column_names:
-        if name not in _COLUMNS:
+        if name not in (*_COLUMNS, _STRATUM):
             raise InputError(f"an extra column {name!r}. Cells of format {VERSION} have none of that name.")
-    columns = file.read(_COLUMNS)
+    columns = file.read([*_COLUMNS, *([_STRATUM] if _STRATUM in file.column_names else [])])
     facts = _checked_facts({name: _constant(name, columns[name]) for name in _FACTS})
     numbers: dict[str, AnyArray] = {name: _whole_numbers(name, columns[name]) for name in COUNTS}
-    numbers |= {name: _numbers(name, columns[name]) for name in (*_NUMBERS, "decision")}
+    numbers |= {name: _numbers(name, columns[name]) for name in (*_NUMBERS, "decision", _STRATUM) if name in columns}
     _check_values(facts, numbers)
     stored = _assembled(facts, numbers)
     _check_order(stored)
@@ -235,6 +239,9 @@ def _check_values(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> 
         for name in ("low", "high"):
             _refuse(name, numbers[name], numbers[name] != score, "Without buckets it is the score")
     _refuse("decision", decision, ~((decision == 0.0) | (decision == 1.0)), "Decisions are true or false")
+    if _STRATUM in numbers:
+        stratum = numbers[_STRATUM]
+        _refuse(_STRATUM, stratum, ~frames.are_strata(stratum), "Strata are whole numbers below 2**53 in size")
     if facts["has_weight"]:
         most = frames.LARGEST_WEIGHT
         within = (weight == 0.0) | ((weight >= 1.0 / most) & (weight <= most))
@@ -262,6 +269,7 @@ def _assembled(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> Sto
         probability=numbers["probability"] if facts["has_probability"] else None,
         low=numbers["low"] if facts["buckets"] else None,
         high=numbers["high"] if facts["buckets"] else None,
+        stratum=numbers[_STRATUM].astype(np.int64) if _STRATUM in numbers else None,
     )
     return Stored(cells, facts["threshold"], _label(facts["pos_label"]), facts["buckets"] or None)
 
@@ -272,7 +280,7 @@ def _check_order(stored: Stored) -> None:
     keys: list[AnyArray] = [cells.score]
     if cells.probability is not None and stored.buckets is None:
         keys.append(np.where(np.isnan(cells.probability), -1.0, cells.probability))
-    keys += [key for key in (cells.weight, cells.decision.astype(np.float64)) if key is not None]
+    keys += [key for key in (cells.weight, cells.decision.astype(np.float64), cells.stratum) if key is not None]
     rises, equal = np.zeros(cells.score.size - 1, dtype=np.bool_), np.ones(cells.score.size - 1, dtype=np.bool_)
     for key in keys:
         rises |= equal & (key[1:] > key[:-1])

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray
+from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics.exceptions import InputError
 
 
@@ -231,6 +231,22 @@ def row_weights(sample_weight: Any, rows: int) -> FloatArray | None:
             "Rescale them, or give such rows weight 0."
         )
     return None if bool(np.all(weight == 1.0)) else weight
+
+
+def row_strata(strata: Any, rows: int) -> IntArray | None:
+    """The stratum of each row, if it was given."""
+    if strata is None:
+        return None
+    number = frames.number_column(strata, "strata")
+    check_length(number, "strata", rows)
+    good = frames.are_strata(number)
+    if not good.all():
+        first = int(np.argmin(good))
+        raise InputError(
+            f"strata: {_shown(number[first])} at row {first}. Strata are whole numbers below 2**53 in size; every row "
+            "needs one."
+        )
+    return number.astype(np.int64)
 
 
 def row_probabilities(probability: Any, missing: BoolArray) -> FloatArray | None:

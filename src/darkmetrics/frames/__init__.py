@@ -12,7 +12,7 @@ from darkmetrics.frames.arrays import (
     take_rows,
     to_native_frame,
 )
-from darkmetrics.frames.checks import LARGEST_WEIGHT, WEIGHT_RATIO
+from darkmetrics.frames.checks import LARGEST_WEIGHT, WEIGHT_RATIO, are_strata
 from darkmetrics.frames.counting import count_cells
 from darkmetrics.frames.group_cells import Counted
 from darkmetrics.frames.indexes import RowNames, row_names
@@ -26,6 +26,7 @@ __all__ = [
     "ColumnNames",
     "Counted",
     "RowNames",
+    "are_strata",
     "count_cells",
     "is_container",
     "is_missing",

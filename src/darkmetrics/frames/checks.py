@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from darkmetrics._kernels.arrays import BoolArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.arrays import is_missing
 from darkmetrics.frames.collecting import collected
@@ -52,6 +52,22 @@ def check_weights(columns: ColumnNames, tally: Tally) -> None:
             f"{LARGEST_WEIGHT:g} and differ by a factor of {WEIGHT_RATIO:g} at most: sums would lose the small ones. "
             "Rescale them, or give such rows weight 0."
         )
+
+
+def are_strata(numbers: FloatArray) -> BoolArray:
+    """Which numbers are whole, and small enough to be told apart as floats."""
+    return np.asarray((np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers)), dtype=np.bool_)
+
+
+def check_strata(columns: ColumnNames, tally: Tally) -> None:
+    """Strata are whole numbers, and every row has one."""
+    stratum, rows = tally.keys["stratum"], tally.rows
+    bad = ~are_strata(stratum)
+    if bad.any():
+        first = stratum[bad][0]
+        found = "missing (null or NaN)" if np.isnan(stratum[bad]).all() else f"no whole numbers (such as {first:g})"
+        share = _of(int(rows[bad].sum()), int(rows.sum()))
+        raise InputError(f"{columns.title('stratum')}: {share} {found}. Strata are whole numbers below 2**53 in size.")
 
 
 def check_chances(frame: Any, columns: ColumnNames, tally: Tally) -> None:

@@ -11,7 +11,7 @@ from darkmetrics._kernels.buckets import FEWEST_BUCKETS, nested_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.buckets import MOST_BUCKETS, NO_BUCKET, with_bucket
 from darkmetrics.frames.calendar import check_period
-from darkmetrics.frames.checks import check_chances, check_scores, check_weights, decided
+from darkmetrics.frames.checks import check_chances, check_scores, check_strata, check_weights, decided
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.group_cells import Counted, Tally, merged, tallied
 from darkmetrics.frames.labels import Labelled, classes_found, labelled
@@ -22,7 +22,7 @@ from darkmetrics.frames.texts import read_text
 # Distinct scores are kept up to so many cells; beyond that, or for so many rows, scores go into buckets.
 _MOST_EXACT = 2**20
 _BUCKETS, _FEWEST_PER_GROUP = 2**16, 2**10
-# What this process holds at most: with weights, with groups, and where the user demands every score.
+# What this process holds at most: with weights or strata, with groups, and where the user demands every score.
 _MOST_WEIGHTED, _MOST_GROUPED, _MOST_DEMANDED = 2**22, 2**24, 2**26
 # Where distinct scores are counted to guess how many there are in all: so many stretches of so many buckets.
 _STRETCHES, _STRETCH = 6, 3
@@ -40,7 +40,7 @@ def count_cells(
     time: str | None = None,
     every: str | None = None,
 ) -> Counted:
-    """The cells of a frame: rows alike in score and decision (and weight, and group), counted by label.
+    """The cells of a frame: rows alike in score and decision (and weight, stratum and group), counted by label.
 
     The engine that holds the rows counts them in one GROUP BY, and only cells reach this process. Where it is not known
     beforehand whether distinct scores fit there is a second query; beyond a million rows, a look into a few buckets.
@@ -131,9 +131,8 @@ class _Counter:
         if threshold is not None:
             # A key beside the bucket: a bucket that the threshold cuts becomes two cells.
             self.frame = self.frame.with_columns(decision=nw.col("score") >= float(threshold))
-        self.keys = [*source.rows.keys, "decision"]
-        if columns.weight is not None:
-            self.keys.append("weight")
+        self.told_apart = [part for part in ("weight", "stratum") if part in columns.given()]
+        self.keys = [*source.rows.keys, "decision", *self.told_apart]
 
     def groups(self) -> tuple[int, int]:
         """How many groups and rows there are."""
@@ -174,16 +173,18 @@ class _Counter:
             sums |= {"chance": nw.col("chance").sum(), "bad": nw.col("bad").sum()}
         keys = [*self.keys, "bucket"]
         most = _MOST_GROUPED if self.grouped else _MOST_WEIGHTED
-        # Without weights or groups or strange decisions there cannot be many cells.
-        guarded = self.grouped or self.columns.weight is not None or self.columns.decision is not None
+        # Without weights, strata, groups or strange decisions there cannot be many cells.
+        guarded = self.grouped or bool(self.told_apart) or self.columns.decision is not None
         table = self._counted(frame, keys, sums, most if guarded else None)
         if table is None:
             if self.columns.decision is not None:
                 self._check_decision_values()
-            if self.columns.weight is not None:
+            if self.told_apart:
+                part = self.told_apart[0]
+                remedy = "round the weights to fewer different values" if part == "weight" else "use fewer strata"
                 raise InputError(
-                    f"{self.columns.title('weight')}: more than {most:,} cells of score, decision and weight. "
-                    "Rows are counted by weight; round the weights to fewer different values."
+                    f"{self.columns.title(part)}: more than {most:,} cells of score, decision and {part}. "
+                    f"Rows are counted by {part}; {remedy}."
                 )
             raise InputError(
                 f"by: more than {most:,} cells of {buckets:,} score buckets per group. Use fewer groups, or a "
@@ -246,6 +247,8 @@ class _Counter:
             check_scores(self.frame, self.columns, int(tally.rows[bad].sum()), int(tally.rows.sum()))
         if self.columns.weight is not None:
             check_weights(self.columns, tally)
+        if self.columns.stratum is not None:
+            check_strata(self.columns, tally)
         if self.columns.probability is not None:
             check_chances(self.frame, self.columns, tally)
         return tally

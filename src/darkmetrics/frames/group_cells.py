@@ -16,7 +16,8 @@ class Counted:
     """Cells as the engine counted them, sorted by group and then by score.
 
     In buckets, `score` is the mean score of the rows of a bucket on one side of the threshold, and `low` and `high` are
-    the smallest and the largest of these scores: the same for all cells that differ only in weight or given decision.
+    the smallest and the largest of these scores: the same for all cells that differ only in weight, stratum or given
+    decision.
     """
 
     score: FloatArray
@@ -28,6 +29,7 @@ class Counted:
     probability: FloatArray | None = None
     low: FloatArray | None = None
     high: FloatArray | None = None
+    stratum: IntArray | None = None
     buckets: int | None = None
     labels: list[Any] = field(default_factory=list)
     keys: Mapping[str, list[Any]] = field(default_factory=dict)
@@ -96,7 +98,9 @@ def merged(
     if weight is not None and bool(np.all(weight == 1.0)):
         weight = None
     chance = tally.keys.get("probability")
-    ties: list[AnyArray] = [decision] if split else []
+    stratum = tally.keys["stratum"].astype(np.int64) if "stratum" in tally.keys else None
+    ties: list[AnyArray] = [] if stratum is None else [stratum]
+    ties += [decision] if split else []
     ties += [] if weight is None else [weight]
     ties += [] if chance is None else [np.where(np.isnan(chance), -1.0, chance)]
     ties += [] if split or spread is None else [decision]
@@ -119,6 +123,7 @@ def merged(
         missing=missing,
         weight=None if weight is None else weight[first],
         probability=None if chance is None else chance[first],
+        stratum=None if stratum is None else stratum[first],
         buckets=buckets,
         labels=labels,
         keys=group_keys,

@@ -38,7 +38,7 @@ class Method(ABC):
 
     @abstractmethod
     def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
-        """The law of the functional: the mixture over the nodes, at each of which missing labels are independent."""
+        """The law of the functional: the mixture over the nodes; a method that needs `nodes.independent` checks it."""
 
 
 def about(functional: Functional, method: str) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _enclosure(functional: Functional, proof: Proof, t: FloatArray) -> CdfBounds
 
 
 def sampled_certificate(
-    n: int, given: int, shares: FloatArray, weight: FloatArray, blur: float, law: MetricDistribution
+    n: int, given: int, shares: FloatArray, weight: FloatArray, blur: float, independent: bool, law: MetricDistribution
 ) -> Certificate:
     """The band around a law of n draws, `given` of them (one at least) defined and counted, shared out over nodes.
 
@@ -133,7 +133,8 @@ def sampled_certificate(
         )
 
     grid, known = _grid(law), radius
-    assumptions = [INDEPENDENT, Assumption(f"the law is that of {given:,} random labelings, drawn independently", True)]
+    labels = INDEPENDENT if independent else Assumption("missing labels are as the label model draws them", None)
+    assumptions = [labels, Assumption(f"the law is that of {given:,} random labelings, drawn independently", True)]
     if blur > 0.0:
         assumptions.append(Assumption(f"the metric of each is found to within {blur:.1g}", True))
         # No stretch as long as the error holds more of the draws than this.

@@ -58,7 +58,10 @@ class Exact(Method):
 
     def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
         certain = point_mass(functional, nodes)
-        return exact_law(functional, nodes, memo) if certain is None else certain
+        if certain is not None:
+            return certain
+        nodes.check_independent("'exact' needs", " Use 'auto' or 'monte_carlo'.")
+        return exact_law(functional, nodes, memo)
 
 
 def on_cells(functional: F, nodes: Nodes, memo: Memo) -> tuple[F, Nodes]:

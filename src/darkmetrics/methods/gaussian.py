@@ -40,6 +40,7 @@ class Gaussian(Method):
         certain = point_mass(functional, nodes)
         if certain is not None:
             return certain
+        nodes.check_independent("'gaussian' needs", " Use 'auto' or 'monte_carlo'.")
         return over_nodes(*on_cells(functional, nodes, memo), partial(_gaussian_law, memo=memo))
 
 

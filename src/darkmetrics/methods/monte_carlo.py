@@ -13,11 +13,9 @@ from darkmetrics.methods.base import Memo, Method, about, check_n_resamples, poi
 from darkmetrics.methods.certificates import sampled_certificate
 from darkmetrics.methods.counts import GroupLaws, group_laws
 from darkmetrics.methods.exact import certificate_on_cells, on_cells
-from darkmetrics.nodes import Nodes
+from darkmetrics.nodes import MOST_SINGLE, Nodes
 
 _CHUNK = 1 << 22
-# Rows of a cell that are drawn one by one: a binomial number takes about as long as so many.
-_MOST_SINGLE = 32
 # Labels that may be drawn one by one where sums of weights have no exact law; beyond, sums are drawn from a lattice.
 _MOST_DRAWS = 1 << 27
 
@@ -55,7 +53,9 @@ class MonteCarlo(Method):
         ends = np.rint(self.n_resamples * np.cumsum(nodes.weight) / nodes.weight.sum()).astype(np.int64)
         node = np.repeat(np.arange(len(nodes)), np.diff(ends, prepend=0))
         facts = about(functional, "monte carlo")
-        laws = self._laws_of_counts(functional, nodes, memo) if isinstance(functional, CountFunctional) else None
+        laws = None
+        if isinstance(functional, CountFunctional) and nodes.independent:
+            laws = self._laws_of_counts(functional, nodes, memo)
         exact = laws is None or all(groups.exact for groups in laws)
         if isinstance(functional, CountFunctional) and laws is not None:
             values = self._count_values(functional, laws, node, rng)
@@ -63,9 +63,9 @@ class MonteCarlo(Method):
             values, exact = self._labeling_values(functional, nodes, node, rng), True
         given = values.size if not np.isnan(functional.fill) else int(np.isfinite(values).sum())
         shares = np.diff(ends, prepend=0) / self.n_resamples
-        blur = functional.blur if isinstance(functional, DrawnFunctional) else 0.0
+        blur = functional.blur if isinstance(functional, DrawnFunctional) and nodes.independent else 0.0
         facts["certify"] = (
-            partial(sampled_certificate, values.size, given, shares, nodes.weight, blur)
+            partial(sampled_certificate, values.size, given, shares, nodes.weight, blur, nodes.independent)
             if exact  # draws from a law that is itself near the true one are not covered by a theorem about draws
             else partial(certificate_on_cells, functional, nodes)
         )
@@ -103,10 +103,10 @@ class MonteCarlo(Method):
     def _labeling_values(
         self, functional: Functional, nodes: Nodes, node: IntArray, rng: np.random.Generator
     ) -> FloatArray:
-        if isinstance(functional, DrawnFunctional):
+        if isinstance(functional, DrawnFunctional) and nodes.independent:
             runs = ((nodes.of_cells(k), rows.stop - rows.start) for k, rows in _runs(node))
             return functional.draw(runs, rng)
-        one_by_one = functional.missing <= _MOST_SINGLE
+        one_by_one = functional.missing <= MOST_SINGLE
         drawn = int(functional.missing[one_by_one].sum()) + functional.missing.size
         chunk = max(1, min(self.n_resamples, _CHUNK // drawn))
         # Of its own, so that the draws of a seed do not depend on the size of the chunks.
@@ -114,7 +114,7 @@ class MonteCarlo(Method):
         parts = []
         for start in range(0, self.n_resamples, chunk):
             labelings = [
-                draw_labelings(functional.missing, nodes.of_cells(k), rows.stop - rows.start, rng, of_ties)
+                nodes.draw(k, functional.missing, rows.stop - rows.start, rng, of_ties)
                 for k, rows in _runs(node[start : start + chunk])
             ]
             parts.append(functional.values(np.concatenate(labelings)))
@@ -136,24 +136,3 @@ def _sampled_moments(values: FloatArray, node: IntArray, nodes: Nodes) -> NodeMo
     mean = np.bincount(node, values, len(nodes)) / some
     var = np.bincount(node, (values - mean[node]) ** 2, len(nodes)) / some
     return NodeMoments.of(number / values.size, mean, var)
-
-
-def draw_labelings(
-    missing: IntArray, p: FloatArray, size: int, rng: np.random.Generator, of_ties: np.random.Generator | None = None
-) -> IntArray:
-    """Random labelings (size x cells): how many of the missing rows of each cell are positive.
-
-    Rows are drawn one by one, those of a cell of more than 32 as one binomial number, from a generator of their own.
-    """
-    if missing.max(initial=0) <= 1 and missing.all():
-        return (rng.random((size, missing.size)) < p).astype(np.int64)
-    tied = missing > _MOST_SINGLE
-    labelings = np.zeros((size, missing.size), dtype=np.int64)
-    few = np.flatnonzero(~tied & (missing > 0))
-    if few.size:
-        hits = rng.random((size, int(missing[few].sum()))) < np.repeat(p[few], missing[few])
-        starts = np.concatenate(([0], np.cumsum(missing[few])[:-1]))
-        labelings[:, few] = np.add.reduceat(hits.astype(np.int64), starts, axis=1)
-    if tied.any():
-        labelings[:, tied] = (of_ties or rng).binomial(missing[tied], p[tied], size=(size, int(tied.sum())))
-    return labelings

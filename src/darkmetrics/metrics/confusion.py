@@ -153,7 +153,8 @@ class ConfusionMetric(Metric):
             value = float(self.formula(*(np.float64(count) for count in (tp, fp, fn, tn))))
         return value if np.isfinite(value) else fill
 
-    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
+        negatives, positives = counts
         yes, no = cells.decision.astype(np.float64), (~cells.decision).astype(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = self.formula(positives @ yes, negatives @ yes, positives @ no, negatives @ no)

@@ -50,13 +50,17 @@ class Metric(ABC):
         """The metric on these rows as a function of the missing labels; `fill` stands for a 0/0."""
 
     @abstractmethod
-    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-        """The metric of many fully labelled sets: positive and negative weight per cell (sets x cells); nan for 0/0."""
+    def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
+        """The metric of many fully labelled sets; nan for 0/0.
+
+        `counts` has the weight of each class in each cell (classes x sets x cells): `negatives, positives = counts`.
+        """
 
     def value(self, data: EvaluationSet, fill: float = np.nan) -> float:
         """The metric on the labelled rows of a set; `fill` (NaN by default) where it is 0/0."""
         cells = data.cells
-        value = float(self.of_counts(cells, cells.mass(cells.positives)[None], cells.mass(cells.negatives)[None])[0])
+        counts = np.stack([cells.mass(cells.negatives), cells.mass(cells.positives)])
+        value = float(self.of_counts(cells, counts[:, None])[0])
         return fill if np.isnan(value) else value
 
     def bucket_effect(self, data: EvaluationSet) -> float:

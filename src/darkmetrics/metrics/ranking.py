@@ -96,9 +96,9 @@ class RankMetric(Metric):
             missing=data.missing_counts, fill=fill, range=self.range, data=ranks, scale=self.scale, shift=self.shift
         )
 
-    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
         starts = cells.tie_starts
-        positive, negative = _add_up(positives, starts), _add_up(negatives, starts)
+        negative, positive = _add_up(counts, starts)
         below = np.cumsum(negative, axis=1) - (0.0 if self.full_ties else 0.5) * negative
         pairs = positive.sum(axis=1) * negative.sum(axis=1)
         result = np.full(pairs.shape, np.nan)
@@ -125,9 +125,9 @@ class AveragePrecision(Metric):
             missing=plain.missing, fill=fill, range=plain.range, call=plain.call, draw=draws.draw, blur=draws.blur
         )
 
-    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
         starts = cells.tie_starts
-        positive, negative = _add_up(positives, starts)[:, ::-1], _add_up(negatives, starts)[:, ::-1]
+        negative, positive = _add_up(counts, starts)[..., ::-1]
         return average_precision(positive, positive + negative)
 
     def _bucket_effect(self, data: EvaluationSet) -> float:
@@ -179,9 +179,9 @@ class TopMetric(Metric):
             cancels=False,
         )
 
-    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
         starts = cells.tie_starts
-        positive, total = _add_up(positives, starts), _add_up(positives + negatives, starts)
+        positive, total = _add_up(counts[1], starts), _add_up(counts.sum(axis=0), starts)
         n = total.sum(axis=1)
         k = self._size(n, cells) + np.zeros_like(n)
         top = (positive * _share_in_top(total, k[:, None])).sum(axis=1)

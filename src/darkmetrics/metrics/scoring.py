@@ -61,7 +61,8 @@ class LossMetric(Metric):
             constant=float(known) / total,
         )
 
-    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
+        negatives, positives = counts
         one, zero = (self._losses(y, cells.score) for y in (1.0, 0.0))
         total = (positives + negatives).sum(axis=1)
         result = np.full(total.shape, np.nan)
@@ -121,16 +122,16 @@ class CallableMetric(Metric):
     def bind(self, data: EvaluationSet, fill: float) -> ScenarioFunctional:
         return scenario_functional(self, data, fill)
 
-    def of_counts(self, cells: Cells, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
         weight = np.ones(cells.score.size) if cells.weight is None else cells.weight
         per_row = np.where(weight > 0.0, weight, 1.0)
         labels = np.tile(np.array([1, 0]), cells.score.size)
-        values = np.empty(positives.shape[0])
-        for i, (ones, zeros) in enumerate(zip(positives / per_row, negatives / per_row, strict=True)):
-            counts = np.rint(np.stack([ones, zeros], axis=1)).astype(np.int64)
-            total = counts.sum(axis=1)
+        values = np.empty(counts.shape[1])
+        for i, (zeros, ones) in enumerate(np.swapaxes(counts, 0, 1) / per_row):
+            number = np.rint(np.stack([ones, zeros], axis=1)).astype(np.int64)
+            total = number.sum(axis=1)
             named = {} if cells.weight is None else {"sample_weight": np.repeat(weight, total)}
-            values[i] = self._call(np.repeat(labels, counts.ravel()), np.repeat(cells.score, total), named)
+            values[i] = self._call(np.repeat(labels, number.ravel()), np.repeat(cells.score, total), named)
         return values
 
     def _call(self, y_true: IntArray, y_score: FloatArray, named: dict[str, Any]) -> float:
@@ -151,15 +152,15 @@ def _of_labelings(metric: Metric, data: EvaluationSet, positives: IntArray) -> F
     """The metric for each labeling (row: positives among the missing rows of each missing cell)."""
     cells, rows = data.cells, data.missing_cells
     weight = np.ones(rows.size) if cells.weight is None else cells.weight[rows]
-    ones, zeros = cells.mass(cells.positives), cells.mass(cells.negatives + cells.missing)
+    known = np.stack([cells.mass(cells.negatives + cells.missing), cells.mass(cells.positives)])
     values = np.empty(positives.shape[0])
-    chunk = max(1, _CHUNK // ones.size)
+    chunk = max(1, _CHUNK // cells.score.size)
     for start in range(0, positives.shape[0], chunk):
         turned = positives[start : start + chunk] * weight
-        positive, negative = np.tile(ones, (turned.shape[0], 1)), np.tile(zeros, (turned.shape[0], 1))
-        positive[:, rows] += turned
-        negative[:, rows] -= turned
-        values[start : start + chunk] = metric.of_counts(cells, positive, negative)
+        counts = np.repeat(known[:, None], turned.shape[0], axis=1)
+        counts[0][:, rows] -= turned
+        counts[1][:, rows] += turned
+        values[start : start + chunk] = metric.of_counts(cells, counts)
     return values
 
 

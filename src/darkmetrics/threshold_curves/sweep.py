@@ -34,6 +34,7 @@ def sweep(
     """The method used, and mean, quantiles, bounds and the rest of each metric at each threshold."""
     if method not in METHODS:
         raise unknown_name("method", "method", str(method), METHODS)
+    evaluation.nodes.check_independent("curves need")
     fills = [fill_of(evaluation, metric) for metric in metrics]
     arguments = evaluation.data, evaluation.nodes, metrics, fills, thresholds, levels
     if method == "auto":
