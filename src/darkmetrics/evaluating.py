@@ -1,6 +1,5 @@
 """evaluate(): from labels and scores to the law of every metric."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -245,7 +244,7 @@ def with_reference(question: Question, *, label: str, score: str, pos_label: Any
         try:
             held_out = EvaluationSet.from_frame(given, label=label, score=score, pos_label=pos_label, **settings)
         except InputError as error:
-            raise InputError(f"calibration: {error}") from None
+            raise InputError.about("calibration", str(error)) from None
     else:
         held_out = reference_set(given, pos_label)
     return replace(question, model=replace(model, calibration=held_out))
@@ -271,7 +270,7 @@ def _data(y_true: Any, y_score: Any, settings: dict[str, Any], label_model: Any,
         try:
             return evaluation_set_from(y_true, y_score, probability=probability, **settings)
         except InputError as error:  # name the argument that the caller used
-            raise InputError(re.sub(r"^probability:", "label_model:", str(error))) from None
+            raise error.renamed({"probability": "label_model"}) from None
     data = evaluation_set_from(y_true, y_score, **settings)
     if not named:
         raise InputError(

@@ -135,7 +135,7 @@ class Question:
                 functional = metric.bind(data, fills[metric.name])
                 law = self.method.law(functional, nodes, rng=rng, memo=memo)
             except MethodError as error:
-                raise MethodError(f"{error} (metric: {metric.name!r})") from None
+                raise error.also(f"(metric: {metric.name!r})") from None
             except Exception as error:
                 error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
                 raise

@@ -181,9 +181,10 @@ class _Counter:
             if self.columns.decision is not None:
                 self._check_decision_values()
             if self.columns.weight is not None:
-                raise InputError(
-                    f"{self.columns.title('weight')}: more than {most:,} cells of score, decision and weight. "
-                    "Rows are counted by weight; round the weights to fewer different values."
+                raise InputError.about(
+                    self.columns.title("weight"),
+                    f"more than {most:,} cells of score, decision and weight. "
+                    "Rows are counted by weight; round the weights to fewer different values.",
                 )
             raise InputError(
                 f"by: more than {most:,} cells of {buckets:,} score buckets per group. Use fewer groups, or a "
@@ -255,6 +256,6 @@ class _Counter:
         assert self.source.rows.decision is not None
         found = {self.source.rows.decision.original(value) for value in few["decision"].to_list()}
         if len(found) > 2:
-            raise InputError(
-                f"{self.columns.title('decision')}: {len(found)} values in 1,000 rows. Decisions take two."
+            raise InputError.about(
+                self.columns.title("decision"), f"{len(found)} values in 1,000 rows. Decisions take two."
             )

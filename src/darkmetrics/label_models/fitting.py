@@ -150,7 +150,8 @@ def check_labelled(material: Material, what: str) -> None:
     if sum(material.label_counts()) == 0:
         raise InputError(
             f"y_true: no labelled row, so there is nothing to learn from ({what}). Give calibration=(labels, scores) "
-            "of fully labelled rows; or label_model=y_score if the scores are probabilities you trust, or 'half'."
+            "of fully labelled rows; or label_model=y_score if the scores are probabilities you trust, or "
+            "label_model='half'."
         )
 
 

@@ -185,8 +185,11 @@ def evaluate_by(
         n_draws=getattr(question.method, "n_resamples", 1),
         n_groups=1,
         expected=probability is not None or getattr(question.model, "calibration", None) is not None,
-        label=columns.title("label"),
-        score=score,
+        names={
+            "y_true": columns.title("label"),
+            "y_score": columns.title("score"),
+            "label_model=y_score": f"probability={score!r}",
+        },
     )
     cells = frames.count_cells(
         frame,
