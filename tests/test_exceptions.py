@@ -57,7 +57,7 @@ def test_the_library_says_every_phrase_that_the_command_line_replaces():
         if "cli" not in path.parts:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.JoinedStr):
-                    texts.append("".join(part.value for part in node.values if isinstance(part, ast.Constant)))
+                    texts.append("".join(str(part.value) for part in node.values if isinstance(part, ast.Constant)))
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                     texts.append(node.value)
     said = "\n".join(texts)

@@ -12,7 +12,6 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.bounds.gaps import dkw_radius
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import Discrete, MetricDistribution, Mixture, ProductLaw, check_level
-from darkmetrics.evaluating import generator_from
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import Functional
 from darkmetrics.methods import Auto, Memo, MonteCarlo
@@ -22,6 +21,7 @@ from darkmetrics.methods.monte_carlo import draw_labelings
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
 from darkmetrics.nodes import Nodes
 from darkmetrics.paper_bounds import known_probabilities
+from darkmetrics.question import generator_from
 from darkmetrics.tables import html_lines, html_table, text_table
 
 # A simulation that is right is called wrong once in a thousand times, per metric.

@@ -12,7 +12,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import row_probabilities
 from darkmetrics.exceptions import InputError, UnknownNameError
-from darkmetrics.label_models import Features, LabelModel, Prevalence, Tilted, label_model_from
+from darkmetrics.label_models import Features, Given, LabelModel, Prevalence, Tilted, label_model_from
 from darkmetrics.label_models.score_table import reference_set, reference_table
 from darkmetrics.mechanisms import Mechanism, is_number
 from darkmetrics.methods import Method, method_from
@@ -24,6 +24,11 @@ class Way:
 
     label_model: LabelModel | FloatArray
     method: Method
+
+    @property
+    def model(self) -> LabelModel:
+        """The label model; with probabilities per row they are believed."""
+        return self.label_model if isinstance(self.label_model, LabelModel) else Given()
 
 
 @dataclass(frozen=True, eq=False)

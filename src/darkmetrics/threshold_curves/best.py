@@ -7,13 +7,13 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.evaluating import generator_from
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, Extremes, Split
 from darkmetrics.methods import Exact, Memo, Method, MonteCarlo
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.nodes import Nodes
+from darkmetrics.question import generator_from
 from darkmetrics.tables import level_text
 from darkmetrics.threshold_curves.sweep import fill_of, sweep
 
