@@ -16,9 +16,9 @@ from darkmetrics.methods import Gaussian
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.report import sentences
 from darkmetrics.report.density import shape
-from darkmetrics.report.numbers import finite, percent
+from darkmetrics.report.numbers import percent
 from darkmetrics.report.what_if import what_if
-from darkmetrics.tables import level_text
+from darkmetrics.tables import finite, level_text
 from darkmetrics.threshold_curves import Curves, RateCurve
 from darkmetrics.threshold_curves import curves as curves_of
 from darkmetrics.threshold_curves.sweep import quick

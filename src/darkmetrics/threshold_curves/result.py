@@ -11,7 +11,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import ConfusionMetric
-from darkmetrics.tables import html_lines, html_table, level_text, number_text, text_table
+from darkmetrics.tables import finite, html_lines, html_table, level_text, number_text, text_table
 from darkmetrics.threshold_curves.bands import COLUMNS, Band, RateCurve, levels_of, nearest
 from darkmetrics.threshold_curves.best import BestThreshold, best_threshold
 from darkmetrics.threshold_curves.sweep import curve_metrics, sweep
@@ -204,4 +204,4 @@ def _cell(mean: float, low: float, high: float) -> str:
 
 def _plain(values: FloatArray) -> list[float | None]:
     """Numbers for JSON; what is infinite or undefined is None."""
-    return [value if np.isfinite(value) else None for value in values.tolist()]
+    return [finite(value) for value in values.tolist()]
