@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import (
@@ -193,16 +194,12 @@ def generator_from(rng: Any) -> np.random.Generator:
 
 def is_named(label_model: Any) -> bool:
     """Whether a label model is a word, a record or one probability for all rows, and not one per row."""
-    return label_model is None or isinstance(label_model, (str, LabelModel)) or _is_number(label_model)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    return label_model is None or isinstance(label_model, (str, LabelModel)) or is_number(label_model)
 
 
 def _named_model(label_model: Any, *, missingness: Any, calibration: Any) -> LabelModel:
     """The model that a word, a record or one probability for all rows stands for."""
-    if _is_number(label_model):
+    if is_number(label_model):
         if not 0.0 <= label_model <= 1.0:
             raise InputError(f"label_model: {label_model!r}. One probability for all missing rows must lie in [0, 1].")
         label_model = Prevalence(float(label_model))

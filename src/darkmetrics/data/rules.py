@@ -10,6 +10,16 @@ from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray
 from darkmetrics.exceptions import InputError
 
 
+def is_number(value: Any) -> bool:
+    """Whether a setting is a single number; True and False are none."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def is_whole(value: Any) -> bool:
+    """The same for a whole number: 3, and not 3.0."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 def check_length(values: AnyArray, name: str, rows: int) -> None:
     """One value per row."""
     if values.size != rows:

@@ -10,7 +10,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics.calls import arguments_given
 from darkmetrics.data.evaluation_set import EvaluationSet, sets_from_counted
-from darkmetrics.data.rules import check_label_values, decided_from
+from darkmetrics.data.rules import check_label_values, decided_from, is_whole
 from darkmetrics.evaluating import evaluate, question_of_table, with_reference
 from darkmetrics.exceptions import (
     CalibrationWarning,
@@ -260,7 +260,7 @@ def _names(by: Any, time: str | None, every: str | None) -> tuple[str, ...]:
 
 
 def _least(min_labels: Any) -> int:
-    if isinstance(min_labels, bool) or not isinstance(min_labels, (int, np.integer)) or min_labels < 0:
+    if not is_whole(min_labels) or min_labels < 0:
         raise InputError(f"min_labels: {min_labels!r}. It must be a whole number of at least 0.")
     return int(min_labels)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, Extremes, Split
@@ -119,7 +120,7 @@ def _level(risk: Any, sign: float) -> float | None:
     """The quantile level that a risk stands for; None for the mean."""
     if isinstance(risk, str) and risk == "mean":
         return None
-    if isinstance(risk, bool) or not isinstance(risk, (int, float, np.number)) or not 0.0 < risk < 1.0:
+    if not is_number(risk) or not 0.0 < risk < 1.0:
         raise InputError(f"risk: {risk!r}. It must be 'mean' or a number strictly between 0 and 1, such as 0.1.")
     return float(risk) if sign > 0.0 else 1.0 - float(risk)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import ConfusionMetric
@@ -84,7 +85,7 @@ class Curves(Mapping[str, Band]):
 
     def at(self, threshold: Any) -> dict[str, dict[str, Any]]:
         """Every metric at the threshold of the grid that is nearest; each entry names it as `threshold`."""
-        if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.number)) or np.isnan(threshold):
+        if not is_number(threshold) or np.isnan(threshold):
             raise InputError(f"threshold: expected a number, got {threshold!r}.")
         place = nearest(self.thresholds, float(threshold))
         found = float(self.thresholds[place])
