@@ -120,7 +120,7 @@ def test_mistakes_are_named_before_the_first_repeat(arguments, message, monkeypa
         raise AssertionError("a repeat was run")
 
     # By its name, because darkmetrics.backtest is the function.
-    monkeypatch.setattr(importlib.import_module("darkmetrics.backtesting.run"), "evaluate", refuse)
+    monkeypatch.setattr(importlib.import_module("darkmetrics.backtesting.run"), "rows_asked_of", refuse)
     y, score = rows(40)
     settings = {"y_true": y, "y_score": score, "n_repeats": 2, "label_models": "half"} | arguments
     with pytest.raises(dm.InputError, match=message):

@@ -1,5 +1,6 @@
 """What is asked is parsed once, however many groups it is asked of."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,35 @@ def counting(monkeypatch: Any, module: Any, name: str) -> list[Any]:
     return calls
 
 
-@pytest.mark.parametrize("name", ["metrics_from", "method_from", "label_model_from", "fill_value", "check_level"])
+PARSERS = ("metrics_from", "method_from", "label_model_from", "fill_value", "check_level")
+
+
+@pytest.mark.parametrize("name", PARSERS)
 def test_arguments_are_parsed_once_for_all_groups(monkeypatch, name):
     calls = counting(monkeypatch, questions, name)
     dm.evaluate_by(table_of(7), "g", label="y", score="p", missingness="by_score", metrics="recall")
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_arguments_of_one_evaluation_are_parsed_once(monkeypatch, name):
+    calls = counting(monkeypatch, questions, name)
+    rows = table_of(1)
+    dm.evaluate(rows["y"], rows["p"], missingness="by_score", metrics="recall")
+    dm.evaluate_frame(rows, label="y", score="p", missingness="by_score", metrics="recall")
+    assert len(calls) == 2
+
+
+def test_metrics_are_parsed_once_for_all_targets_and_repeats(monkeypatch):
+    """Wherever it is imported: each module that parses metrics is watched."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("darkmetrics.")]
+    calls = [counting(monkeypatch, m, "metrics_from") for m in modules if hasattr(m, "metrics_from")]
+    targets = {"recall": 0.5, "precision": 0.5, "fbeta(2)": 0.5}
+    dm.evaluate_by(table_of(6), "g", label="y", score="p", missingness="by_score", targets=targets)
+    assert sum(map(len, calls)) == 1
+    rows = table_of(1)
+    dm.backtest(rows["y"], rows["p"], n_repeats=3, label_models=["half", "prevalence"], metrics="recall")
+    assert sum(map(len, calls)) == 2
 
 
 def test_reference_rows_are_read_once_for_all_groups(monkeypatch):

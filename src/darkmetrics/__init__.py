@@ -31,6 +31,7 @@ if _typing.TYPE_CHECKING:
     from darkmetrics import exceptions as exceptions
     from darkmetrics import frames as frames
     from darkmetrics.backtesting import Backtest, backtest
+    from darkmetrics.bounding import Bounds, bounds
     from darkmetrics.data.evaluation_set import EvaluationSet
     from darkmetrics.diagnosis import Diagnosis
     from darkmetrics.diagnosis.diagnose import diagnose
@@ -55,6 +56,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Backtest",
+    "Bounds",
     "CalibrationWarning",
     "Curves",
     "Diagnosis",
@@ -72,6 +74,7 @@ __all__ = [
     "backtest",
     "baselines",
     "beta_parameters",
+    "bounds",
     "calibrators",
     "curves",
     "diagnose",
@@ -95,6 +98,7 @@ _HOME = {
     name: module
     for module, names in {
         "backtesting": ("Backtest", "backtest"),
+        "bounding": ("Bounds", "bounds"),
         "threshold_curves": ("Curves", "curves"),
         "diagnosis": ("Diagnosis", "diagnose"),
         "distribution": ("MetricDistribution",),

@@ -8,11 +8,12 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import Discrete, MetricDistribution
-from darkmetrics.evaluating import evaluate, generator_from
+from darkmetrics.evaluating import evaluate
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.metrics import DEFAULT_METRICS, ConfusionMetric, Metric, metrics_from
+from darkmetrics.question import generator_from
 
 _CHUNK = 1 << 22
 

@@ -1,12 +1,9 @@
 """evaluate(): from labels and scores to the law of every metric."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
@@ -106,27 +103,11 @@ def evaluate(
     >>> round(result["recall"].cdf(0.7), 3)
     0.44
     """
-    settings = {
-        "threshold": threshold,
-        "y_pred": y_pred,
-        "pos_label": pos_label,
-        "missing_label": missing_label,
-        "sample_weight": sample_weight,
-    }
-    asked = {
-        "metrics": metrics,
-        "label_model": label_model,
-        "missingness": missingness,
-        "calibration": calibration,
-        "method": method,
-        "zero_division": zero_division,
-        "confidence_level": confidence_level,
-    }
-    generator = generator_from(rng)
-    question = Question.of(**asked)
-    data = _data(y_true, y_score, settings, label_model, question.model)
-    given = {"y_true": y_true, "y_score": y_score, **asked, **settings, "rng": rng}
-    return question.answer(data, generator, arguments_given(evaluate, given))
+    given = dict(locals())
+    question = Question.among(given)
+    settings = {name: given[name] for name in ("threshold", "y_pred", "pos_label", "missing_label", "sample_weight")}
+    data = rows_asked_of(question.model, label_model, y_true, y_score, **settings)
+    return question.answer(data, arguments=arguments_given(evaluate, given))
 
 
 def evaluate_frame(
@@ -197,35 +178,23 @@ def evaluate_frame(
     >>> round(result["recall"].mean(), 3)
     0.945
     """
-    columns_named: dict[str, Any] = {"decision": decision, "probability": probability, "weight": weight}
-    settings: dict[str, Any] = {"threshold": threshold, "pos_label": pos_label, "missing_label": missing_label}
-    asked = {
-        "metrics": metrics,
-        "label_model": label_model,
-        "missingness": missingness,
-        "calibration": calibration,
-        "method": method,
-        "zero_division": zero_division,
-        "confidence_level": confidence_level,
-    }
+    given = dict(locals())
     # Whatever is wrong with the rest is said before a table is read that may take minutes.
-    generator = generator_from(rng)
-    reference: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "resolution": resolution}
-    question = with_reference(question_of_table(asked), label=label, score=score, **reference)
-    data = EvaluationSet.from_frame(frame, label=label, score=score, **columns_named, **settings, resolution=resolution)
-    given = {"frame": frame, "label": label, "score": score, **columns_named, "resolution": resolution, **settings}
-    given |= {**asked, "rng": rng}
-    return question.answer(evaluation_set_from(data, None), generator, arguments_given(evaluate_frame, given))
+    question = with_reference(question_of_table(given), given)
+    columns = ("label", "score", "decision", "probability", "weight")
+    settings = {name: given[name] for name in (*columns, "threshold", "pos_label", "missing_label", "resolution")}
+    data = evaluation_set_from(EvaluationSet.from_frame(frame, **settings), None)
+    return question.answer(data, arguments=arguments_given(evaluate_frame, given))
 
 
-def question_of_table(asked: Mapping[str, Any]) -> Question:
-    """What is asked of a table, checked before anything is read; `asked` are arguments of `Question.of`."""
-    if not is_named(asked["label_model"]):
+def question_of_table(given: Mapping[str, Any]) -> Question:
+    """What is asked of a table, checked before anything is read; `given` are all arguments of a public function."""
+    if not is_named(given["label_model"]):
         raise InputError(
             "label_model: a table is counted where it is, so probabilities per row must be one of its columns. "
             "Name it with probability=."
         )
-    question = Question.of(**asked)
+    question = Question.among(given)
     if _features_of(question.model) is not None:
         raise InputError(
             "label_model: Features belong to rows, and a table is counted where it is. Give evaluate the labels and "
@@ -234,20 +203,21 @@ def question_of_table(asked: Mapping[str, Any]) -> Question:
     return question
 
 
-def with_reference(question: Question, *, label: str, score: str, pos_label: Any, **settings: Any) -> Question:
+def with_reference(question: Question, given: Mapping[str, Any]) -> Question:
     """The same question with its reference rows, a table or two columns, as a set: read once, whoever asks."""
     model: Any = question.model
-    given = getattr(model, "calibration", None)
+    rows = getattr(model, "calibration", None)
     # A model of the user's own knows itself what to do with its rows.
-    if given is None or isinstance(given, EvaluationSet) or not hasattr(model, "__dataclass_fields__"):
+    if rows is None or isinstance(rows, EvaluationSet) or not hasattr(model, "__dataclass_fields__"):
         return question
-    if _is_table(given):
+    if _is_table(rows):
+        settings = {name: given[name] for name in ("label", "score", "pos_label", "missing_label", "resolution")}
         try:
-            held_out = EvaluationSet.from_frame(given, label=label, score=score, pos_label=pos_label, **settings)
+            held_out = EvaluationSet.from_frame(rows, **settings)
         except InputError as error:
-            raise InputError(f"calibration: {error}") from None
+            raise InputError.about("calibration", str(error)) from None
     else:
-        held_out = reference_set(given, pos_label)
+        held_out = reference_set(rows, given["pos_label"])
     return replace(question, model=replace(model, calibration=held_out))
 
 
@@ -258,8 +228,8 @@ def _is_table(calibration: Any) -> bool:
     return not isinstance(calibration, list) or all(isinstance(part, (str, Path)) for part in calibration)
 
 
-def _data(y_true: Any, y_score: Any, settings: dict[str, Any], label_model: Any, model: LabelModel) -> EvaluationSet:
-    """The evaluation set that the arguments of `evaluate` stand for."""
+def rows_asked_of(model: LabelModel, label_model: Any, y_true: Any, y_score: Any, **settings: Any) -> EvaluationSet:
+    """The evaluation set that the arguments of `evaluate` stand for; `model` is what `label_model` means."""
     named, features = is_named(label_model), _features_of(model)
     if not isinstance(y_true, EvaluationSet):
         probability = None if named else label_model
@@ -267,11 +237,11 @@ def _data(y_true: Any, y_score: Any, settings: dict[str, Any], label_model: Any,
             names = frames.row_names(y_true=y_true, y_score=y_score)
             if names is not None:
                 names.check("X", features.X)
-            probability = _feature_predictions(features, y_true, settings)
+            probability = _feature_predictions(features, y_true, **settings)
         try:
             return evaluation_set_from(y_true, y_score, probability=probability, **settings)
         except InputError as error:  # name the argument that the caller used
-            raise InputError(re.sub(r"^probability:", "label_model:", str(error))) from None
+            raise error.renamed({"probability": "label_model"}) from None
     data = evaluation_set_from(y_true, y_score, **settings)
     if not named:
         raise InputError(
@@ -293,19 +263,10 @@ def _features_of(model: LabelModel) -> Features | None:
     return model if isinstance(model, Features) else None
 
 
-def _feature_predictions(model: Features, y_true: Any, settings: dict[str, Any]) -> FloatArray | None:
+def _feature_predictions(
+    model: Features, y_true: Any, *, pos_label: Any = 1, missing_label: Any = None, **_: Any
+) -> FloatArray | None:
     """What the features say about every row, with labels read as the evaluation set reads them."""
     labels, missing = frames.label_column(y_true, "y_true")
-    rules.check_label_values(settings["pos_label"], settings["missing_label"])
-    if settings["missing_label"] is not None:
-        missing = missing | rules.equals(labels, missing, settings["missing_label"])
-    positive, _ = rules.positive_labels(labels, missing, settings["pos_label"], "y_true")
+    positive, missing, _classes = rules.read_labels(labels, missing, pos_label, missing_label, "y_true")
     return model.predictions(positive, missing) if missing.any() else None
-
-
-def generator_from(rng: Any) -> np.random.Generator:
-    """The generator that a seed or a generator stands for."""
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise InputError(f"rng: expected None, a seed or a numpy Generator, got {rng!r}.") from None

@@ -17,7 +17,7 @@ from darkmetrics.label_models.base import missing_prevalence
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
-from darkmetrics.tables import decimals_for, html_lines, html_table, level_text, number_text, text_table
+from darkmetrics.tables import decimals_for, finite, html_lines, html_table, level_text, number_text, text_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
                 name: {
                     "meaning": self.metrics[name].meaning,
                     "better": self.metrics[name].better,
-                    "labelled_only": _finite(self.labelled_only[name]),
+                    "labelled_only": finite(self.labelled_only[name]),
                     **law.to_dict(self.confidence_level),
                     **{f"variance_from_{source}": share for source, share in self.variance_split(name).items()},
                 }
@@ -145,7 +145,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
             },
         }
         if self.data.buckets is not None:
-            effects = {name: _finite(effect) for name, effect in self.resolution.items()}
+            effects = {name: finite(effect) for name, effect in self.resolution.items()}
             found["resolution"] = {"buckets": self.data.buckets, "effects": effects}
         return found
 
@@ -330,7 +330,3 @@ def _rounded_up(bound: float) -> float:
     """Two digits of a bound, which must not become smaller in print."""
     unit = 10.0 ** (np.floor(np.log10(bound)) - 1.0)
     return float(np.ceil(bound / unit) * unit)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

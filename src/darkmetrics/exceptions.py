@@ -1,11 +1,60 @@
 """Errors and warnings, and the one way to suggest a name that was misspelt."""
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+# What stands in quotes is the user's own: messages write it as Python does.
+QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 
 
 class InputError(ValueError):
-    """Input that breaks a rule: the message names the argument, the rule and the first offending value."""
+    """Input that breaks a rule: the message names the argument, the rule and the first offending value.
+
+    Attributes
+    ----------
+    argument : str
+        What the message begins with and is about: an argument, or a column such as "label column 'y'"; empty where it
+        is about no single one.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> try:
+    ...     dm.evaluate([1, 0, None], [0.9, 0.2, 7.0], confidence_level=90)
+    ... except dm.InputError as error:
+    ...     error.argument
+    'confidence_level'
+    """
+
+    def __init__(self, text: str, argument: str | None = None) -> None:
+        super().__init__(text)
+        if argument is None:  # a word before a colon; names that are no word, such as columns, are given
+            head = text.partition(": ")[0]
+            argument = head if head.isidentifier() else ""
+        self.argument = argument
+
+    @classmethod
+    def about(cls, argument: object, rule: str) -> Self:
+        """The error for an argument, a column or a file, whatever its name."""
+        return cls(f"{argument}: {rule}", str(argument))
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """The same error for a caller who has other names for the arguments.
+
+        The argument that it is about is renamed, and, outside quotes, whatever else no plain sentence would hold: names
+        with an underscore, and code.
+        """
+        argument = names.get(self.argument, self.argument)
+        code = sorted((name for name in names if "_" in name), key=len, reverse=True)
+        known = "|".join([QUOTED, *(rf"\b{re.escape(name)}\b" for name in code)])
+        rule = re.sub(known, lambda found: names.get(found[0], found[0]), str(self)[len(self.argument) :])
+        return type(self)(argument + rule, argument)
+
+    def also(self, text: str) -> Self:
+        """The same error with more said at its end."""
+        return type(self)(f"{self} {text}", self.argument)
 
 
 class UnknownNameError(InputError):
@@ -40,4 +89,4 @@ def unknown_name(argument: str, kind: str, name: str, choices: Iterable[str], hi
     begun = [choice for choice in known if choice.startswith(plain)] if plain else []
     near = [*begun, *difflib.get_close_matches(plain, known, n=1, cutoff=0.5)]
     suggestion = f" Did you mean {near[0]!r}?" if near else f" Choose from {', '.join(map(repr, known))}."
-    return UnknownNameError(f"{argument}: unknown {kind} {name!r}.{suggestion}{' ' + hint if hint else ''}")
+    return UnknownNameError.about(argument, f"unknown {kind} {name!r}.{suggestion}{' ' + hint if hint else ''}")

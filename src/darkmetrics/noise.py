@@ -11,8 +11,8 @@ from scipy.special import betainc, betaincinv, ndtri
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.bounds.gaps import dkw_radius
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import Discrete, MetricDistribution, Mixture, ProductLaw, check_level
-from darkmetrics.evaluating import generator_from
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import Functional
 from darkmetrics.methods import Auto, Memo, MonteCarlo
@@ -21,6 +21,7 @@ from darkmetrics.methods.certificates import sampled_certificate
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
 from darkmetrics.nodes import Nodes
 from darkmetrics.paper_bounds import known_probabilities
+from darkmetrics.question import generator_from
 from darkmetrics.tables import html_lines, html_table, text_table
 
 # A simulation that is right is called wrong once in a thousand times, per metric.
@@ -350,12 +351,12 @@ def _checked_noise(variance: Any, share: Any, v_star: float) -> tuple[float | No
     """Variance of the noise, or its share of each row's p (1 - p): one of the two."""
     if variance is None:
         share = _SHARE if share is None else share
-        if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0.0 < share < 1.0:
+        if not is_number(share) or not 0.0 < share < 1.0:
             raise InputError(f"share: {share!r}. It must lie strictly between 0 and 1.")
         return None, float(share)
     if share is not None:
         raise InputError(f"share: {share!r}, but variance={variance!r} already says how much noise. Give one of them.")
-    number = isinstance(variance, (int, float, np.number)) and not isinstance(variance, bool)
+    number = is_number(variance)
     if not number or not 0.0 < variance < v_star:
         raise InputError(
             f"variance: {variance!r}. It must lie strictly between 0 and v* = {v_star:.4g}, the smallest p (1 - p) of "

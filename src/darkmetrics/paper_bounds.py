@@ -16,7 +16,7 @@ from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, dot
 from darkmetrics._kernels.bounds.berry_esseen import CONSTANT
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import check_finite
+from darkmetrics.data.rules import check_finite, is_number, is_whole
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional
 from darkmetrics.label_models import Given, LabelModel, label_model_from
@@ -379,7 +379,7 @@ def corollary_rate(n: Any, r: float, p: float, *, alpha: float = 1.0, beta: floa
     >>> round(rate.leading, 4), rate.bound
     (0.0158, <PaperBound: 0.03778 by Theorem 3>)
     """
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+    if not is_whole(n) or n < 1:
         raise InputError(f"n: {n!r}. It must be a whole number of at least 1.")
     for name, value in (("r", r), ("p", p)):
         if not 0.0 < _number(value, name) < 1.0:
@@ -404,7 +404,7 @@ def known_probabilities(data: Any, p: Any) -> FloatArray:
     if isinstance(p, (str, LabelModel)):
         nodes = label_model_from(p).nodes(data).on_all_cells
         return np.asarray(nodes.weight @ nodes.probability)
-    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)):
+    if not is_number(p):
         raise InputError(
             f"p: expected a number or a label model, got {type(p).__name__}. An EvaluationSet keeps no order of rows: "
             "give one probability per row as EvaluationSet(..., probability=p), and leave p out."

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.evaluating import generator_from
 from darkmetrics.exceptions import InputError
 from darkmetrics.methods.base import check_n_resamples
+from darkmetrics.question import generator_from
 
 
 def generators_from(rng: Any, number: int) -> list[np.random.Generator]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import (
@@ -25,6 +26,8 @@ from darkmetrics.methods import Memo, Method, method_from
 from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.nodes import Nodes
 
+# The arguments that public functions share and that make a question.
+_ASKED = ("metrics", "label_model", "missingness", "calibration", "method", "zero_division", "confidence_level")
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
 _WARN_FROM = 1e-6
 # A stated reason is called into question below this p-value: once in a thousand times without cause.
@@ -55,6 +58,8 @@ class Question:
         The reason stated.
     believes : bool
         Whether nothing was said about missing labels: probabilities that come with the rows are then believed.
+    rng : numpy Generator
+        Source of randomness, unless an answer is asked for with another one.
     """
 
     metrics: tuple[Metric, ...]
@@ -64,18 +69,25 @@ class Question:
     model: LabelModel
     missingness: str | None
     believes: bool
+    rng: np.random.Generator
+
+    @classmethod
+    def among(cls, given: Mapping[str, Any]) -> "Question":
+        """The question among all arguments of a public function."""
+        return cls.of(**asked_in(given), rng=given["rng"])
 
     @classmethod
     def of(
         cls,
         *,
         metrics: Any,
-        label_model: Any,
-        missingness: Any,
-        calibration: Any,
-        method: Any,
-        zero_division: Any,
-        confidence_level: float,
+        label_model: Any = "auto",
+        missingness: Any = None,
+        calibration: Any = None,
+        method: Any = "auto",
+        zero_division: Any = "warn",
+        confidence_level: float = 0.9,
+        rng: Any = None,
     ) -> "Question":
         """The arguments of `evaluate`, checked."""
         stated = {"missingness": missingness, "calibration": calibration}
@@ -88,6 +100,7 @@ class Question:
             model=_named_model(label_model, **stated) if is_named(label_model) else _given(stated),
             missingness=missingness,
             believes=auto and all(value is None for value in stated.values()),
+            rng=generator_from(rng),
         )
 
     def fill_of(self, metric: Metric) -> float:
@@ -100,8 +113,14 @@ class Question:
             return Half()  # nothing depends on the model, which may have nothing to learn from
         return Given() if self.believes and data.cells.probability is not None else self.model
 
-    def answer(self, data: EvaluationSet, rng: np.random.Generator, arguments: Mapping[str, str]) -> Evaluation:
-        """The law of each metric on a set; warnings point to the caller of whoever calls this."""
+    def answer(
+        self, data: EvaluationSet, rng: np.random.Generator | None = None, arguments: Mapping[str, str] | None = None
+    ) -> Evaluation:
+        """The law of each metric on a set; warnings point to the caller of whoever calls this.
+
+        `arguments` are those of the call as code, for a report to repeat it.
+        """
+        rng, arguments = self.rng if rng is None else rng, arguments or {}
         model = self.model_of(data)
         nodes = model.nodes(data)
         about = model.describe(data, nodes) if data.n_missing else ""
@@ -136,7 +155,7 @@ class Question:
                 functional = metric.bind(rows, fills[metric.name])
                 law = self.method.law(functional, cases, rng=rng, memo=memo)
             except MethodError as error:
-                raise MethodError(f"{error} (metric: {metric.name!r})") from None
+                raise error.also(f"(metric: {metric.name!r})") from None
             except Exception as error:
                 error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
                 raise
@@ -161,18 +180,27 @@ class Question:
         )
 
 
+def asked_in(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked, among all arguments of a public function; where randomness comes from is no part of it."""
+    return {name: given[name] for name in _ASKED}
+
+
+def generator_from(rng: Any) -> np.random.Generator:
+    """The generator that a seed or a generator stands for."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise InputError(f"rng: expected None, a seed or a numpy Generator, got {rng!r}.") from None
+
+
 def is_named(label_model: Any) -> bool:
     """Whether a label model is a word, a record or one probability for all rows, and not one per row."""
-    return label_model is None or isinstance(label_model, (str, LabelModel)) or _is_number(label_model)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    return label_model is None or isinstance(label_model, (str, LabelModel)) or is_number(label_model)
 
 
 def _named_model(label_model: Any, *, missingness: Any, calibration: Any) -> LabelModel:
     """The model that a word, a record or one probability for all rows stands for."""
-    if _is_number(label_model):
+    if is_number(label_model):
         if not 0.0 <= label_model <= 1.0:
             raise InputError(f"label_model: {label_model!r}. One probability for all missing rows must lie in [0, 1].")
         label_model = Prevalence(float(label_model))

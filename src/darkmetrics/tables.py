@@ -1,7 +1,8 @@
 """Numbers and tables of text as results print them, and as notebooks show them."""
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,16 @@ def number_text(value: float, decimals: int) -> str:
     if np.isnan(value):
         return "undefined"
     return f"{value:.{decimals}f}" if abs(value) < 100.0 else f"{value:,.4g}"
+
+
+def finite(value: float | None) -> float | None:
+    """A number for JSON, which has none that is infinite or undefined: those are None."""
+    return float(value) if value is not None and np.isfinite(value) else None
+
+
+def plain_numbers(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for every number of a record; what is no number stays as it is."""
+    return {name: finite(value) if isinstance(value, float) else value for name, value in record.items()}
 
 
 def level_text(level: float) -> str:

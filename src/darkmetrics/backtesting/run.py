@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,13 +15,14 @@ from darkmetrics.backtesting.scores import Scores
 from darkmetrics.backtesting.ways import Ground, Way
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, check_length, read_labels
-from darkmetrics.distribution import MetricDistribution, check_level
-from darkmetrics.evaluating import evaluate
+from darkmetrics.distribution import MetricDistribution
+from darkmetrics.evaluating import rows_asked_of
 from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, UndefinedMetricWarning
 from darkmetrics.mechanisms import Masked, Mechanism, mechanism_from
 from darkmetrics.methods.base import check_n_resamples
-from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
+from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.processes import generators_from, jobs_from, run_each
+from darkmetrics.question import Question
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +33,10 @@ class _Task:
     score: FloatArray
     mechanism: Mechanism
     ways: Mapping[str, Way]
+    # What is asked of the rows in each of the ways.
+    questions: Mapping[str, Question]
     truth: Mapping[str, float]
-    metrics: list[Metric]
     threshold: float | None
-    confidence_level: float
 
 
 class _Found(NamedTuple):
@@ -119,14 +120,14 @@ def backtest(
     """
     y, score, names, n_given = _labelled_rows(y_true, y_score, pos_label, missing_label)
     hidden_by = mechanism_from(mechanism)
-    chosen = metrics_from(metrics)
+    asked = Question.of(metrics=metrics, confidence_level=confidence_level)
     repeats, jobs = check_n_resamples(n_repeats, "n_repeats"), jobs_from(n_jobs)
-    level = check_level(confidence_level)
     complete = EvaluationSet(y.astype(np.float64), score, threshold=threshold)
     ground = Ground(hidden_by, pos_label, missing_label, complete, n_given, names)
     ways = ground.ways(label_models, methods, calibration)
-    truth = {metric.name: metric.value(complete, metric.undefined_as) for metric in chosen}
-    task = _Task(y, score, hidden_by, ways, truth, chosen, complete.threshold, level)
+    truth = {metric.name: metric.value(complete, metric.undefined_as) for metric in asked.metrics}
+    questions = {name: replace(asked, model=way.model, method=way.method, believes=False) for name, way in ways.items()}
+    task = _Task(y, score, hidden_by, ways, questions, truth, complete.threshold)
     found = run_each(partial(_repeat, task), generators_from(rng, repeats), jobs, progress, "Backtest")
     scores = {way: {name: _collected(found, way, name, truth[name]) for name in truth} for way in ways}
     notes = _notes(found, ways, truth)
@@ -134,7 +135,7 @@ def backtest(
         where = "1 repeat" if repeats == 1 else f"any of {repeats:,} repeats"
         reasons = " ".join(notes) or "Every metric is undefined."
         raise InputError(f"label_models: no law of any metric in {where}. {reasons}")
-    return Backtest(scores, str(hidden_by), y.size, repeats, level, notes)
+    return Backtest(scores, str(hidden_by), y.size, repeats, asked.confidence_level, notes)
 
 
 def _labelled_rows(
@@ -169,21 +170,14 @@ def _repeat(task: _Task, rng: np.random.Generator) -> _Found:
             with warnings.catch_warnings():
                 for category in (MissingnessWarning, CalibrationWarning, UndefinedMetricWarning):
                     warnings.simplefilter("ignore", category)
-                laws = evaluate(
-                    partly,
-                    task.score,
-                    metrics=task.metrics,
-                    threshold=task.threshold,
-                    label_model=way.label_model,
-                    method=way.method,
-                    rng=rng,
-                )
+                rows = rows_asked_of(way.model, way.label_model, partly, task.score, threshold=task.threshold)
+                laws = task.questions[name].answer(rows, rng)
         except InputError as error:
             found.failures[name] = str(error)
             continue
         for metric, truth in task.truth.items():
             law = laws[metric]
-            low, high = law.interval(task.confidence_level)
+            low, high = law.interval(laws.confidence_level)
             found.laws[name, metric] = (law.mean(), low, high, _pit(law, truth, within))
     return found
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.hypotheses.uniformity import floors, ks_to_uniform, w1_to_uniform
+from darkmetrics.tables import plain_numbers
 
 _BOOTSTRAPS = 1000
 _CONFIDENCE = 0.9
@@ -114,8 +115,7 @@ class Scores:
         for name in _FIGURES:
             value, low, high = getattr(self, name)
             numbers |= {name: value, f"{name}_low": low, f"{name}_high": high}
-        plain = {name: None if np.isnan(number) else number for name, number in numbers.items()}
-        return {"repeats": self.n, "failed": self.n_failed, **plain}
+        return {"repeats": self.n, "failed": self.n_failed, **plain_numbers(numbers)}
 
     def __repr__(self) -> str:
         failed = f", {self.n_failed:,} failed" if self.n_failed else ""

@@ -1,6 +1,5 @@
 """What a backtest tries: every label model with every method, made ready and checked before the first repeat."""
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,8 +12,8 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import row_probabilities
 from darkmetrics.exceptions import InputError, UnknownNameError
-from darkmetrics.label_models import Features, LabelModel, Prevalence, Tilted, label_model_from
-from darkmetrics.label_models.score_table import reference_table
+from darkmetrics.label_models import Features, Given, LabelModel, Prevalence, Tilted, label_model_from
+from darkmetrics.label_models.score_table import reference_set, reference_table
 from darkmetrics.mechanisms import Mechanism, is_number
 from darkmetrics.methods import Method, method_from
 
@@ -25,6 +24,11 @@ class Way:
 
     label_model: LabelModel | FloatArray
     method: Method
+
+    @property
+    def model(self) -> LabelModel:
+        """The label model; with probabilities per row they are believed."""
+        return self.label_model if isinstance(self.label_model, LabelModel) else Given()
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +49,7 @@ class Ground:
         reference = self._reference(calibration)
         models = {}
         for name, given in _named(label_models, "label_models").items():
-            with _speaking_of("label_models", "label_model|probability"):
+            with _speaking_of("label_models", "label_model", "probability"):
                 models[name] = self._model(given, reference)
         if reference is not None and not any(getattr(m, "calibration", None) is reference for m in models.values()):
             raise InputError(
@@ -118,14 +122,9 @@ class Ground:
 
     def _reference(self, calibration: Any) -> EvaluationSet | None:
         """Reference rows, read once with the labels as the user named them: repeats know only 0 and 1."""
-        if isinstance(calibration, (tuple, list)) and len(calibration) == 2:
-            labels, scores = calibration
-            try:
-                calibration = EvaluationSet(labels, scores, pos_label=self.pos_label, missing_label=self.missing_label)
-            except InputError as error:  # name the argument that the caller used
-                text = str(error).replace("y_true", "labels").replace("y_score", "scores")
-                raise InputError(f"calibration: {text}") from None
-        reference_table(calibration, self.complete)  # has a message for everything else that can be wrong
+        if calibration is not None and not isinstance(calibration, EvaluationSet):
+            calibration = reference_set(calibration, self.pos_label, self.missing_label)
+        reference_table(calibration, self.complete)  # has a message for rows that cannot be a reference
         reference: EvaluationSet | None = calibration
         return reference
 
@@ -158,9 +157,9 @@ def _name_of(choice: Any) -> str:
 
 
 @contextmanager
-def _speaking_of(argument: str, own: str) -> Iterator[None]:
+def _speaking_of(argument: str, *own: str) -> Iterator[None]:
     """Errors name the argument of `backtest`, not that of the function which found the mistake."""
     try:
         yield
     except InputError as error:
-        raise type(error)(re.sub(f"^({own}):", f"{argument}:", str(error))) from None
+        raise error.renamed(dict.fromkeys(own, argument)) from None

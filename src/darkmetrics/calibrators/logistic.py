@@ -15,6 +15,7 @@ from darkmetrics.calibrators.base import (
     checked_scores,
     uniform_points,
 )
+from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 
 _SMALLEST_CLIP, _LARGEST_CLIP = 1e-12, 1e-3
@@ -61,7 +62,7 @@ class LogisticCalibrator(Calibrator):
         given: Any = self.prior_sd
         if given is None:
             factor = np.inf
-        elif isinstance(given, (int, float, np.number)) and not isinstance(given, bool) and 0.0 < given < np.inf:
+        elif is_number(given) and 0.0 < given < np.inf:
             factor = float(given)
         else:
             raise InputError(f"prior_sd: {given!r}. It must be a positive number, or None for no prior.")

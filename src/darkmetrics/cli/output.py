@@ -194,7 +194,7 @@ def in_words(names: Mapping[str, str], metrics: str = "--metric") -> Iterator[No
         except WordedError:
             raise
         except InputError as error:
-            raise WordedError(for_the_command_line(str(error), names, metrics)) from error
+            raise WordedError(for_the_command_line(error, names, metrics)) from error
     for text in dict.fromkeys(str(warning.message) for warning in caught):
         say(f"Warning: {for_the_command_line(text, names, metrics)}")
 
@@ -209,7 +209,6 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
         if debug:
             to_standard_error(traceback.format_exc().rstrip())
         if isinstance(error, InputError):
-            text = str(error)
-            return fail(text if isinstance(error, WordedError) else for_the_command_line(text), BAD_INPUT)
+            return fail(str(error) if isinstance(error, WordedError) else for_the_command_line(error), BAD_INPUT)
         said = f"{type(error).__name__}: {error}".rstrip(": ")
         return fail(f"an error in darkmetrics itself ({said}); --debug shows where", OWN_ERROR)

@@ -44,6 +44,8 @@ def metrics_wanted(asked: Sequence[str] | None, targets: Iterable[str]) -> Seque
 
 def verdicts(result: dm.Evaluation, targets: Mapping[str, float], confidence: float) -> list[dict[str, Any]]:
     """For each target the probability that it is met, and whether that is enough."""
+    from darkmetrics.tables import finite
+
     found = []
     for name, target in targets.items():
         chance = result.target_probability(name, target)
@@ -52,7 +54,7 @@ def verdicts(result: dm.Evaluation, targets: Mapping[str, float], confidence: fl
                 "metric": name,
                 "target": target,
                 "side": "at most" if result.metrics[name].better == "lower" else "at least",
-                "probability": chance if math.isfinite(chance) else None,
+                "probability": finite(chance),
                 "confidence": confidence,
                 "met": bool(chance >= confidence),
             }

@@ -164,15 +164,16 @@ class EvaluationSet(Census):
         """
         check_label_values(pos_label, missing_label)
         cut = decided_from(threshold, None if decision is None else "decision")
+        columns = frames.ColumnNames(label, score, decision, probability, weight, stratum)
         counted = frames.count_cells(
             frame,
-            frames.ColumnNames(label, score, decision, probability, weight, stratum),
+            columns,
             threshold=cut,
             pos_label=pos_label,
             missing_label=missing_label,
             resolution=resolution,
         )
-        (found,) = sets_from_counted(counted, threshold=cut, pos_label=pos_label, label=label)
+        (found,) = sets_from_counted(counted, threshold=cut, pos_label=pos_label, label=columns.title("label"))
         return cls.from_cells(found.cells, threshold=found.threshold, pos_label=pos_label, buckets=found.buckets)
 
     def to_parquet(self, path: str | Path) -> Path:

@@ -10,10 +10,20 @@ from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArra
 from darkmetrics.exceptions import InputError
 
 
+def is_number(value: Any) -> bool:
+    """Whether a setting is a single number; True and False are none."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def is_whole(value: Any) -> bool:
+    """The same for a whole number: 3, and not 3.0."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 def check_length(values: AnyArray, name: str, rows: int) -> None:
     """One value per row."""
     if values.size != rows:
-        raise InputError(f"{name}: {values.size:,} values, but y_score has {rows:,}. Both need one per row.")
+        raise InputError.about(name, f"{values.size:,} values, but y_score has {rows:,}. Both need one per row.")
 
 
 def check_finite(values: FloatArray, name: str, advice: str) -> None:
@@ -22,9 +32,10 @@ def check_finite(values: FloatArray, name: str, advice: str) -> None:
     if not finite.all():
         bad = values[~finite]
         found = "NaN (first at" if np.isnan(bad).all() else f"not finite (first {_shown(bad[0])} at"
-        raise InputError(
-            f"{name}: {bad.size:,} of {values.size:,} values {'is' if bad.size == 1 else 'are'} {found} "
-            f"row {int(np.argmin(finite))}). {advice}"
+        raise InputError.about(
+            name,
+            f"{bad.size:,} of {values.size:,} values {'is' if bad.size == 1 else 'are'} {found} "
+            f"row {int(np.argmin(finite))}). {advice}",
         )
 
 
@@ -32,7 +43,7 @@ def check_label_values(pos_label: Any, missing_label: Any) -> None:
     """`pos_label` and `missing_label` are single labels, and not the same."""
     for name, value in (("pos_label", pos_label), ("missing_label", missing_label)):
         if frames.is_container(type(value)):
-            raise InputError(f"{name}: expected one label value, got {value!r} of type {type(value).__name__}.")
+            raise InputError.about(name, f"expected one label value, got {value!r} of type {type(value).__name__}.")
     if frames.is_missing(pos_label):
         raise InputError(f"pos_label: {pos_label!r} means a missing label. Say which label is positive.")
     if not frames.is_missing(missing_label) and bool(pos_label == missing_label):
@@ -92,7 +103,7 @@ def _check_positive_there(classes: list[Any], pos_label: Any, name: str) -> None
             word = next((c for c in classes if isinstance(c, str) and _is_gap_word(c)), None)
             if word is not None and not isinstance(pos_label, str):
                 hint += f" If {word!r} means missing, say missing_label={word!r}; these labels are text, as '1' is."
-            raise InputError(f"{name}: pos_label={pos_label!r} is not among the labels ({shown}). {hint}")
+            raise InputError.about(name, f"pos_label={pos_label!r} is not among the labels ({shown}). {hint}")
 
 
 def check_classes(classes: list[Any], pos_label: Any, name: str) -> None:
@@ -107,7 +118,7 @@ def check_classes(classes: list[Any], pos_label: Any, name: str) -> None:
         pair = [*(c for c in others if c != third), pos_label]
         shown = " and ".join(_shown(c) for c in pair)
         rule = _rule_for_labels([*pair, third], pos_label)
-        raise InputError(f"{name}: a third value {_shown(third)} besides {shown}. {rule}")
+        raise InputError.about(name, f"a third value {_shown(third)} besides {shown}. {rule}")
     _check_positive_there(classes, pos_label, name)
 
 
@@ -125,7 +136,7 @@ def _refuse_third(labels: AnyArray, missing: BoolArray, classes: list[Any], pos_
     first, second, third = (_shown(c) for c in classes)
     at = int(np.argmax(equals(labels, missing, classes[2])))
     rule = _rule_for_labels(classes, pos_label) if name == "y_true" else "Decisions take two values."
-    raise InputError(f"{name}: a third value {third} at row {at} besides {first} and {second}. {rule}")
+    raise InputError.about(name, f"a third value {third} at row {at} besides {first} and {second}. {rule}")
 
 
 def _rule_for_labels(classes: list[Any], pos_label: Any) -> str:

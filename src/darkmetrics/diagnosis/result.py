@@ -11,7 +11,7 @@ from darkmetrics.diagnosis.calibration import CalibrationCheck, ReferenceCheck
 from darkmetrics.diagnosis.readings import Reading
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
 from darkmetrics.label_models.base import Estimate
-from darkmetrics.tables import html_lines, html_table, number_text, text_table
+from darkmetrics.tables import html_lines, html_table, number_text, plain_numbers, text_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,12 +98,12 @@ class Diagnosis:
             "labelled_prevalence": self.labelled_prevalence,
             "readings": {
                 name: {
-                    "prevalence": _numbers(reading.prevalence._asdict()),
-                    "metrics": {key: _numbers(value._asdict()) for key, value in reading.metrics.items()},
+                    "prevalence": plain_numbers(reading.prevalence._asdict()),
+                    "metrics": {key: plain_numbers(value._asdict()) for key, value in reading.metrics.items()},
                 }
                 for name, reading in self.readings.items()
             },
-            "labelled_only": _numbers(self.labelled_only),
+            "labelled_only": plain_numbers(self.labelled_only),
             "mixture": _plain(self.mixture, "refutes_by_label"),
             "calibration": _plain(self.calibration, "error", "is_adequate"),
             "raw_scores": _plain(self.raw_scores, "error", "is_adequate"),
@@ -158,14 +158,9 @@ def _plain(record: Any, *properties: str) -> dict[str, Any] | None:
     """A record with some of its properties, as plain values."""
     if record is None:
         return None
-    table = {"table": [_numbers(asdict(b)) for b in record.table]} if isinstance(record, CalibrationCheck) else {}
+    table = {"table": [plain_numbers(asdict(b)) for b in record.table]} if isinstance(record, CalibrationCheck) else {}
     values = {key: value for key, value in asdict(record).items() if key != "table"}
-    return _numbers(values) | {key: getattr(record, key) for key in properties} | table
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Infinite and undefined numbers are None, which JSON knows."""
-    return {key: value if np.isfinite(value) else None for key, value in values.items()}
+    return plain_numbers(values) | {key: getattr(record, key) for key in properties} | table
 
 
 def _interval(estimate: Estimate) -> str:

@@ -14,6 +14,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.storing import made_of
+from darkmetrics.tables import finite
 
 # Values of a metric that differ by this part of their own size are one atom: the last bits of a float are noise of the
 # arithmetic. Relative to the largest value instead, small ones would all be one.
@@ -225,7 +226,7 @@ class MetricDistribution(ABC):
         }
         return {
             "method": self.method,
-            **{key: float(value) if np.isfinite(value) else None for key, value in numbers.items()},
+            **{key: finite(value) for key, value in numbers.items()},
             "confidence_level": confidence_level,
             "bounds_sharp": self.bounds_sharp,
             "undefined": self.undefined,

@@ -63,43 +63,43 @@ class DataFile:
         try:
             kind = path.stat().st_mode
             if stat.S_ISDIR(kind):
-                raise InputError(f"{path}: is a directory. Name a file in it.")
+                raise InputError.about(path, "is a directory. Name a file in it.")
             if not stat.S_ISREG(kind):
                 return cls(str(path), path.read_bytes(), stated_format)
             with path.open("rb"):
                 return cls(str(path), path, stated_format)
         except FileNotFoundError:
-            raise InputError(f"{path}: no such file.{_neighbour(path)}") from None
+            raise InputError.about(path, f"no such file.{_neighbour(path)}") from None
         except OSError as error:
-            raise InputError(f"{path}: cannot be opened: {error.strerror or error}.") from None
+            raise InputError.about(path, f"cannot be opened: {error.strerror or error}.") from None
         except ValueError as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{str(path)!r}: no file can have this name.") from None  # a null byte
+            raise InputError.about(repr(str(path)), "no file can have this name.") from None  # a null byte
 
     @cached_property
     def format(self) -> str:
         """One of FORMATS: the one stated, or by suffix, or by content; and the content must agree."""
         if not self._head:
-            raise InputError(f"{self.name}: is empty.")
+            raise InputError.about(self.name, "is empty.")
         suffixes = [suffix.lower() for suffix in Path(self.name).suffixes] if isinstance(self.source, Path) else []
         if suffixes[-1:] == [".gz"]:
             suffixes.pop()
             if not self._head.startswith(GZIP):
-                raise InputError(f"{self.name}: ends in .gz but is not compressed. Rename it.")
+                raise InputError.about(self.name, "ends in .gz but is not compressed. Rename it.")
         found = self._format_of_content
         expected = self.stated_format or _SUFFIXES.get(suffixes[-1] if suffixes else "")
         if found == "json array":
             if expected in (None, "jsonl"):
-                raise InputError(f"{self.name}: is a JSON array; expected JSON lines (one object per line).")
+                raise InputError.about(self.name, "is a JSON array; expected JSON lines (one object per line).")
             found = None
         if expected is None:
             return found or "csv"
         if found != expected and (found in _BINARY or expected in _BINARY):
             says = "--input-format says" if self.stated_format else "its name says"
             but = f"it is {_NAMES[found]}" if found else "it is not"
-            raise InputError(
-                f"{self.name}: {says} {_NAMES[expected]}, but {but}. Rename it; a command takes --input-format."
+            raise InputError.about(
+                self.name, f"{says} {_NAMES[expected]}, but {but}. Rename it; a command takes --input-format."
             )
         return expected
 
@@ -144,7 +144,7 @@ class DataFile:
             if name not in columns:
                 raise self.missing_column(name)
             if not len(columns[name]):
-                raise InputError(f"{self.name}: has no rows.")
+                raise InputError.about(self.name, "has no rows.")
         return columns
 
     def check_columns(self, names: Sequence[str]) -> None:
@@ -159,14 +159,14 @@ class DataFile:
         """The error for a column that is there more than once."""
         count = self.column_names.count(name)
         times = "twice" if count == 2 else f"{count} times"
-        return InputError(f"{self.name}: the column name {name!r} occurs {times}. Rename all but one.")
+        return InputError.about(self.name, f"the column name {name!r} occurs {times}. Rename all but one.")
 
     def missing_column(self, name: str) -> InputError:
         """The error for a column that is not there, with the nearest one suggested."""
         lower = {column.lower(): column for column in self.column_names}
         near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
         hint = f"Did you mean {lower[near[0]]!r}?" if near else f"It has {self.columns_in_words()}."
-        return InputError(f"{self.name}: no column {name!r}. {hint}")
+        return InputError.about(self.name, f"no column {name!r}. {hint}")
 
     def columns_in_words(self) -> str:
         """The names of the columns, or of the first dozen."""
@@ -188,9 +188,9 @@ class DataFile:
         with self.reading("text"), text.decompressed(self.source) as stream:
             start = stream.read(_HEAD)
         if not start:
-            raise InputError(f"{self.name}: is empty.")
+            raise InputError.about(self.name, "is empty.")
         if b"\x00" in start:
-            raise InputError(f"{self.name}: is neither text nor Parquet nor Arrow.")
+            raise InputError.about(self.name, "is neither text nor Parquet nor Arrow.")
         shown = start.lstrip(b"\xef\xbb\xbf \t\r\n")
         if shown.startswith(b"{"):
             return "jsonl"
@@ -207,10 +207,10 @@ class DataFile:
         try:
             yield
         except UnicodeDecodeError as error:
-            raise InputError(f"{self.name}: is not UTF-8 text. Save it as UTF-8.") from error
+            raise InputError.about(self.name, "is not UTF-8 text. Save it as UTF-8.") from error
         except (InputError, MemoryError, KeyboardInterrupt) as error:
-            if isinstance(error, InputError) and not str(error).startswith(self.name):
-                raise InputError(f"{self.name}: {error}") from error
+            if isinstance(error, InputError) and error.argument != self.name:
+                raise InputError.about(self.name, str(error)) from error
             raise
         except BaseException as error:
             # Engines have errors of their own, and what panics in Rust is not even an Exception.
@@ -218,7 +218,7 @@ class DataFile:
                 raise
             said = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
             shown = _NAMES[self.format] if what is None else what
-            raise InputError(f"{self.name}: cannot be read as {shown}; damaged or incomplete? ({said})") from error
+            raise InputError.about(self.name, f"cannot be read as {shown}; damaged or incomplete? ({said})") from error
 
 
 def _neighbour(path: Path) -> str:

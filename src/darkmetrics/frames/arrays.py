@@ -31,7 +31,7 @@ def label_column(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
     elif array.dtype.kind == "O":
         array, missing = _labels_from_objects(array, missing, name)
     elif array.dtype.kind == "V":
-        raise InputError(f"{name}: expected one label per row, got records of type {array.dtype}. Pass one field.")
+        raise InputError.about(name, f"expected one label per row, got records of type {array.dtype}. Pass one field.")
     return array, missing
 
 
@@ -149,27 +149,27 @@ def _from_engine(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
 
 def _from_other(values: Any, name: str) -> AnyArray:
     """Array of anything that is neither an array nor a list nor a Series; what is not a column is refused by name."""
-    rule = f"{name}: expected a list, array or Series with one value per row"
+    rule = "expected a list, array or Series with one value per row"
     kind = type(values).__name__
     if values is None or isinstance(values, (str, bytes, numbers.Number, np.generic)):
-        raise InputError(f"{rule}, got {shortened(values)}.")
+        raise InputError.about(name, f"{rule}, got {shortened(values)}.")
     if isinstance(values, Mapping):
-        raise InputError(f"{rule}, got a {kind}. Pass one of its values.")
+        raise InputError.about(name, f"{rule}, got a {kind}. Pass one of its values.")
     if isinstance(values, Set):
-        raise InputError(f"{rule}, got a {kind}, which has no order.")
+        raise InputError.about(name, f"{rule}, got a {kind}, which has no order.")
     if isinstance(values, Iterator):
-        raise InputError(f"{rule}, got a {kind}, which can be read only once. Make it a list first.")
+        raise InputError.about(name, f"{rule}, got a {kind}, which can be read only once. Make it a list first.")
     frame = nw.from_native(values, pass_through=True)
     if isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
         names = frame.collect_schema().names()
         shown = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
-        raise InputError(f"{rule}, got a {kind} ({shown}). Pass one of its columns.")
+        raise InputError.about(name, f"{rule}, got a {kind} ({shown}). Pass one of its columns.")
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:  # arrays of other libraries say why in their own words
-        raise InputError(f"{rule}, got type {kind}, which cannot be read: {error}") from None
+        raise InputError.about(name, f"{rule}, got type {kind}, which cannot be read: {error}") from None
     if array.ndim == 0:
-        raise InputError(f"{rule}, got type {kind}.")
+        raise InputError.about(name, f"{rule}, got type {kind}.")
     if array.dtype.kind in "SU" and not all(isinstance(value, (str, bytes)) for value in values):
         array = _object_array(list(values))
     return array
@@ -192,7 +192,7 @@ def _labels_from_objects(array: AnyArray, missing: BoolArray, name: str) -> tupl
     for i, item in enumerate(items):
         if not missing[i]:
             if type(item) in held:
-                raise InputError(f"{name}: expected one label per row, found {_described(item)} at row {i}.")
+                raise InputError.about(name, f"expected one label per row, found {_described(item)} at row {i}.")
             missing[i] = is_missing(item)
     return array, missing
 
@@ -219,7 +219,7 @@ def _as_float(item: Any, name: str, row: int) -> float:
     try:
         return np.nan if item is None else float(item)
     except OverflowError:
-        raise InputError(f"{name}: the number at row {row} is too large for a 64-bit float.") from None
+        raise InputError.about(name, f"the number at row {row} is too large for a 64-bit float.") from None
     except (TypeError, ValueError):
         _refuse_value(item, name, row)
 
@@ -239,7 +239,7 @@ def _refuse_values(items: Sequence[Any], name: str, row: int) -> NoReturn:
 
 
 def _refuse_value(value: Any, name: str, row: int) -> NoReturn:
-    raise InputError(f"{name}: expected numbers, found {_described(value)} at row {row}.")
+    raise InputError.about(name, f"expected numbers, found {_described(value)} at row {row}.")
 
 
 def _refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
@@ -249,7 +249,7 @@ def _refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
     elif array.ndim == 2 and array.shape[1] == 2 and what == "number":
         hint = f" For predict_proba output pass the column of the positive class: {name}[:, 1]."
     found = f"the single value {shortened(array.item())}" if array.ndim == 0 else f"an array of shape {array.shape}"
-    raise InputError(f"{name}: expected one {what} per row, got {found}.{hint}")
+    raise InputError.about(name, f"expected one {what} per row, got {found}.{hint}")
 
 
 def _described(value: Any) -> str:
@@ -266,7 +266,7 @@ def row_count(table: Any, name: str) -> int:
     """Rows of a two-dimensional table: a DataFrame of any engine, an array, a sparse matrix, or nested lists."""
     shape: tuple[int, ...] = tuple(_table(table).shape)
     if len(shape) != 2:
-        raise InputError(f"{name}: expected a table with one row per label, got shape {shape}.")
+        raise InputError.about(name, f"expected a table with one row per label, got shape {shape}.")
     return shape[0]
 
 

@@ -24,14 +24,15 @@ def check_period(time: str | None, every: str | None) -> None:
 def check_time_type(dtype: Any, called: str, every: str, name: str) -> None:
     """Only dates and datetimes have periods, and only datetimes have hours."""
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
-        raise InputError(
-            f"{name}: has text, and periods need dates. Cast it first, for example with pd.to_datetime(...), "
-            "pl.col(...).str.to_date() or CAST(... AS DATE)."
+        raise InputError.about(
+            name,
+            "has text, and periods need dates. Cast it first, for example with pd.to_datetime(...), "
+            "pl.col(...).str.to_date() or CAST(... AS DATE).",
         )
     if dtype not in (nw.Date, nw.Datetime):
-        raise InputError(f"{name}: has type {called}. Periods need dates or datetimes; cast it first.")
+        raise InputError.about(name, f"has type {called}. Periods need dates or datetimes; cast it first.")
     if every == "hour" and dtype == nw.Date:
-        raise InputError(f"{name}: has dates without a time, which have no hours. Say every='day' or longer.")
+        raise InputError.about(name, "has dates without a time, which have no hours. Say every='day' or longer.")
 
 
 def period_number(time: nw.Expr, every: str) -> nw.Expr:

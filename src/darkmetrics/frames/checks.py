@@ -23,8 +23,8 @@ def check_scores(frame: Any, columns: ColumnNames, bad: int, rows: int) -> NoRet
     odd = frame.with_columns(odd=nw.when(finite).then(nw.lit(0.0)).otherwise(nw.lit(1.0))).filter(nw.col("odd") > 0.5)
     first = collected(odd.select("score").head(1))["score"].to_list()
     found = "missing (null or NaN)" if not first or is_missing(first[0]) else f"not finite (such as {first[0]:g})"
-    raise InputError(
-        f"{columns.title('score')}: {_of(bad, rows)} {found}. Scores must be finite; drop or fill those rows."
+    raise InputError.about(
+        columns.title("score"), f"{_of(bad, rows)} {found}. Scores must be finite; drop or fill those rows."
     )
 
 
@@ -34,23 +34,25 @@ def check_weights(columns: ColumnNames, tally: Tally) -> None:
     odd = ~np.isfinite(weight)
     if odd.any():
         found = "missing (null or NaN)" if np.isnan(weight[odd]).all() else "not finite"
-        raise InputError(
-            f"{name}: {_of(int(rows[odd].sum()), int(rows.sum()))} {found}. Weights must be finite; a row that "
-            "shall not count has weight 0."
+        raise InputError.about(
+            name,
+            f"{_of(int(rows[odd].sum()), int(rows.sum()))} {found}. Weights must be finite; a row that "
+            "shall not count has weight 0.",
         )
     if (weight < 0.0).any():
         count = int(rows[weight < 0.0].sum())
-        raise InputError(
-            f"{name}: {_of(count, int(rows.sum()))} negative (such as {weight.min():g}). Weights must not be negative."
+        raise InputError.about(
+            name, f"{_of(count, int(rows.sum()))} negative (such as {weight.min():g}). Weights must not be negative."
         )
     if not weight.any():
-        raise InputError(f"{name}: the weights sum to zero. At least one row must count.")
+        raise InputError.about(name, "the weights sum to zero. At least one row must count.")
     low, high = float(weight[weight > 0.0].min()), float(weight.max())
     if high > LARGEST_WEIGHT or low < 1.0 / LARGEST_WEIGHT or high > WEIGHT_RATIO * low:
-        raise InputError(
-            f"{name}: weights from {low:g} to {high:g}. They must lie between {1.0 / LARGEST_WEIGHT:g} and "
+        raise InputError.about(
+            name,
+            f"weights from {low:g} to {high:g}. They must lie between {1.0 / LARGEST_WEIGHT:g} and "
             f"{LARGEST_WEIGHT:g} and differ by a factor of {WEIGHT_RATIO:g} at most: sums would lose the small ones. "
-            "Rescale them, or give such rows weight 0."
+            "Rescale them, or give such rows weight 0.",
         )
 
 
@@ -85,8 +87,8 @@ def check_chances(frame: Any, columns: ColumnNames, tally: Tally) -> None:
     known = [value for value in collected(beyond)["probability"].to_list() if not is_missing(value)]
     name, share = columns.title("probability"), _of(int(bad), int(tally.rows.sum()))
     if known:
-        raise InputError(f"{name}: {share} wrong (such as {known[0]:g}). Probabilities must lie in [0, 1].")
-    raise InputError(f"{name}: {share} missing where the label is missing too. Those rows need a probability.")
+        raise InputError.about(name, f"{share} wrong (such as {known[0]:g}). Probabilities must lie in [0, 1].")
+    raise InputError.about(name, f"{share} missing where the label is missing too. Those rows need a probability.")
 
 
 def decided(columns: ColumnNames, source: Any, tally: Tally, labels: list[Any]) -> BoolArray:
@@ -95,7 +97,7 @@ def decided(columns: ColumnNames, source: Any, tally: Tally, labels: list[Any]) 
     if None in found:
         gaps = codes == found.index(None)
         share = _of(int(tally.rows[gaps].sum()), int(tally.rows.sum()))
-        raise InputError(f"{name}: {share} missing. Every row needs a decision.")
+        raise InputError.about(name, f"{share} missing. Every row needs a decision.")
     pos_label, classes = source.pos_label, labels
     if source.rows.label.kind in ("number", "whole", "truth") and pos_label == 1 and all(c in (0, 1) for c in labels):
         classes = [0, 1]
@@ -105,11 +107,11 @@ def decided(columns: ColumnNames, source: Any, tally: Tally, labels: list[Any]) 
         pos_label, classes = 1, []
     shown = " and ".join(map(_shown, found[:2]))
     if len(found) > 2:
-        raise InputError(f"{name}: a third value {_shown(found[2])} besides {shown}. Decisions take two values.")
+        raise InputError.about(name, f"a third value {_shown(found[2])} besides {shown}. Decisions take two values.")
     if pos_label not in found and (len(found) == 2 or (pos_label == 1 and found[0] not in (-1, 0))):
-        raise InputError(
-            f"{name}: pos_label={pos_label!r} is not among the decisions ({shown}). "
-            "Say which one is positive with pos_label=."
+        raise InputError.about(
+            name,
+            f"pos_label={pos_label!r} is not among the decisions ({shown}). Say which one is positive with pos_label=.",
         )
     known = [pos_label, *(c for c in classes if c != pos_label)]
     if pos_label == 1:
@@ -117,7 +119,7 @@ def decided(columns: ColumnNames, source: Any, tally: Tally, labels: list[Any]) 
     stranger = next((value for value in found if value not in known), None)
     if stranger is not None and len(known) > 1:
         both = " and ".join(map(_shown, known[:2]))
-        raise InputError(f"{name}: {_shown(stranger)} is none of the labels ({both}).")
+        raise InputError.about(name, f"{_shown(stranger)} is none of the labels ({both}).")
     yes = np.array([value == pos_label for value in found], dtype=np.bool_)
     return np.asarray(yes[codes], dtype=np.bool_)
 

@@ -182,9 +182,9 @@ class _Counter:
             if self.told_apart:
                 part = self.told_apart[0]
                 remedy = "round the weights to fewer different values" if part == "weight" else "use fewer strata"
-                raise InputError(
-                    f"{self.columns.title(part)}: more than {most:,} cells of score, decision and {part}. "
-                    f"Rows are counted by {part}; {remedy}."
+                raise InputError.about(
+                    self.columns.title(part),
+                    f"more than {most:,} cells of score, decision and {part}. Rows are counted by {part}; {remedy}.",
                 )
             raise InputError(
                 f"by: more than {most:,} cells of {buckets:,} score buckets per group. Use fewer groups, or a "
@@ -258,6 +258,6 @@ class _Counter:
         assert self.source.rows.decision is not None
         found = {self.source.rows.decision.original(value) for value in few["decision"].to_list()}
         if len(found) > 2:
-            raise InputError(
-                f"{self.columns.title('decision')}: {len(found)} values in 1,000 rows. Decisions take two."
+            raise InputError.about(
+                self.columns.title("decision"), f"{len(found)} values in 1,000 rows. Decisions take two."
             )

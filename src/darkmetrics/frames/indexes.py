@@ -27,10 +27,11 @@ class RowNames(NamedTuple):
             return
         for row, (own, first) in enumerate(zip(other, self.index, strict=True)):
             if not _same(own, first):
-                raise InputError(
-                    f"{argument}: its index differs from that of {self.argument}, {shortened(own)} and "
+                raise InputError.about(
+                    argument,
+                    f"its index differs from that of {self.argument}, {shortened(own)} and "
                     f"{shortened(first)} at row {row}. Columns are paired row by row: bring them into one order with "
-                    ".loc[...], or give .to_numpy() of both if they are."
+                    ".loc[...], or give .to_numpy() of both if they are.",
                 )
 
 

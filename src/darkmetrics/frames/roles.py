@@ -158,16 +158,16 @@ def _check_names(schema: Sequence[str], parts: Mapping[str, str], by: Sequence[s
             more = len(schema) - _SHOWN
             shown = ", ".join(map(repr, schema[:_SHOWN])) + (f" and {more:,} more" if more > 0 else "")
             hint = f"Did you mean {lower[near[0]]!r}?" if near else f"It has {shown or 'no columns'}."
-            raise InputError(f"{part}: the frame has no column {name!r}. {hint}")
+            raise InputError.about(part, f"the frame has no column {name!r}. {hint}")
         if schema.count(name) > 1:
-            raise InputError(
-                f"{part}: the frame has {schema.count(name)} columns {name!r}. Rename or drop all but one."
+            raise InputError.about(
+                part, f"the frame has {schema.count(name)} columns {name!r}. Rename or drop all but one."
             )
     seen: dict[str, str] = {}
     for part, name in parts.items():
         # A score that is a probability may well be named as both.
         if name in seen and {part, seen[name]} != {"score", "probability"}:
-            raise InputError(f"{part}: column {name!r} is also the {seen[name]}. Each needs a column of its own.")
+            raise InputError.about(part, f"column {name!r} is also the {seen[name]}. Each needs a column of its own.")
         seen[name] = part
     keys = [*by, *([] if time is None else [time])]
     twice = next((name for place, name in enumerate(keys) if name in keys[:place]), None)
@@ -207,7 +207,7 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
     if part.startswith("by "):
         called = type_name(frame, part, dtype)
         if dtype.is_nested() or called.startswith(_NESTED):
-            raise InputError(f"{name}: has type {called}. A key needs one value per row.")
+            raise InputError.about(name, f"has type {called}. A key needs one value per row.")
         return with_plain_floats(frame, part) if dtype.is_float() else frame, Values("number"), dtype
     if dtype == nw.Boolean:
         return frame.with_columns(column.cast(nw.Float64)), Values("truth"), nw.Float64()
@@ -217,7 +217,7 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
     # A column of nothing but nulls may have no type.
     if _is_number(dtype) or (dtype == nw.Unknown and not called.startswith(_NESTED)):
         return frame.with_columns(column.cast(nw.Float64)), Values("number"), nw.Float64()
-    raise InputError(f"{name}: has type {called}. Expected booleans, numbers or text; cast it first.")
+    raise InputError.about(name, f"has type {called}. Expected booleans, numbers or text; cast it first.")
 
 
 def _refuse_no_numbers(frame: Any, part: str, dtype: Any, name: str) -> NoReturn:
@@ -228,9 +228,9 @@ def _refuse_no_numbers(frame: Any, part: str, dtype: Any, name: str) -> NoReturn
             raise InputError("frame: no rows. An evaluation set needs at least one.")
         odd = collected(words.filter(~nw.col(part).str.contains(NUMBER)).head(1))[part].to_list()
         if odd:
-            raise InputError(f"{name}: {odd[0]!r} is text. Expected numbers; correct or drop such rows.")
+            raise InputError.about(name, f"{odd[0]!r} is text. Expected numbers; correct or drop such rows.")
     called = type_name(frame, part, dtype)
-    raise InputError(f"{name}: has type {called}. Expected numbers; cast it first.")
+    raise InputError.about(name, f"has type {called}. Expected numbers; cast it first.")
 
 
 def _is_number(dtype: Any) -> bool:
@@ -246,7 +246,7 @@ def _placed(frame: Any, part: str, name: str) -> tuple[Any, Values, Any]:
     if part.startswith("by ") and frame.schema[part] in (nw.Object, nw.Unknown):
         held = next((item for item in frame[part].to_list() if is_container(type(item))), None)
         if held is not None:
-            raise InputError(f"{name}: has values of type {type(held).__name__}. A key needs one value per row.")
+            raise InputError.about(name, f"has values of type {type(held).__name__}. A key needs one value per row.")
     array, missing = label_column(frame[part], name)
     if array.dtype.kind in "iu" and not missing.any():
         return _replaced(frame, part, array), Values("whole"), nw.Int64()  # beyond 2**53 floats would be the same

@@ -92,8 +92,9 @@ def _dates(column: Any, name: str) -> Any:
             try:
                 known[value] = dt.datetime.fromisoformat(value).replace(tzinfo=None)
             except (TypeError, ValueError):
-                raise InputError(
-                    f"{name}: cannot read {value!r} at row {row} as a date. Write dates like 2026-03-09 or "
-                    "2026-03-09T14:30, or give the column as by=."
+                raise InputError.about(
+                    name,
+                    f"cannot read {value!r} at row {row} as a date. Write dates like 2026-03-09 or "
+                    "2026-03-09T14:30, or give the column as by=.",
                 ) from None
     return [known[value] for value in column]

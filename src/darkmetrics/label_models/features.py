@@ -9,6 +9,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
@@ -63,7 +64,7 @@ class Features(LabelModel):
     def __post_init__(self) -> None:
         check_n_nodes(self.n_nodes)
         folds: Any = self.n_folds
-        if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or folds < 2:
+        if not is_whole(folds) or folds < 2:
             raise InputError(f"n_folds: {self.n_folds!r}. It must be a whole number of at least 2.")
         if isinstance(self.estimator, type) or not (
             callable(getattr(self.estimator, "fit", None)) and callable(getattr(self.estimator, "predict_proba", None))

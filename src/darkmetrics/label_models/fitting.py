@@ -15,6 +15,7 @@ from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
 from darkmetrics.calibrators import Calibrator, Platt, calibrator_from
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import CalibrationWarning, InputError
 from darkmetrics.label_models.score_table import ScoreTable, reference_table, score_table
 from darkmetrics.nodes import Nodes
@@ -140,7 +141,7 @@ def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int
 
 def check_n_nodes(n_nodes: Any) -> int:
     """The number of posterior nodes, checked."""
-    if isinstance(n_nodes, bool) or not isinstance(n_nodes, (int, np.integer)) or not 1 <= n_nodes <= 4096:
+    if not is_whole(n_nodes) or not 1 <= n_nodes <= 4096:
         raise InputError(f"n_nodes: {n_nodes!r}. It must be a whole number from 1 to 4,096.")
     return int(n_nodes)
 
@@ -150,7 +151,8 @@ def check_labelled(material: Material, what: str) -> None:
     if sum(material.label_counts()) == 0:
         raise InputError(
             f"y_true: no labelled row, so there is nothing to learn from ({what}). Give calibration=(labels, scores) "
-            "of fully labelled rows; or label_model=y_score if the scores are probabilities you trust, or 'half'."
+            "of fully labelled rows; or label_model=y_score if the scores are probabilities you trust, or "
+            "label_model='half'."
         )
 
 

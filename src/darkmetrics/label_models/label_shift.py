@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.fitting import (
@@ -69,7 +70,7 @@ class LabelShift(LabelModel):
     def __post_init__(self) -> None:
         check_n_nodes(self.n_nodes)
         given: Any = self.prior_scale
-        if isinstance(given, bool) or not (isinstance(given, (int, float, np.number)) and 0.0 < given < np.inf):
+        if not (is_number(given) and 0.0 < given < np.inf):
             raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number.")
 
     def nodes(self, data: EvaluationSet) -> Nodes:

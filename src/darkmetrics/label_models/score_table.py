@@ -106,7 +106,7 @@ def reference_table(calibration: Any, data: EvaluationSet) -> ScoreTable | None:
     return score_table(calibration)
 
 
-def reference_set(calibration: Any, pos_label: Any) -> EvaluationSet:
+def reference_set(calibration: Any, pos_label: Any, missing_label: Any = None) -> EvaluationSet:
     """Held-out rows given as `(labels, scores)`, as a set."""
     # Nothing else is unpacked: a DataFrame would give the names of its columns, and an array rows for columns.
     if not isinstance(calibration, (tuple, list)) or len(calibration) != 2:
@@ -117,7 +117,7 @@ def reference_set(calibration: Any, pos_label: Any) -> EvaluationSet:
         )
     labels, scores = calibration
     try:
-        return EvaluationSet(labels, scores, pos_label=pos_label)
-    except InputError as error:  # name the argument that the caller used
-        text = str(error).replace("y_true", "labels").replace("y_score", "scores")
-        raise InputError(f"calibration: {text}") from None
+        return EvaluationSet(labels, scores, pos_label=pos_label, missing_label=missing_label)
+    except InputError as error:
+        said = error.renamed({"y_true": "labels", "y_score": "scores"})
+        raise InputError.about("calibration", str(said)) from None

@@ -8,6 +8,7 @@ from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, missing_rows
 from darkmetrics.nodes import Nodes
@@ -50,7 +51,7 @@ class Tilted(LabelModel):
         if (self.prevalence is None) == (self.delta is None):
             raise InputError("prevalence: state either prevalence= or delta=, and not both.")
         number: Any = self.prevalence if self.delta is None else self.delta
-        if not isinstance(number, (int, float, np.number)) or isinstance(number, bool) or not np.isfinite(number):
+        if not is_number(number) or not np.isfinite(number):
             name = "prevalence" if self.delta is None else "delta"
             raise InputError(f"{name}: {number!r}. It must be a finite number.")
         if self.prevalence is not None and not 0.0 < self.prevalence < 1.0:

@@ -12,6 +12,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._text import number_from
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.functional import Functional
 
@@ -179,7 +180,7 @@ def _argument(node: ast.expr, text: str) -> Any:
 
 def number_argument(value: Any, name: str, *, above: float) -> float:
     """A parameter of a metric as a float, checked to be large enough and not so large that a formula overflows."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not np.isfinite(value):
+    if not is_number(value) or not np.isfinite(value):
         raise InputError(f"{name}: expected a finite number, got {value!r}.")
     if value < above:
         raise InputError(f"{name}: {value!r}. It must be at least {above:g}.")

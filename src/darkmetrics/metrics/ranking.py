@@ -14,6 +14,7 @@ from darkmetrics._kernels.sums.average_precision import average_precision
 from darkmetrics._kernels.sums.precision_draws import PrecisionDraws, Ranking
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, DrawnFunctional, RankFunctional, RatioForm, Split
 from darkmetrics.metrics.metric import UNIT, Family, Metric
@@ -229,7 +230,7 @@ def _share_in_top(total: FloatArray, k: Any) -> FloatArray:
 
 
 def _k_of(k: Any) -> tuple[float, bool]:
-    if isinstance(k, bool) or not isinstance(k, (int, float, np.number)) or not np.isfinite(k):
+    if not is_number(k) or not np.isfinite(k):
         raise InputError(f"k: expected a count of rows or a fraction of them, got {k!r}.")
     if isinstance(k, (int, np.integer)):
         if k < 1:

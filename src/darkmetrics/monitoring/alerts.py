@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from darkmetrics.exceptions import InputError, unknown_name
-from darkmetrics.metrics import Metric, metrics_from
+from darkmetrics.metrics.metric import Metric, metric_from_text
 from darkmetrics.monitoring.summary import Key
 from darkmetrics.monitoring.tasks import Found
 
@@ -107,9 +107,9 @@ def targets_from(targets: Any, metrics: Sequence[Metric]) -> tuple[list[Metric],
         name = str(given)
         if name not in chosen:
             try:
-                metric = metrics_from(name)[0]
+                metric = metric_from_text(name)
             except InputError as error:
-                raise type(error)(str(error).replace("metrics:", "targets:", 1)) from None
+                raise error.renamed({"metrics": "targets"}) from None
             name = chosen.setdefault(metric.name, metric).name
         number = _number(target)
         if not math.isfinite(number):

@@ -86,11 +86,6 @@ def plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, (dt.date, dt.time)) else str(value)
 
 
-def finite(value: float) -> float | None:
-    """A number for JSON; what is infinite or undefined is None."""
-    return float(value) if np.isfinite(value) else None
-
-
 def in_order(keys: Sequence[Sequence[Any]]) -> list[int]:
     """The places of the keys in rising order, missing values last."""
 

@@ -12,11 +12,19 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.alerts import Alert, chance_text, side_of
-from darkmetrics.monitoring.group_names import counted, finite, group_text, group_texts, key_text, listed, named, plain
+from darkmetrics.monitoring.group_names import counted, group_text, group_texts, key_text, listed, named, plain
 from darkmetrics.monitoring.periods import as_known, late_labels
 from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
 from darkmetrics.monitoring.tasks import Group, Notes, Task
-from darkmetrics.tables import decimals_for, html_lines, html_table, level_text, number_text, text_table
+from darkmetrics.tables import (
+    decimals_for,
+    html_lines,
+    html_table,
+    level_text,
+    number_text,
+    plain_numbers,
+    text_table,
+)
 
 # Rows of the printed table, and alerts named above it; more are not read.
 _SHOWN, _NAMED = 40, 5
@@ -209,11 +217,8 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
                     "census": dict(group.census),
                     "too_small": group.too_small,
                     "notes": list(group.notes),
-                    "chance_missed": {name: finite(chance) for name, chance in group.chance_missed.items()},
-                    "metrics": {
-                        name: {key: finite(x) if isinstance(x, float) else x for key, x in asdict(one).items()}
-                        for name, one in group.metrics.items()
-                    },
+                    "chance_missed": plain_numbers(group.chance_missed),
+                    "metrics": {name: plain_numbers(asdict(one)) for name, one in group.metrics.items()},
                 }
                 for key, group in self.groups.items()
             ],
@@ -224,26 +229,37 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
         Grouping columns come first; a column of numbers that is called like one of them has "_" at its end.
         """
-        alerts = {(alert.key, alert.metric) for alert in self.alerts}
-        rows = [
-            {
-                "metric": name,
-                **group.census,
-                **asdict(one),
-                "target": self.targets.get(name, np.nan),
-                "chance_missed": group.chance_missed.get(name, np.nan),
-                "q_value": self.q_values.get((key, name), np.nan),
-                "alert": (key, name) in alerts,
-                "too_small": group.too_small,
-            }
-            for key, group in self.groups.items()
-            for name, one in group.metrics.items()
+        rows = self._rows()
+        return frames.to_native_frame({name: [row[name] for row in rows] for name in rows[0]}, backend)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows of `to_frame` as plain numbers and text, ready for JSON or CSV."""
+        keys = dict.fromkeys(self.names)
+        return [
+            {name: plain(row[name]) for name in keys}
+            | plain_numbers({name: value for name, value in row.items() if name not in keys})
+            for row in self._rows()
         ]
-        keys = [key for key in self.groups for _ in self.metrics]
-        columns: dict[str, list[Any]] = {name: [key[i] for key in keys] for i, name in enumerate(self.names)}
-        for name in rows[0]:
-            columns[name + "_" * (name in columns)] = [row[name] for row in rows]
-        return frames.to_native_frame(columns, backend)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """One row per group and metric, with NaN where there is no number."""
+        alerts = {(alert.key, alert.metric) for alert in self.alerts}
+        rows = []
+        for key, group in self.groups.items():
+            for name, one in group.metrics.items():
+                numbers = {
+                    "metric": name,
+                    **group.census,
+                    **asdict(one),
+                    "target": self.targets.get(name, np.nan),
+                    "chance_missed": group.chance_missed.get(name, np.nan),
+                    "q_value": self.q_values.get((key, name), np.nan),
+                    "alert": (key, name) in alerts,
+                    "too_small": group.too_small,
+                }
+                row = dict(zip(self.names, key, strict=True))
+                rows.append(row | {part + "_" * (part in row): number for part, number in numbers.items()})
+        return rows
 
     def __repr__(self) -> str:
         names = listed([key_text(name) for name in self.names])

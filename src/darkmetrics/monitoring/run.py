@@ -10,8 +10,8 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics.calls import arguments_given
 from darkmetrics.data.evaluation_set import EvaluationSet, sets_from_counted
-from darkmetrics.data.rules import check_label_values, decided_from
-from darkmetrics.evaluating import evaluate, generator_from, question_of_table, with_reference
+from darkmetrics.data.rules import check_label_values, decided_from, is_whole
+from darkmetrics.evaluating import evaluate, question_of_table, with_reference
 from darkmetrics.exceptions import (
     CalibrationWarning,
     InputError,
@@ -25,6 +25,7 @@ from darkmetrics.monitoring.group_names import counted, group_text, in_order, na
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.tasks import Found, Group, Notes, Task
 from darkmetrics.processes import generators_from, jobs_from, run_each
+from darkmetrics.question import asked_in
 
 # What each kind of warning says of a group, in a phrase.
 _PHRASES = {
@@ -155,38 +156,30 @@ def evaluate_by(
     """
     given = dict(locals())
     names = _names(by, time, every)
-    asked = {
-        "metrics": metrics,
-        "label_model": label_model,
-        "missingness": missingness,
-        "calibration": calibration,
-        "method": method,
-        "zero_division": zero_division,
-        "confidence_level": confidence_level,
-    }
     rate, way, least = check_rate(false_discovery_rate), check_correction(correction), _least(min_labels)
     number: Any = n_jobs
     if isinstance(number, (int, np.integer)) and number < 1 and number != -1:
         raise InputError(f"n_jobs: {n_jobs!r}. It must be at least 1, or -1 for one per core.")
     jobs = jobs_from(n_jobs)
-    generator_from(rng)
     check_label_values(pos_label, missing_label)
     cut = decided_from(threshold, None if decision is None else "decision")
-    reference: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "resolution": resolution}
-    question = question_of_table(asked)
+    question = question_of_table(given)
     chosen, numbers = targets_from(targets, question.metrics)
-    question = with_reference(replace(question, metrics=tuple(chosen)), label=label, score=score, **reference)
+    question = with_reference(replace(question, metrics=tuple(chosen)), given)
     columns = frames.ColumnNames(label, score, decision, probability, weight)
     task = Task(
         question=question,
-        arguments=arguments_given(evaluate, asked),
+        arguments=arguments_given(evaluate, asked_in(given)),
         targets=numbers,
         min_labels=least,
         n_draws=getattr(question.method, "n_resamples", 1),
         n_groups=1,
         expected=probability is not None or getattr(question.model, "calibration", None) is not None,
-        label=columns.title("label"),
-        score=score,
+        names={
+            "y_true": columns.title("label"),
+            "y_score": columns.title("score"),
+            "label_model=y_score": f"probability={score!r}",
+        },
     )
     cells = frames.count_cells(
         frame,
@@ -267,7 +260,7 @@ def _names(by: Any, time: str | None, every: str | None) -> tuple[str, ...]:
 
 
 def _least(min_labels: Any) -> int:
-    if isinstance(min_labels, bool) or not isinstance(min_labels, (int, np.integer)) or min_labels < 0:
+    if not is_whole(min_labels) or min_labels < 0:
         raise InputError(f"min_labels: {min_labels!r}. It must be a whole number of at least 0.")
     return int(min_labels)
 

@@ -1,6 +1,5 @@
 """The evaluation of one group, and what is kept of it; the same in any process."""
 
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -60,7 +59,7 @@ class Task:
 
     `arguments` are those of the question as code; `n_draws` is the number of draws in a Monte Carlo law. `expected`:
     positives and negatives that a reference or given probabilities expect among the missing rows count as labels do.
-    `label` and `score` say in messages which columns are meant.
+    `names` are what errors about arrays call columns of the table.
     """
 
     question: Question
@@ -70,8 +69,7 @@ class Task:
     n_draws: int
     n_groups: int
     expected: bool
-    label: str
-    score: str
+    names: Mapping[str, str]
 
     def evaluated(self, group: Group) -> Evaluation:
         """The evaluation of a group, the same whenever it is asked for."""
@@ -85,20 +83,10 @@ class Task:
         try:
             yield
         except InputError as error:
-            raise type(error)(f"{self._in_columns(str(error))} (Found in {name}.)") from None
+            raise error.renamed(self.names).also(f"(Found in {name}.)") from None
         except Exception as error:
             error.add_note(f"darkmetrics was evaluating {name}.")
             raise
-
-    def _in_columns(self, message: str) -> str:
-        """A message about arrays, in the names of the table."""
-        message = re.sub(r"^y_true\b", lambda _: self.label, message)
-        if "label_model=y_score" not in message:
-            return message
-        # What comes after it is another value of label_model, and not of probability.
-        return message.replace("label_model=y_score", f"probability={self.score!r}").replace(
-            "or 'half'", "or label_model='half'"
-        )
 
     def summarised(self, group: Group) -> Found:
         """The same in a few numbers, with its warnings; bounds alone where too few labels are there for a law."""

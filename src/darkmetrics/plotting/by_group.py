@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.alerts import chance_text
@@ -80,7 +81,7 @@ def plot_groups(
     style.checked("result", result, GroupedEvaluation, HOW)
     name = metric_of(result, metric)
     count: Any = most
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+    if not is_whole(count) or count < 1:
         raise InputError(f"most: {most!r}. It must be a whole number of at least 1.")
     groups, names, notes = _groups_of(result, period)
     column = column_of(result, name, groups)

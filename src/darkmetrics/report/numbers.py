@@ -1,16 +1,9 @@
 """Numbers of a report: as plain values for the dictionary, and as the words a reader sees."""
 
-import numpy as np
-
 from darkmetrics.tables import decimals_for, number_text
 
 # What stands where there is no number.
 NOTHING = "undefined"
-
-
-def finite(value: float | None) -> float | None:
-    """A plain number, None where there is none: JSON knows no NaN."""
-    return float(value) if value is not None and np.isfinite(value) else None
 
 
 def shown(value: float | None, low: float | None = None, high: float | None = None) -> str:

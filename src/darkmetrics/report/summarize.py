@@ -10,15 +10,16 @@ import numpy as np
 import scipy
 
 from darkmetrics.calls import as_code
+from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.methods import Gaussian
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.report import sentences
 from darkmetrics.report.density import shape
-from darkmetrics.report.numbers import finite, percent
+from darkmetrics.report.numbers import percent
 from darkmetrics.report.what_if import what_if
-from darkmetrics.tables import level_text
+from darkmetrics.tables import finite, level_text
 from darkmetrics.threshold_curves import Curves, RateCurve
 from darkmetrics.threshold_curves import curves as curves_of
 from darkmetrics.threshold_curves.sweep import quick
@@ -118,7 +119,7 @@ def _targets(evaluation: Evaluation, targets: Mapping[str, Any] | None) -> dict[
     for name, value in (targets or {}).items():
         if name not in evaluation.laws:
             raise unknown_name("targets", "metric", str(name), evaluation.laws)
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not np.isfinite(value):
+        if not is_number(value) or not np.isfinite(value):
             raise InputError(f"targets: {name} = {value!r}. A target must be a finite number.")
         goals[name] = float(value)
     return goals

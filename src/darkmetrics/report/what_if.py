@@ -17,7 +17,7 @@ from darkmetrics.methods import Auto, Gaussian, Memo, Method, MonteCarlo
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.nodes import Nodes
 from darkmetrics.report.density import MANY_MISSING
-from darkmetrics.report.numbers import finite
+from darkmetrics.tables import finite
 
 STEPS = 40
 # So far down or up in log odds a probability that was not certain is 0 or 1 to the last bit.

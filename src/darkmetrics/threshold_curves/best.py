@@ -7,13 +7,14 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.evaluating import generator_from
+from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, Extremes, Split
 from darkmetrics.methods import Exact, Memo, Method, MonteCarlo
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.nodes import Nodes
+from darkmetrics.question import generator_from
 from darkmetrics.tables import level_text
 from darkmetrics.threshold_curves.sweep import fill_of, sweep
 
@@ -119,7 +120,7 @@ def _level(risk: Any, sign: float) -> float | None:
     """The quantile level that a risk stands for; None for the mean."""
     if isinstance(risk, str) and risk == "mean":
         return None
-    if isinstance(risk, bool) or not isinstance(risk, (int, float, np.number)) or not 0.0 < risk < 1.0:
+    if not is_number(risk) or not 0.0 < risk < 1.0:
         raise InputError(f"risk: {risk!r}. It must be 'mean' or a number strictly between 0 and 1, such as 0.1.")
     return float(risk) if sign > 0.0 else 1.0 - float(risk)
 

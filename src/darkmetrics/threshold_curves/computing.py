@@ -6,6 +6,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_whole
 from darkmetrics.distribution import check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
@@ -139,7 +140,7 @@ def _grid(data: EvaluationSet, thresholds: Any) -> FloatArray:
         if thresholds != "all":
             raise InputError(f"thresholds: expected None, a number, 'all' or an array, got {thresholds!r}.")
         return np.union1d(score, data.threshold)
-    if isinstance(thresholds, (int, np.integer)) and not isinstance(thresholds, bool):
+    if is_whole(thresholds):
         if thresholds < 1:
             raise InputError(f"thresholds: {thresholds}. At least one is needed.")
         return np.union1d(score[_places(score.size, int(thresholds))], data.threshold)

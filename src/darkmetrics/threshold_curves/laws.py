@@ -46,7 +46,7 @@ def sweep_by_laws(
             try:
                 law = method.law(metric.bind(here, fill), nodes, rng=generator, memo=memo)
             except MethodError as error:
-                raise MethodError(f"{error} (metric: {metric.name!r}, threshold: {threshold:g})") from None
+                raise error.also(f"(metric: {metric.name!r}, threshold: {threshold:g})") from None
             mean[i, j], undefined[i, j] = law.mean(), law.undefined
             low[i, j], high[i, j] = law.support()
             quantiles[i, :, j] = law.ppf(levels)

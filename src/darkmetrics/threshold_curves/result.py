@@ -8,10 +8,11 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import ConfusionMetric
-from darkmetrics.tables import html_lines, html_table, level_text, number_text, text_table
+from darkmetrics.tables import finite, html_lines, html_table, level_text, number_text, text_table
 from darkmetrics.threshold_curves.bands import COLUMNS, Band, RateCurve, levels_of, nearest
 from darkmetrics.threshold_curves.best import BestThreshold, best_threshold
 from darkmetrics.threshold_curves.sweep import curve_metrics, sweep
@@ -84,7 +85,7 @@ class Curves(Mapping[str, Band]):
 
     def at(self, threshold: Any) -> dict[str, dict[str, Any]]:
         """Every metric at the threshold of the grid that is nearest; each entry names it as `threshold`."""
-        if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.number)) or np.isnan(threshold):
+        if not is_number(threshold) or np.isnan(threshold):
             raise InputError(f"threshold: expected a number, got {threshold!r}.")
         place = nearest(self.thresholds, float(threshold))
         found = float(self.thresholds[place])
@@ -204,4 +205,4 @@ def _cell(mean: float, low: float, high: float) -> str:
 
 def _plain(values: FloatArray) -> list[float | None]:
     """Numbers for JSON; what is infinite or undefined is None."""
-    return [value if np.isfinite(value) else None for value in values.tolist()]
+    return [finite(value) for value in values.tolist()]

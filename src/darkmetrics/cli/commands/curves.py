@@ -2,7 +2,6 @@
 
 from __future__ import annotations  # names of the library in annotations must not import it
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -151,13 +150,11 @@ def _cell(record: dict[str, Any]) -> str:
 
 
 def _best_as_result(best: BestThreshold) -> Result:
-    record = {key: _plain(value) for key, value in asdict(best).items()}
+    from darkmetrics.tables import plain_numbers
+
+    record = plain_numbers(asdict(best))
     header = ["metric", "best by", "threshold", "value", "current threshold", "value there", "probability better"]
     by = best.risk if isinstance(best.risk, str) else f"{best.risk:g} quantile"
     numbers = [best.threshold, best.value, best.current, best.current_value, best.probability_better]
     row = [best.metric, by, *(f"{number:.4g}" for number in numbers)]
     return Result({"schema": "darkmetrics.best_threshold/1", **record}, [record], [Table(header, [row])])
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

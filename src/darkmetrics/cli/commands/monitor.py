@@ -3,7 +3,6 @@
 from __future__ import annotations  # names of the library in annotations must not import it
 
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -171,7 +170,7 @@ def _as_result(result: dm.GroupedEvaluation) -> Result:
         tables[:0] = [_alerts(result)] if result.alerts else []
         first = ", those with an alert first" if result.alerts else ""
         say(f"{_SHOWN} of {len(result):,} groups{first}; --format csv has all.\n")
-    return Result(result.to_dict(), _records(result), tables)
+    return Result(result.to_dict(), result.records(), tables)
 
 
 def _alerts(result: dm.GroupedEvaluation) -> Table:
@@ -187,26 +186,3 @@ def _alerts(result: dm.GroupedEvaluation) -> Table:
         for alert in result.alerts
     ]
     return Table(["alert", "target", "P(missed)", "q-value"], rows, words=2)
-
-
-def _records(result: dm.GroupedEvaluation) -> list[dict[str, Any]]:
-    """One record per group and metric, as `to_frame` has them."""
-    from darkmetrics.monitoring.group_names import finite, plain
-
-    alerts = {(alert.key, alert.metric) for alert in result.alerts}
-    records = []
-    for key, group in result.groups.items():
-        for name, one in group.metrics.items():
-            numbers = {
-                "metric": name,
-                **group.census,
-                **{part: finite(x) if isinstance(x, float) else x for part, x in asdict(one).items()},
-                "target": result.targets.get(name),
-                "chance_missed": finite(group.chance_missed.get(name, float("nan"))),
-                "q_value": result.q_values.get((key, name)),
-                "alert": (key, name) in alerts,
-                "too_small": group.too_small,
-            }
-            record = dict(zip(result.names, map(plain, key), strict=True))
-            records.append(record | {part + "_" * (part in record): value for part, value in numbers.items()})
-    return records

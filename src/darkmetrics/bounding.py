@@ -1,0 +1,189 @@
+"""bounds(): between which values each metric must lie, whatever the missing labels are."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from darkmetrics import frames
+from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
+from darkmetrics.evaluation import oracle_bounds
+from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
+from darkmetrics.tables import finite, html_lines, html_table, number_text, text_table
+
+# Parts of a record that are numbers, as the table calls them.
+_COLUMNS = {
+    "lowest_possible": "lowest possible",
+    "highest_possible": "highest possible",
+    "oracle_pessimistic": "oracle pessimistic",
+    "oracle_optimistic": "oracle optimistic",
+    "labelled_only": "labelled only",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricBounds:
+    """What one metric can be at all; NaN where it is 0/0 and counts as nothing.
+
+    Attributes
+    ----------
+    better : str
+        "higher", "lower" or "neither".
+    lowest_possible, highest_possible : float
+        The smallest and the largest value over all labelings of the missing rows.
+    oracle_pessimistic, oracle_optimistic : float
+        The metric with every missing row decided wrongly, and with every one decided rightly.
+    labelled_only : float
+        The metric on the labelled rows alone.
+    bounds_sharp : bool
+        Whether some labels attain the smallest and the largest value.
+    """
+
+    better: str
+    lowest_possible: float
+    highest_possible: float
+    oracle_pessimistic: float
+    oracle_optimistic: float
+    labelled_only: float
+    bounds_sharp: bool
+
+    @classmethod
+    def of(cls, metric: Metric, data: EvaluationSet) -> "MetricBounds":
+        """The bounds of a metric on a set."""
+        fill = metric.undefined_as
+        extremes = metric.bind(data, fill).extremes
+        oracle = oracle_bounds(metric, data, fill)
+        return cls(metric.better, extremes.low, extremes.high, *oracle, metric.value(data, fill), extremes.sharp)
+
+    @property
+    def worst(self) -> float:
+        """The worst case: the smallest value, or the largest where lower is better."""
+        return self.highest_possible if self.better == "lower" else self.lowest_possible
+
+    @property
+    def best(self) -> float:
+        """The best case."""
+        return self.lowest_possible if self.better == "lower" else self.highest_possible
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        numbers = {name: finite(getattr(self, name)) for name in _COLUMNS}
+        return {"better": self.better, **numbers, "bounds_sharp": self.bounds_sharp}
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds(Mapping[str, MetricBounds]):
+    """Between which values each metric must lie: a mapping from metric name to `MetricBounds`.
+
+    Print it for a table, `to_dict()` for plain numbers, `to_frame()` for a DataFrame.
+    """
+
+    data: EvaluationSet
+    bounds: Mapping[str, MetricBounds]
+
+    def __getitem__(self, name: str) -> MetricBounds:
+        return self.bounds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.bounds)
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON (`docs/reference/bounds.md` has the schema)."""
+        return {
+            "schema": "darkmetrics.bounds/1",
+            "census": self.data.census(),
+            "threshold": self.data.threshold,
+            "metrics": {name: one.to_dict() for name, one in self.bounds.items()},
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row per metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
+        parts = ("better", *_COLUMNS, "bounds_sharp")
+        columns = {part: [getattr(one, part) for one in self.bounds.values()] for part in parts}
+        return frames.to_native_frame({"metric": list(self.bounds), **columns}, backend)
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the table as text, one row per metric."""
+        return ["", *_COLUMNS.values()], [
+            [name, *(_cell(one, part) for part in _COLUMNS)] for name, one in self.bounds.items()
+        ]
+
+    def notes(self) -> list[str]:
+        """What stands below the table."""
+        sharp = all(one.bounds_sharp for one in self.bounds.values())
+        return [] if sharp else ["Bounds in brackets hold, but perhaps no labeling attains them."]
+
+    def __repr__(self) -> str:
+        return f"<Bounds of {self.data.n_rows:,} rows, {self.data.n_missing:,} missing: {', '.join(self.bounds)}>"
+
+    def __str__(self) -> str:
+        below = ["", *self.notes()] if self.notes() else []
+        return "\n".join([str(self.data), "", *text_table(*self.table()), *below])
+
+    def _repr_html_(self) -> str:
+        above = html_lines(str(self.data).splitlines())
+        return f"<div>{above}{html_table(*self.table())}{html_lines(self.notes())}</div>"
+
+
+def bounds(
+    y_true: Any,
+    y_score: Any = None,
+    *,
+    metrics: Any = DEFAULT_METRICS,
+    threshold: float | None = None,
+    y_pred: Any = None,
+    pos_label: Any = 1,
+    missing_label: Any = None,
+    sample_weight: Any = None,
+) -> Bounds:
+    """Between which values must each metric lie, whatever the missing labels are?
+
+    The worst and the best case over all labelings of the missing rows. Nothing is assumed about these rows, so that the
+    answer holds for everybody; it is wide where many labels are missing, and then `evaluate` says what is likely.
+
+    Parameters
+    ----------
+    y_true, y_score, threshold, y_pred, pos_label, missing_label, sample_weight
+        As in `evaluate`: arrays, or an EvaluationSet as the only data, such as `EvaluationSet.from_frame` counts.
+    metrics : str, Metric, callable, or a sequence or mapping of these
+        What to bound. A 0/0 counts as what scikit-learn would return.
+
+    Returns
+    -------
+    Bounds
+        A mapping from metric name to `MetricBounds`.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> y_true = [1, 0, None, 1, None, 0, 1, 0]
+    >>> y_score = [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
+    >>> result = dm.bounds(y_true, y_score, metrics=["recall", "roc_auc"])
+    >>> print(result)
+    8 rows: 6 labelled (3 positive, 3 negative), 2 missing (25.0%)
+    4 positive decisions (1 of them missing their label), 4 negative (1)
+    <BLANKLINE>
+              lowest possible   highest possible   oracle pessimistic   oracle optimistic   labelled only
+    recall              0.500              0.750                0.500               0.750           0.667
+    roc_auc             0.625              0.875                0.625               0.875           0.778
+    >>> result["recall"].worst, result["recall"].best
+    (0.5, 0.75)
+    """
+    chosen = metrics_from(metrics)
+    data = evaluation_set_from(
+        y_true,
+        y_score,
+        threshold=threshold,
+        y_pred=y_pred,
+        pos_label=pos_label,
+        missing_label=missing_label,
+        sample_weight=sample_weight,
+    )
+    return Bounds(data, {metric.name: MetricBounds.of(metric, data) for metric in chosen})
+
+
+def _cell(one: MetricBounds, part: str) -> str:
+    text = number_text(getattr(one, part), 3)
+    return text if one.bounds_sharp or not part.endswith("possible") else f"({text})"

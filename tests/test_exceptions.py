@@ -1,0 +1,71 @@
+"""Errors know what they are about, and say it in the names that a caller uses."""
+
+import ast
+import copy
+import pickle
+from pathlib import Path
+
+import pytest
+
+import darkmetrics as dm
+from darkmetrics.cli.messages import PHRASES, for_the_command_line
+from darkmetrics.exceptions import InputError, MethodError, UnknownNameError, unknown_name
+
+SOURCE = Path(dm.__path__[0])
+
+
+@pytest.mark.parametrize(
+    ("error", "argument"),
+    [
+        (InputError("y_true: no rows."), "y_true"),
+        (InputError("mean, variance: expected numbers."), ""),
+        (InputError("no column 'a: b'."), ""),
+        (InputError.about("label column 'a: b'", "no rows."), "label column 'a: b'"),
+        (unknown_name("metrics", "metric", "recal", ["recall"]), "metrics"),
+    ],
+)
+def test_an_error_knows_what_it_is_about(error, argument):
+    assert error.argument == argument
+    assert str(error).startswith(argument)
+
+
+@pytest.mark.parametrize("kind", [InputError, MethodError, UnknownNameError])
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_an_error_reaches_other_processes_as_it_is(kind, again):
+    error = kind.about("label column 'a: b'", "no rows.")
+    assert type(again(error)) is kind
+    assert (str(again(error)), again(error).argument) == (str(error), error.argument)
+
+
+def test_a_renamed_error_keeps_its_kind_and_what_is_in_quotes():
+    error = MethodError("y_true: 3 values, but y_score has 4; found 'y_score' and a method.")
+    said = error.renamed({"y_true": "labels", "y_score": "scores", "method": "way"}).also("(Found in a.)")
+    assert type(said) is MethodError
+    assert said.argument == "labels"
+    assert str(said) == "labels: 3 values, but scores has 4; found 'y_score' and a method. (Found in a.)"
+
+
+def test_code_is_renamed_as_a_whole():
+    error = InputError("y_true: none. Give label_model=y_score, or label_model='half'.")
+    said = error.renamed({"y_score": "score column 'p'", "label_model=y_score": "probability='p'"})
+    assert str(said) == "y_true: none. Give probability='p', or label_model='half'."
+
+
+def test_the_library_says_every_phrase_that_the_command_line_replaces():
+    texts = []
+    for path in SOURCE.rglob("*.py"):
+        if "cli" not in path.parts:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.JoinedStr):
+                    texts.append("".join(str(part.value) for part in node.values if isinstance(part, ast.Constant)))
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    texts.append(node.value)
+    said = "\n".join(texts)
+    # These two are made of the name of an argument that is given to a function.
+    assert [phrase for phrase in PHRASES if phrase not in said] == ["y_pred already", "decision already"]
+
+
+@pytest.mark.parametrize("name", ["y", "a: b", "it's", "x column 'y'"])
+def test_a_column_of_a_table_is_named_with_its_option(name):
+    error = InputError.about(f"decision column {name!r}", "no rows; say pos_label='x' or threshold=0.5.")
+    assert for_the_command_line(error) == f"column {name!r} (--pred): no rows; say --pos-label x or --threshold 0.5."
