@@ -277,7 +277,7 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "a table with NaN scores": (lambda: ef(table(s=[NAN, *S[1:]])), "score column 's'"),
     "a table with null scores": (lambda: ef(table(s=[None, *S[1:]])), "score column 's'"),
     "a table with text scores": (lambda: ef(table(s=["a"] * N)), "score column 's'"),
-    "a table with a third label": (lambda: ef(table(y=[0, 1, 2] + [0] * 7)), "y"),
+    "a table with a third label": (lambda: ef(table(y=[0, 1, 2] + [0] * 7)), "label column 'y'"),
     "a table with lists for labels": (lambda: ef(table(y=[[1]] * N)), "label column 'y'"),
     "a table with negative weights": (lambda: ef(table(w=[-1.0] * N), weight="w"), "weight column 'w'"),
     "a table with weights of zero": (lambda: ef(table(w=[0.0] * N), weight="w"), "weight column 'w'"),
