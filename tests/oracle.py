@@ -102,8 +102,10 @@ def _size_of_top(k, weight):
     """
     if isinstance(k, int):
         return float(k)
-    row = weight[0]
-    return row * max(1.0, math.floor(k * len(weight) + 0.5)) if np.all(weight == row) else k * weight.sum()
+    counting = weight[weight > 0.0]
+    if np.all(counting == counting[:1]):
+        return float(counting[:1].sum()) * max(1.0, math.floor(k * len(counting) + 0.5))
+    return k * weight.sum()
 
 
 def _positives_in_top(y, score, weight, k):

@@ -23,8 +23,9 @@ Grouped = Callable[[Any, Any, Any, float | None], Any]
 
 
 def one_weight(mass: Any) -> float | None:
-    """The weight of every row; None where they differ."""
-    return float(mass[0]) if np.all(mass == mass[0]) else None
+    """The weight of every row that counts; None where they differ."""
+    counting = mass[mass > 0.0]
+    return float(counting[0]) if counting.size and np.all(counting == counting[0]) else None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,16 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.auc.clusters import auc_law_by_clusters
 from darkmetrics._kernels.auc.expansion import Expansions, expansions, mixed_cdf, settle_leading_rows
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
-from darkmetrics._kernels.auc.plan import Plan, alike_nodes, clumped, combinations, rank_clusters, tie_clusters
+from darkmetrics._kernels.auc.plan import (
+    Plan,
+    alike_nodes,
+    clumped,
+    combinations,
+    neglected,
+    rank_clusters,
+    tie_clusters,
+    whole_groups,
+)
 from darkmetrics._kernels.auc.ranks import RankData, half_ties, settle
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Tabulated, Undefined, mix
 from darkmetrics.exceptions import MethodError
@@ -23,6 +32,8 @@ _MOST_ATOMS, _MOST_MIXED, _MOST_COMBINATIONS = 1 << 20, 1 << 18, 1 << 13
 # leverage decide or the law falls into clumps. The errors of many laws that are mixed average out: a smaller variance
 # and larger shares of one row will do.
 _MANY_NODES, _VARIANCE, _SHARE = 8, (16.0, 4.0), (0.05, 0.2)
+# How much of the spread may be left out where tied pairs that count in full are taken to first order.
+_LEFT_OUT = 0.02
 # Rows beyond which there are no clusters: leading rows are settled both ways, and the rest is expanded.
 _MOST_ROWS = 20_000
 
@@ -42,7 +53,9 @@ def rank_law(functional: RankFunctional, nodes: Nodes) -> MetricDistribution:
     found = expansions(halved, p)
     mixed_in = int(weight.size >= _MANY_NODES)
     smooth = (found.variance >= _VARIANCE[mixed_in]) & (found.largest <= _SHARE[mixed_in])
-    if smooth.any() and clumped(halved, p, weight):
+    no_group = np.zeros(data.group_total.size, dtype=np.bool_)
+    left_out = neglected(data, halved, weight @ p, no_group) if data.full_ties else 0.0
+    if smooth.any() and (left_out > _LEFT_OUT or clumped(halved, p, weight)):
         smooth[:] = False
     if weight.size == 1 and not smooth[0] and np.all(data.weight == 1.0):
         lattice = auc_law_on_lattice(data, p[0])
@@ -103,6 +116,11 @@ def _clustered(
         return _settled(functional, half_ties(data, weight @ p), p, weight)
     halved = half_ties(data, weight @ p)
     plan = rank_clusters(halved, p, weight, _MOST_COMBINATIONS)
+    if data.full_ties and neglected(data, halved, weight @ p, whole_groups(data, plan.clusters)) > _LEFT_OUT:
+        raise MethodError(
+            "method: no exact law of ROC-AUC with ties in full where few groups of ties decide and their rows have "
+            "several weights; use 'auto' or 'monte_carlo'."
+        )
     values, masses, moments = [], [], np.zeros((3, weight.size))
     for own in alike_nodes(halved, p, weight, plan.clusters):
         share = float(weight[own].sum())

@@ -209,9 +209,11 @@ class TopMetric(Metric):
         """The rows (with weights: the weight) that make the top; a fraction is rounded to whole rows of one weight."""
         if not self.fraction:
             return self.k
-        row = 1.0 if cells.weight is None or not cells.weight.size else float(cells.weight[0])
-        if cells.weight is not None and np.any(cells.weight != row):
-            return self.k * n
+        row = 1.0
+        if cells.weight is not None and (counting := cells.weight[cells.weight > 0.0]).size:
+            row = float(counting[0])
+            if np.any(counting != row):
+                return self.k * n
         return row * np.maximum(1.0, np.floor(self.k * n / row + 0.5))
 
 

@@ -14,7 +14,16 @@ import numpy as np
 from scipy.special import ndtri
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.auc.plan import FAINTEST, LIKELIEST, Effects, Plan, anchors_of, effects_of, likeliest
+from darkmetrics._kernels.auc.plan import (
+    FAINTEST,
+    LIKELIEST,
+    Effects,
+    Plan,
+    anchors_of,
+    effects_of,
+    likeliest,
+    whole_groups,
+)
 from darkmetrics._kernels.auc.ranks import RankData, auc_from_sums, auc_values, half_ties, settled_ties
 from darkmetrics._kernels.sums.given_count import Given, cumulants_given_count
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
@@ -81,12 +90,9 @@ def auc_law_by_clusters(data: RankData, p: FloatArray, weight: FloatArray, plan:
     original, (clusters, least, likely) = data, plan
     tied = [bool(np.ptp(data.rho[cells]) == 0.0 and np.ptp(data.weight[cells]) == 0.0) for cells in clusters]
     if data.full_ties:
-        # Pairs that count in full are known from the counts where a cluster is a whole group of ties, of equal weights.
-        whole = np.zeros(data.group_total.size, dtype=np.bool_)
-        for cells, is_tied in zip(clusters, tied, strict=True):
-            whole[data.group[cells[0]]] = is_tied
+        whole = whole_groups(data, clusters)
         tied = [is_tied and bool(whole[data.group[cells[0]]]) for cells, is_tied in zip(clusters, tied, strict=True)]
-        data = half_ties(data, mean, ~whole & (np.bincount(data.group) > 0))
+        data = half_ties(data, mean, ~whole & (np.bincount(data.group, minlength=whole.size) > 0))
     effects = effects_of(data, mean)
     none = _Combos(np.zeros(1), np.zeros(1), np.zeros(1), np.zeros((3, 1)), np.ones((weight.size, 1)))
     halves = [none, none]
@@ -232,7 +238,8 @@ def _counts(
         if data.full_ties:
             group = data.group[cells[0]]
             known, size = data.group_known[group], data.group_total[group]
-            added = added + 0.5 * (known + k) * (size - known - k) - 0.5 * known * (size - known)
+            positive = known + k * w[0]
+            added = added + 0.5 * positive * (size - positive) - 0.5 * known * (size - known)
         return _Combos(k * w[0], flips, added, np.zeros((3, k.size)), pmf[:, kept])
     groups = int(np.clip(_WORK / (float(counts.sum()) * k.size * 25.0), 1, weight.size))
     share, anchors = anchors_of(p[:, cells], weight, data.counts[cells], groups)

@@ -172,6 +172,28 @@ def _best_split(cells: IntArray, axes: list[FloatArray], variance: FloatArray) -
     return best[1], best[2], best[3]
 
 
+def whole_groups(data: RankData, clusters: list[IntArray]) -> BoolArray:
+    """The groups of ties that are one cluster, of equal weights: its count settles the pairs that count in full."""
+    whole = np.zeros(data.group_total.size, dtype=np.bool_)
+    size = np.bincount(data.group, minlength=whole.size)
+    for cells in clusters:
+        group = data.group[cells[0]]
+        alone = bool(np.all(data.group[cells] == group)) and cells.size == size[group]
+        whole[group] = alone and float(np.ptp(data.weight[cells])) == 0.0
+    return whole
+
+
+def neglected(data: RankData, halved: RankData, p: FloatArray, whole: BoolArray) -> float:
+    """The spread of what `half_ties` leaves out of groups that are not whole, as a share of that of ROC-AUC.
+
+    It is half the square of the deviation of a group's positive weight, with the variance of half the square of a
+    Gaussian of that variance.
+    """
+    effects = effects_of(halved, p)
+    own = np.bincount(data.group, data.weight**2 * effects.variance, whole.size)[~whole]
+    return float(np.sqrt(0.5 * (own @ own) / max(float(effects.variance @ effects.effect**2), 1e-300)))
+
+
 def clumped(data: RankData, p: FloatArray, weight: FloatArray) -> bool:
     """Whether the law falls into clumps that no expansion sees, as it does where missing rows are neighbours in rank.
 

@@ -31,7 +31,9 @@ def cumulants_given_count(
     """
     v = counts * (weight @ p) * (1.0 - weight @ p) + 1e-300
     centre = float(v @ x / v.sum())
-    scale = float(np.sqrt(v @ (x - centre) ** 2 / v.sum())) or 1.0
+    scale = float(np.sqrt(v @ (x - centre) ** 2 / v.sum()))
+    # Rows that are nearly sure may lie far out: their fourth powers stay numbers.
+    scale = max(scale, 1e-30 * float(np.abs(x - centre).max())) or 1.0
     z, chances = np.repeat((x - centre) / scale, counts), np.repeat(p, counts, axis=1)
     moments = _on(k, *_added_up(z, chances), weight)
     mass = np.where(moments[0] > 0.0, moments[0], 1.0)
