@@ -14,4 +14,14 @@ class Missed(NamedTuple):
     reason: str
 
 
-KNOWN_MISSED: dict[tuple[str, str, str, str], Missed] = {}
+_NARROW = (
+    "most labels are missing, and four in five of the missing rows are positive: with a reference the intervals are "
+    "somewhat too narrow there; the cause was not looked for yet"
+)
+_MOST_MASKED = ("auto covers with a reference", "by label, 80% of missing positive, most masked")
+
+KNOWN_MISSED: dict[tuple[str, str, str, str], Missed] = {
+    (*_MOST_MASKED, "recall", "coverage"): Missed(0.815, _NARROW),
+    (*_MOST_MASKED, "accuracy", "coverage"): Missed(0.8425, _NARROW),
+    (*_MOST_MASKED, "roc_auc", "coverage"): Missed(0.845, _NARROW),
+}
