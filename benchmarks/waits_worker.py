@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 import darkmetrics as dm
-from darkmetrics.data.cells import Cells
 from darkmetrics.functional import CountFunctional, Split
 from darkmetrics.metrics import Metric, metric_from_text, registered
 
+# Wherever the library measured, which may be older, keeps it.
+Cells: Any = type(dm.EvaluationSet([1], [0.5]).cells)
 # Bytes that a call may take.
 MEMORY = 6 << 30
 
