@@ -55,6 +55,7 @@ def counted(**columns) -> Any:
         "missing": np.array([0, 2, 0, 1]),
         "weight": None,
         "probability": None,
+        "stratum": None,
         "low": None,
         "high": None,
         "buckets": None,

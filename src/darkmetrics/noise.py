@@ -291,7 +291,7 @@ def robustness(
         known, shared = (how.law(functional, cases, rng=generator, memo=memo) for cases in nodes)
         counted = size if not np.isnan(functional.fill) else int(np.isfinite(drawn).sum())
         slack = dkw_radius(max(counted, 1), _CONFIDENCE)
-        certify = partial(sampled_certificate, size, counted, np.ones(1), np.ones(1), 0.0)
+        certify = partial(sampled_certificate, size, counted, np.ones(1), np.ones(1), 0.0, True)
         facts: dict[str, Any] = {"method": "monte carlo", "bounds": known.bounds, "certify": certify}
         independent = Discrete.from_atoms(drawn, np.ones(size), functional.fill, **facts)
         plain = known
