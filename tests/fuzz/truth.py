@@ -148,9 +148,7 @@ def _corners(case: Case) -> Any:
     order = np.argsort(np.argsort(case.score[missing], kind="stable"))
     # An extreme may need a whole group of ties on one side, and of those at the cut the heaviest or the lightest.
     ties = np.searchsorted(np.sort(case.score[missing]), np.unique(case.score[missing]))
-    # Where one class is nearly empty every row counts.
-    steps = np.r_[np.linspace(0, m, min(m, 200) + 1).round().astype(int), ties[:: 1 + ties.size // 400], 1:9, m - 8 : m]
-    steps = np.unique(np.clip(steps, 0, m))
+    steps = np.unique(np.r_[np.linspace(0, m, min(m, 600) + 1).round().astype(int), ties[:: 1 + ties.size // 400]])
     ends = np.stack([right, 1 - right, np.zeros(m), np.ones(m)])
     flips = np.unique(np.linspace(0, m - 1, min(m, 60)).round().astype(int)) if m else np.empty(0, dtype=int)
     near = [np.abs(end - (np.arange(m) == flip)) for end in ends for flip in flips]
