@@ -59,8 +59,9 @@ def evaluate(
         "calibrated", "label_shift", "selection", "half", "prevalence", a model from `label_models`, one probability
         for all rows, or an array with one per row or per missing row. A set built with `probability=` uses these.
     missingness : {"random", "by_score", "by_label", "by_score_and_label", "unknown"}, optional
-        Why labels are missing, if you know: the scores decide who gets a label ("by_score"), or the label itself does
-        (frauds take longer to confirm: "by_label"), or both, which needs `calibration`.
+        Why labels are missing, if you know: by chance ("random", MCAR), the scores decide who gets a label
+        ("by_score", MAR), or the label itself does (frauds take longer to confirm: "by_label", MNAR), or both, which
+        needs `calibration`.
     calibration : (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows, such as the test set of the model; they make it unnecessary to know why labels
         are missing, as long as the relation of score and label has not drifted since.
