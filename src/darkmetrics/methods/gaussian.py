@@ -1,7 +1,7 @@
 """PEMI-Gauss, Algorithm 2 of the paper: a Gaussian with the mean and variance of a ratio of sums."""
 
 from dataclasses import dataclass
-from functools import partial, singledispatch
+from functools import singledispatch
 from typing import ClassVar
 
 import numpy as np
@@ -12,10 +12,10 @@ from darkmetrics._kernels.sums.ratio import ratio_variance
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
-from darkmetrics.methods.base import Memo, Method, about, point_mass
+from darkmetrics.methods.base import Method, about, point_mass
 from darkmetrics.methods.certificates import certifier
-from darkmetrics.methods.exact import exact_law, on_cells, over_nodes
-from darkmetrics.nodes import Nodes
+from darkmetrics.methods.exact import exact_law, over_nodes
+from darkmetrics.methods.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -36,39 +36,39 @@ class Gaussian(Method):
 
     name: ClassVar[str] = "gaussian"
 
-    def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
-        certain = point_mass(functional, nodes)
+    def law(self, functional: Functional, problem: Problem, *, rng: np.random.Generator) -> MetricDistribution:
+        certain = point_mass(functional, problem.nodes)
         if certain is not None:
             return certain
-        nodes.check_independent("'gaussian' needs", " Use 'auto' or 'monte_carlo'.")
-        return over_nodes(*on_cells(functional, nodes, memo), partial(_gaussian_law, memo=memo))
+        problem.nodes.check_independent("'gaussian' needs", " Use 'auto' or 'monte_carlo'.")
+        return over_nodes(*problem.on_cells(functional), _gaussian_law)
 
 
-def _gaussian_law(functional: Functional, p: FloatArray, *, memo: Memo) -> MetricDistribution:
+def _gaussian_law(functional: Functional, problem: Problem) -> MetricDistribution:
     facts = about(functional, "gaussian")
-    undefined = _undefined_mass(functional, p, memo)
+    undefined = _undefined_mass(functional, problem)
     if undefined >= 1.0:
         return Undefined(undefined=1.0, **facts)
-    mean, variance = gaussian_moments(functional, p)
+    mean, variance = gaussian_moments(functional, problem.nodes.of_cells(0))
     if np.isnan(mean) or np.isnan(variance):
         raise MethodError(
             "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
         )
-    certify = certifier(functional, (p,), np.ones(1), memo)
+    certify = certifier(functional, problem)
     scale = float(np.sqrt(max(variance, 0.0)))
     return Normal(loc=mean, scale=scale, undefined=undefined, certify=certify, **facts)
 
 
-def _undefined_mass(functional: Functional, p: FloatArray, memo: Memo) -> float:
+def _undefined_mass(functional: Functional, problem: Problem) -> float:
     """Probability of 0/0; a formula of counts may be undefined anywhere, other metrics where a class vanishes."""
     if isinstance(functional, CountFunctional):
         if functional.denominator_keeps_its_sign() and not functional.can_be_undefined():
             return 0.0  # a ratio is 0/0 nowhere inside if it is not at the ends
         try:
-            return exact_law(functional, Nodes.single(p), memo).undefined
+            return exact_law(functional, problem).undefined
         except MethodError:
             pass
-    return functional.undefined_mass(p)
+    return functional.undefined_mass(problem.nodes.of_cells(0))
 
 
 @singledispatch
