@@ -7,7 +7,6 @@ import numpy as np
 
 import darkmetrics as dm
 from benchmarks.core import problem, row, seconds
-from darkmetrics.methods.base import Memo
 
 
 def certificates() -> Iterator[dict[str, Any]]:
@@ -36,10 +35,7 @@ def certificates() -> Iterator[dict[str, Any]]:
 
 
 def _laws(functionals: list[Any], nodes: Any) -> dict[int, Any]:
-    memo, rng = Memo(), np.random.default_rng(0)
-    return {
-        i: dm.methods.Gaussian().law(functional, nodes, rng=rng, memo=memo) for i, functional in enumerate(functionals)
-    }
+    return dict(enumerate(dm.methods.Gaussian().laws(functionals, nodes, rng=0)))
 
 
 def _times(make: Any) -> tuple[float, float]:

@@ -7,8 +7,9 @@ import numpy as np
 from scipy.stats import rankdata
 
 import darkmetrics as dm
-from darkmetrics.methods.base import Memo, Method
+from darkmetrics.methods.base import Method
 from darkmetrics.methods.exact import Exact
+from darkmetrics.methods.problem import Problem
 from darkmetrics.nodes import Nodes
 
 ROWS = 5000
@@ -117,13 +118,14 @@ class Seen(Method):
 
     name = "exact"
 
-    def law(self, functional, nodes, *, rng, memo):
-        self.asked: tuple[Any, Nodes] = functional, nodes
-        return Exact().law(functional, nodes, rng=rng, memo=memo)
+    def law(self, functional, problem, *, rng):
+        self.asked: tuple[Any, Nodes] = functional, problem.nodes
+        return Exact().law(functional, problem, rng=rng)
 
     def again(self):
         """The law once more."""
-        return Exact().law(*self.asked, rng=np.random.default_rng(0), memo=Memo())
+        functional, nodes = self.asked
+        return Exact().law(functional, Problem(nodes), rng=np.random.default_rng(0))
 
 
 def asked(case: Layout, *, default: bool) -> tuple[Any, Seen]:

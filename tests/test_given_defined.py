@@ -29,7 +29,7 @@ class Delta(Method):
 
     name = "delta"
 
-    def law(self, functional: Any, nodes: Any, *, rng: Any, memo: Any) -> Any:
+    def law(self, functional: Any, problem: Any, *, rng: Any) -> Any:
         return Normal(loc=0.5, scale=0.1, undefined=NONE_POSITIVE, method="delta")
 
 
@@ -39,7 +39,7 @@ class Counting(Method):
 
     name = "counting"
 
-    def law(self, functional: Any, nodes: Any, *, rng: Any, memo: Any) -> Any:
+    def law(self, functional: Any, problem: Any, *, rng: Any) -> Any:
         values, masses = np.array([np.nan, 0.5, 1.0]), np.array([NONE_POSITIVE, 0.5, 0.3])
         return Discrete.from_atoms(values, masses, functional.fill, method="gaussian")
 

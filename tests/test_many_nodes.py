@@ -14,7 +14,7 @@ from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
 from darkmetrics._kernels.auc.plan import Plan, alike_nodes, combinations, rank_clusters, tie_clusters
 from darkmetrics._kernels.auc.ranks import RankData, auc_moments, linear_parts
 from darkmetrics._kernels.posterior.log_odds import chance, log_chance
-from darkmetrics.methods.base import Memo
+from darkmetrics.methods import Problem
 from darkmetrics.methods.exact import Exact
 from darkmetrics.nodes import Nodes
 
@@ -238,7 +238,7 @@ def test_law_of_many_nodes_is_close_to_the_laws_of_each(rows, name):
     functional = dm.metrics.metrics_from(name)[0].bind(data, math.nan)
 
     def law_of(some):
-        return Exact().law(functional, some, rng=rng, memo=Memo())
+        return Exact().law(functional, Problem(some), rng=rng)
 
     law, each = law_of(nodes), [law_of(Nodes.single(row)) for row in nodes.probability]
     t = np.linspace(law.ppf(1e-3), law.ppf(1.0 - 1e-3), 101)

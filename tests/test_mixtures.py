@@ -19,7 +19,7 @@ from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import ProductLaw
 from darkmetrics.label_models import Nodes
-from darkmetrics.methods import counts, exact, monte_carlo, ranks
+from darkmetrics.methods import counts, exact, monte_carlo, problem, ranks
 from oracle import Problem
 
 REGISTERED = [
@@ -176,7 +176,7 @@ def test_mixture_of_laws_node_by_node_equals_brute_force(seed, zero_division, mo
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nodes_that_share_no_window_are_mixed_one_by_one(seed, monkeypatch):
-    monkeypatch.setattr(counts, "_WINDOW_LIMIT", 0)
+    monkeypatch.setattr(problem, "_WINDOW_LIMIT", 0)
     check(COUNTS, seed)
 
 
@@ -554,8 +554,8 @@ def test_weighted_mixture_is_the_weighted_sum_of_its_nodes(whole):
     share = rng.dirichlet(np.ones(k))
     for metric in dm.metrics.metrics_from(["precision", "recall"]):
         functional = metric.bind(data, 0.0)
-        mixture = exact.Exact().law(functional, Nodes(share, p), rng=rng, memo=dm.methods.Memo())
-        single = [exact.Exact().law(functional, Nodes.single(row), rng=rng, memo=dm.methods.Memo()) for row in p]
+        mixture = exact.Exact().law(functional, dm.methods.Problem(Nodes(share, p)), rng=rng)
+        single = [exact.Exact().law(functional, dm.methods.Problem(Nodes.single(row)), rng=rng) for row in p]
         t = mixture.ppf([0.02, 0.3, 0.6, 0.95]) + 1e-9
         expected = sum(w * law.cdf(t) for w, law in zip(share, single, strict=True))
         # Real weights are brought onto a lattice of 2,048 places, each 1/100 of a standard deviation or less: a mass

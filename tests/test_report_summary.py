@@ -278,9 +278,9 @@ def test_a_report_of_weighted_rows_finds_no_exact_law_per_threshold_or_share(mon
     asked = []
     law = dm.methods.Exact.law
 
-    def counted(self, functional, nodes, **how):
+    def counted(self, functional, problem, **how):
         asked.append(functional)
-        return law(self, functional, nodes, **how)
+        return law(self, functional, problem, **how)
 
     monkeypatch.setattr(dm.methods.Exact, "law", counted)
     made = dm.report.summarize(result)

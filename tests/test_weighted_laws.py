@@ -10,7 +10,7 @@ import pytest
 import darkmetrics as dm
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Split
-from darkmetrics.methods import Memo
+from darkmetrics.methods import Problem
 from darkmetrics.methods.counts import EVERY_LIMIT
 from darkmetrics.nodes import Nodes
 
@@ -47,7 +47,7 @@ def test_chance_of_0_over_0_with_several_nodes_is_their_mean():
     data = dm.EvaluationSet(y, score, sample_weight=weight)
     nodes = Nodes(np.array([0.25, 0.75]), np.array([p, 2.0 * p]))
     functional = dm.metrics.metrics_from("recall")[0].bind(data, np.nan)
-    law = dm.methods.Exact().law(functional, nodes, rng=np.random.default_rng(0), memo=Memo())
+    law = dm.methods.Exact().law(functional, Problem(nodes), rng=np.random.default_rng(0))
     assert law.undefined == pytest.approx(0.25 * 0.95**24 + 0.75 * 0.9**24, rel=1e-9)
 
 
@@ -182,9 +182,9 @@ def test_formula_of_four_groups_of_unknown_direction_is_given_up_soon():
     functional = four_groups(400, formula)
     nodes = Nodes.single(np.full(1600, 0.3))
     with pytest.raises(MethodError):
-        dm.methods.Exact().law(functional, nodes, rng=np.random.default_rng(0), memo=Memo())
+        dm.methods.Exact().law(functional, Problem(nodes), rng=np.random.default_rng(0))
     assert asked[0] <= EVERY_LIMIT
-    law = dm.methods.Auto().law(functional, nodes, rng=np.random.default_rng(0), memo=Memo())
+    law = dm.methods.Auto().law(functional, Problem(nodes), rng=np.random.default_rng(0))
     assert law.method == "monte carlo"
 
 
@@ -199,7 +199,7 @@ def test_direction_of_a_large_formula_is_seen_without_looking_everywhere():
     formula, asked = counted(functional.formula)
     functional = replace(functional, formula=formula)
     law = dm.methods.Exact().law(
-        functional, Nodes.single(score[: data.missing_cells.size]), rng=np.random.default_rng(0), memo=Memo()
+        functional, Problem(Nodes.single(score[: data.missing_cells.size])), rng=np.random.default_rng(0)
     )
     assert law.method == "exact"
     assert asked[0] < 2**20  # the windows of the two counts have millions of combinations

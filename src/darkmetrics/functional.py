@@ -14,9 +14,10 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, FloatArray, Formula, IntArray, dot
 from darkmetrics._kernels.auc.bounds import Spread
-from darkmetrics._kernels.auc.ranks import RankData, auc_extremes, auc_values
+from darkmetrics._kernels.auc.ranks import RankData, auc_extremes, auc_influence, auc_values
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.sums.linear_sum import weight_levels
+from darkmetrics.exceptions import MethodError
 from darkmetrics.storing import made_of
 
 # Extremes of a formula of which nothing is known are searched over at most this many combinations of counts.
@@ -64,6 +65,13 @@ class Functional(ABC):
     @abstractmethod
     def values(self, positives: IntArray) -> FloatArray:
         """The metric for each labeling (row: positives among the missing rows of each cell); nan where 0/0."""
+
+    def influence(self, p: FloatArray) -> FloatArray:
+        """How far one label of each missing cell moves the metric, to first order.
+
+        That is the derivative by the label of a row where each label is its chance `p`; nan where there is none.
+        """
+        raise MethodError("metric: known by its values alone, it does not say how far one label moves it.")
 
     def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
         """The same functional on fewer cells, and the bucket of each of them; its bounds stay what they are.
@@ -225,6 +233,37 @@ class CountFunctional(Functional):
             value = np.asarray(self.formula(*known), dtype=np.float64)
         return np.where(np.isfinite(value), value, np.nan)
 
+    def influence(self, p: FloatArray) -> FloatArray:
+        weight = np.ones(p.size) if self.split.weight is None else self.split.weight
+        effect, mean = weight.copy(), self.missing * weight * p
+        sums = np.array([mean[rows].sum() for rows in self.split.groups])
+        for rows, slope in zip(self.split.groups, self.slopes(sums), strict=True):
+            effect[rows] *= slope
+        return effect
+
+    def slopes(self, sums: FloatArray) -> FloatArray:
+        """Derivatives of the formula by the sum of each group; nan where there is none."""
+        if self.ratio is None:
+            return np.array([self._slope(sums, i) if total > 0.0 else 0.0 for i, total in enumerate(self.totals)])
+        (numerator, denominator), known = self.ratio, sums + self.offset
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes: FloatArray = numerator[1:] - float(self.at(list(sums))) * denominator[1:]
+            slopes /= denominator[0] + dot(denominator[1:], known)
+        return slopes
+
+    def _slope(self, sums: FloatArray, axis: int) -> float:
+        """Partial derivative by a five-point difference that stays inside the range of the sum.
+
+        Where the sum is so close to an end that no step fits in between, it is the derivative a little further inside.
+        """
+        total, place = self.totals[axis], np.arange(sums.size) == axis
+        x = float(np.clip(sums[axis], 1e-9 * total, (1.0 - 1e-9) * total))
+        step = min(1e-3 * max(1.0, abs(x + self.offset[axis])), 0.499 * min(x, total - x))
+        value = 0.0
+        for multiple, factor in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
+            value += factor * float(self.at(list(np.where(place, x + multiple * step, sums))))
+        return value / (12.0 * step)
+
     def corners(self) -> FloatArray:
         return self.at([np.array([0.0, total]) for total in self.totals])
 
@@ -292,6 +331,9 @@ class LinearFunctional(Functional):
         coarse = replace(self, weight=weight, missing=missing, bounds=self.extremes, rounded=rounded, merged=merged)
         return coarse, bucket[first]
 
+    def influence(self, p: FloatArray) -> FloatArray:
+        return self.weight
+
     def values(self, positives: IntArray) -> FloatArray:
         result: FloatArray = self.constant + positives @ self.weight
         return result
@@ -340,6 +382,9 @@ class RankFunctional(Functional):
     def affine(self, auc: FloatArray) -> FloatArray:
         """The metric for these values of ROC-AUC."""
         return self.shift + self.scale * auc
+
+    def influence(self, p: FloatArray) -> FloatArray:
+        return self.scale * auc_influence(self.data, p)
 
     def values(self, positives: IntArray) -> FloatArray:
         return self.affine(auc_values(self.data, positives))

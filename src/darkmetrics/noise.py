@@ -15,7 +15,7 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import Discrete, MetricDistribution, Mixture, ProductLaw, check_level
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import Functional
-from darkmetrics.methods import Auto, Memo, MonteCarlo
+from darkmetrics.methods import Auto, MonteCarlo, Problem
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.methods.certificates import sampled_certificate
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
@@ -285,10 +285,9 @@ def robustness(
     functionals = [metric.bind(evaluation_set, metric.undefined_as) for metric in chosen]
     values = _simulated(functionals, chance, alpha, beta, size, generator)
     nodes = Nodes.single(chance), _shared_nodes(chance, variance_of)
-    memo, how = Memo(), Auto(size)
+    laws = (Auto(size).laws(functionals, cases, rng=generator) for cases in nodes)
     effects = {}
-    for metric, functional, drawn in zip(chosen, functionals, values, strict=True):
-        known, shared = (how.law(functional, cases, rng=generator, memo=memo) for cases in nodes)
+    for metric, functional, drawn, known, shared in zip(chosen, functionals, values, *laws, strict=True):
         counted = size if not np.isnan(functional.fill) else int(np.isfinite(drawn).sum())
         slack = dkw_radius(max(counted, 1), _CONFIDENCE)
         certify = partial(sampled_certificate, size, counted, np.ones(1), np.ones(1), 0.0, True)
@@ -297,7 +296,7 @@ def robustness(
         plain = known
         if known.method == "near exact" and evaluation_set.cells.weight is not None:
             # A law on a lattice of weights has its atoms in other places than labelings have them.
-            plain = MonteCarlo(size).law(functional, nodes[0], rng=generator, memo=Memo())
+            plain = MonteCarlo(size).law(functional, Problem(nodes[0]), rng=generator)
         if plain.method == "monte carlo":
             slack += dkw_radius(size, _CONFIDENCE)
         apart, together = _distance(independent, plain), _distance(shared, known)

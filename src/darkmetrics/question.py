@@ -22,7 +22,7 @@ from darkmetrics.label_models import Given, Half, LabelModel, LabelShift, Preval
 from darkmetrics.label_models.auto import REFUTED, mixture_p_value, readings_differ, readings_in_words, weight_by_label
 from darkmetrics.label_models.choice import stated_reason
 from darkmetrics.label_models.score_table import score_table
-from darkmetrics.methods import Memo, Method, method_from
+from darkmetrics.methods import Method, method_from
 from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.nodes import Nodes
 
@@ -145,15 +145,15 @@ class Question:
         stacklevel: int = 3,
     ) -> Evaluation:
         """The law of each metric on a set whose missing labels have these probabilities."""
-        memo = Memo()
         laws: dict[str, MetricDistribution] = {}
         fills = {metric.name: self.fill_of(metric) for metric in self.metrics}
         rows, cases = nodes.without_strata(data)
         labelled_only: dict[str, float] = {}
+        functionals = (metric.bind(rows, fills[metric.name]) for metric in self.metrics)
+        found = self.method.laws(functionals, cases, rng=rng)
         for metric in self.metrics:
             try:
-                functional = metric.bind(rows, fills[metric.name])
-                law = self.method.law(functional, cases, rng=rng, memo=memo)
+                law = next(found)
             except MethodError as error:
                 raise error.also(f"(metric: {metric.name!r})") from None
             except Exception as error:

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from darkmetrics.diagnosis.parts import AbsentError, need_missing
 from darkmetrics.label_models import Calibrated, LabelShift, Nodes, Selection
 from darkmetrics.label_models.base import Estimate, missing_prevalence
@@ -12,7 +10,7 @@ from darkmetrics.label_models.calibrated import calibrated_nodes
 from darkmetrics.label_models.fitting import Material
 from darkmetrics.label_models.label_shift import shifted_nodes
 from darkmetrics.label_models.selection import selected_nodes
-from darkmetrics.methods import Memo, method_from
+from darkmetrics.methods import method_from
 from darkmetrics.metrics import Metric
 
 
@@ -53,11 +51,8 @@ def reading_of(name: str, material: Material, metrics: Sequence[Metric], fills: 
     if data.missing_cells.size == 0:
         raise AbsentError("no row without a label has any weight.")
     nodes = READINGS[name](material)
-    how, memo = method_from("auto"), Memo()
-    values = {}
-    for metric in metrics:
-        # Any fixed seed, for the few metrics that need random labelings: the same data get the same diagnosis.
-        rng = np.random.default_rng(0)
-        law = how.law(metric.bind(data, fills[metric.name]), nodes, rng=rng, memo=memo)
-        values[metric.name] = Estimate(law.mean(), *law.interval(0.9))
+    functionals = (metric.bind(data, fills[metric.name]) for metric in metrics)
+    # Any fixed seed, for the few metrics that need random labelings: the same data get the same diagnosis.
+    laws = method_from("auto").laws(functionals, nodes, rng=0)
+    values = {metric.name: Estimate(law.mean(), *law.interval(0.9)) for metric, law in zip(metrics, laws, strict=True)}
     return Reading(missing_prevalence(data, nodes), values)

@@ -1,8 +1,8 @@
 """What every method is: settings with a `law`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,35 +10,29 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.distribution import Discrete, Interval, MetricDistribution, mix
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import Functional
+from darkmetrics.methods.problem import Problem
 from darkmetrics.nodes import Nodes
-
-T = TypeVar("T")
-
-
-class Memo:
-    """Remembers, within one call, what several metrics share: the law of the positives of a group of rows."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[int, ...], tuple[tuple[Any, ...], Any]] = {}
-
-    def get(self, owners: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """The value that belongs to these very objects, made on first use."""
-        key = tuple(id(owner) for owner in owners)
-        if key not in self._kept:
-            # The owners are kept too: an id is only unique while its object lives.
-            self._kept[key] = (owners, make())
-        value: T = self._kept[key][1]
-        return value
 
 
 class Method(ABC):
-    """Settings of a way to find the law of a functional."""
+    """Settings of a way to find the laws of metrics."""
 
     name: ClassVar[str]
 
     @abstractmethod
-    def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
-        """The law of the functional: the mixture over the nodes; a method that needs `nodes.independent` checks it."""
+    def law(self, functional: Functional, problem: Problem, *, rng: np.random.Generator) -> MetricDistribution:
+        """The law of one metric: the mixture over `problem.nodes`; what needs `nodes.independent` checks it."""
+
+    def laws(
+        self, functionals: Iterable[Functional], nodes: Nodes, *, rng: np.random.Generator | int
+    ) -> Iterator[MetricDistribution]:
+        """The laws of metrics of one set, each when it is asked for; what they share is found once.
+
+        A generator goes on from one metric to the next; a seed starts anew for each.
+        """
+        problem = Problem(nodes)
+        for functional in functionals:
+            yield self.law(functional, problem, rng=np.random.default_rng(rng))
 
 
 def about(functional: Functional, method: str) -> dict[str, Any]:

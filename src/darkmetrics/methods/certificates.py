@@ -14,8 +14,9 @@ from darkmetrics.certificate import Assumption, Certificate, mixture_certificate
 from darkmetrics.distribution import Discrete, MetricDistribution, Normal, Tabulated
 from darkmetrics.distribution.base import slack
 from darkmetrics.functional import Functional
-from darkmetrics.methods.base import Memo
+from darkmetrics.methods.problem import Problem
 from darkmetrics.methods.proofs import INDEPENDENT, Proof, proof_maker
+from darkmetrics.nodes import Nodes
 
 # Where a bound is evaluated first, in standard deviations: quantiles, and the tails up to where nothing is left.
 _TAIL = np.arange(2.75, 7.0, 0.25)
@@ -28,15 +29,15 @@ _DKW_CONFIDENCE = 0.999
 Certifier: TypeAlias = Callable[[MetricDistribution], Certificate]
 
 
-def certifier(
-    functional: Functional, rows: Sequence[FloatArray], weight: FloatArray, memo: Memo | None = None
-) -> Certifier:
-    """What makes the certificate of a law that stands for that of the functional, when it is asked for.
+def certifier(functional: Functional, problem: Problem) -> Certifier:
+    """What makes the certificate of a law that stands for that of the functional, when it is asked for."""
+    makers = [proof_maker(functional, one) for one in problem.each]
+    return partial(_certificate, functional, makers, problem.nodes.weight)
 
-    `rows` are the probabilities of the cells at each node, `weight` the weight of the node.
-    """
-    makers = [proof_maker(functional, p, memo) for p in rows]
-    return partial(_certificate, functional, makers, weight)
+
+def certificate_on_cells(functional: Functional, nodes: Nodes, law: MetricDistribution) -> Certificate:
+    """What is proven of a law; cells are merged when it is asked for, as a probability for each takes much memory."""
+    return certifier(*Problem(nodes).on_cells(functional))(law)
 
 
 def _certificate(

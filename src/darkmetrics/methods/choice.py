@@ -8,11 +8,11 @@ import numpy as np
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.functional import Functional
-from darkmetrics.methods.base import Memo, Method
+from darkmetrics.methods.base import Method
 from darkmetrics.methods.exact import Exact
 from darkmetrics.methods.gaussian import Gaussian
 from darkmetrics.methods.monte_carlo import MonteCarlo
-from darkmetrics.nodes import Nodes
+from darkmetrics.methods.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Auto(Method):
     n_resamples: int = 10_000
     name: ClassVar[str] = "auto"
 
-    def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
+    def law(self, functional: Functional, problem: Problem, *, rng: np.random.Generator) -> MetricDistribution:
         try:
-            return Exact().law(functional, nodes, rng=rng, memo=memo)
+            return Exact().law(functional, problem, rng=rng)
         except MethodError:
-            return MonteCarlo(self.n_resamples).law(functional, nodes, rng=rng, memo=memo)
+            return MonteCarlo(self.n_resamples).law(functional, problem, rng=rng)
 
 
 _WORDS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, Exact, MonteCarlo, Gaussian)}

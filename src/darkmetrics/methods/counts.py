@@ -1,23 +1,19 @@
-"""What the law of a formula of counts is made of: the law of each group's positives at every node, and tables."""
+"""The law of a formula of counts, from the laws of the groups' positives at every node: tables and sums."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
-from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
-from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis, product_moments_by_node
-from darkmetrics._kernels.sums.weighted_sum import weighted_sum_laws
+from darkmetrics._kernels.sums.quadrature import NodeAxis, product_moments_by_node
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, ProductLaw, Undefined, mix
 from darkmetrics.functional import CountFunctional
-from darkmetrics.methods.base import Memo, about
-from darkmetrics.nodes import Nodes
+from darkmetrics.methods.base import about
+from darkmetrics.methods.problem import GroupLaws
 
-# Numbers that the laws of one group may hold at all nodes on their common window.
-_WINDOW_LIMIT = 2**24
 # Up to this many combinations of counts the law is tabulated and sorted; above, it is summed on demand.
 _TABLE_LIMIT = 2**17
 # Combinations of counts that are gone through one by one where nothing else is left.
@@ -26,75 +22,6 @@ EVERY_LIMIT = 2**23
 _ROWS_LIMIT, _TERMS_LIMIT = 2**17, 2**24
 # Places per variable, for one to four variables, at which a larger formula is tried.
 _TRIED = (4096, 512, 96, 32)
-
-
-@dataclass(frozen=True, eq=False)
-class GroupLaws:
-    """The law of each group's positive weight at every node, on places that the nodes share.
-
-    `rough`: few rows of unequal weight decide, and their atoms were moved by about a step of a lattice.
-    """
-
-    axes: Sequence[NodeAxis]
-    exact: bool
-    rough: bool = False
-    # The same on half as many places, where few rows decide: what a step does to a law shows there.
-    coarser: Callable[[], "GroupLaws | None"] | None = field(default=None, repr=False)
-    # What all metrics share that depend on the same of these groups.
-    _joint: dict[tuple[int, ...], JointMass] = field(default_factory=dict, repr=False)
-
-    @property
-    def method(self) -> str:
-        """The word for laws that come of these."""
-        return "exact" if self.exact else "near exact"
-
-    def sizes(self, used: list[int]) -> list[int]:
-        """Values of each of these groups."""
-        return [self.axes[i].values.size for i in used]
-
-    def joint(self, used: Sequence[int], weight: FloatArray) -> JointMass:
-        """The masses of these groups together, with these weights of the nodes, which are always the same."""
-        key = tuple(used)
-        if key not in self._joint:
-            self._joint[key] = JointMass([self.axes[i].pmf for i in used], weight)
-        return self._joint[key]
-
-    @cached_property
-    def halved(self) -> "GroupLaws | None":
-        """The laws on half as many places, found once for all metrics."""
-        return None if self.coarser is None else self.coarser()
-
-
-def group_laws(functional: CountFunctional, nodes: Nodes, memo: Memo) -> GroupLaws | None:
-    """The laws of the groups, shared by all metrics of the same groups; None when no window holds all nodes."""
-    return memo.get((functional.split.groups, nodes), partial(_group_laws, functional, nodes))
-
-
-def _group_laws(functional: CountFunctional, nodes: Nodes, *, coarser: bool = False) -> GroupLaws | None:
-    weight = functional.split.weight
-    column: IntArray = np.arange(functional.missing.size) if nodes.bucket is None else nodes.bucket
-    axes, exact, rough = [], True, False
-    for rows in functional.split.groups:
-        missing = functional.missing[rows]
-        if weight is None:
-            p = nodes.probability[:, column[rows]]
-            # Before anything of that size is made: the window holds ten standard deviations either side of every mean.
-            mean, sd = p @ missing, np.sqrt((p * (1.0 - p)) @ missing)
-            if (
-                len(nodes) > 1
-                and len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT
-            ):
-                return None
-            first, pmfs = poisson_binomial_pmfs(p, missing)
-            axes.append(NodeAxis(first + np.arange(pmfs.shape[1], dtype=np.float64), pmfs))
-            continue
-        columns, own = np.unique(column[rows], return_inverse=True)
-        laws = weighted_sum_laws(weight[rows], missing, own, nodes.probability[:, columns], coarser=coarser)
-        if laws is None:
-            return None
-        axes.append(NodeAxis(laws.values, laws.pmf))
-        exact, rough = exact and laws.exact, rough or laws.rough
-    return GroupLaws(axes, exact, rough, partial(_group_laws, functional, nodes, coarser=True) if rough else None)
 
 
 def formula_of(functional: CountFunctional, laws: GroupLaws, used: list[int], *x: FloatArray) -> FloatArray:

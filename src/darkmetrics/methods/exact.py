@@ -7,22 +7,14 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
-from darkmetrics.certificate import Certificate
 from darkmetrics.distribution import Discrete, MetricDistribution, Undefined
 from darkmetrics.exceptions import MethodError
-from darkmetrics.functional import (
-    CountFunctional,
-    Functional,
-    LinearFunctional,
-    RankFunctional,
-    ScenarioFunctional,
-    Split,
-)
-from darkmetrics.methods.base import Memo, Method, about, mixed, point, point_mass
-from darkmetrics.methods.certificates import certifier
-from darkmetrics.methods.counts import group_laws, law_of_groups, product_node_moments
+from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional, ScenarioFunctional
+from darkmetrics.methods.base import Method, about, mixed, point, point_mass
+from darkmetrics.methods.certificates import certificate_on_cells
+from darkmetrics.methods.counts import law_of_groups, product_node_moments
+from darkmetrics.methods.problem import Problem
 from darkmetrics.methods.ranks import rank_law
 from darkmetrics.methods.sums import linear_law, many_linear_laws
 from darkmetrics.nodes import Nodes
@@ -56,46 +48,23 @@ class Exact(Method):
 
     name: ClassVar[str] = "exact"
 
-    def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
-        certain = point_mass(functional, nodes)
+    def law(self, functional: Functional, problem: Problem, *, rng: np.random.Generator) -> MetricDistribution:
+        certain = point_mass(functional, problem.nodes)
         if certain is not None:
             return certain
-        nodes.check_independent("'exact' needs", " Use 'auto' or 'monte_carlo'.")
-        return exact_law(functional, nodes, memo)
-
-
-def on_cells(functional: F, nodes: Nodes, memo: Memo) -> tuple[F, Nodes]:
-    """The functional on the cells that the nodes tell apart, and nodes with a probability for each of these."""
-    if nodes.bucket is None:
-        return functional, nodes
-    if isinstance(functional, CountFunctional):
-        # Metrics of the same groups share what comes of this, so that they share the laws of the groups too.
-        split, missing, merged = memo.get(
-            (functional.split.groups, nodes.bucket), partial(_merged_groups, functional, nodes)
-        )
-        return replace(functional, split=split, missing=missing, bounds=functional.extremes), merged
-    coarse, bucket = functional.coarse(nodes.bucket)
-    return coarse, nodes.on(bucket)
-
-
-def _merged_groups(functional: CountFunctional, nodes: Nodes) -> tuple[Split, IntArray, Nodes]:
-    assert nodes.bucket is not None
-    split, missing, bucket = functional.split.coarse(functional.missing, nodes.bucket)
-    return split, missing, nodes.on(bucket)
+        problem.nodes.check_independent("'exact' needs", " Use 'auto' or 'monte_carlo'.")
+        return exact_law(functional, problem)
 
 
 def over_nodes(
-    functional: F, nodes: Nodes, law_at: Callable[[F, FloatArray], MetricDistribution]
+    functional: F, problem: Problem, law_at: Callable[[F, Problem], MetricDistribution]
 ) -> MetricDistribution:
     """The mixture of the laws at the nodes, some of which may leave nothing open."""
-    laws = [law_at(functional, p) if np.any((p > 0.0) & (p < 1.0)) else point(functional, p) for p in nodes.rows]
-    return mixed(functional, laws, nodes.weight)
-
-
-def _proven(law_at: Callable[[F, FloatArray], MetricDistribution], functional: F, p: FloatArray) -> MetricDistribution:
-    """The law with what is proven about it, if it is only near the true one."""
-    law = law_at(functional, p)
-    return law if law.method == "exact" else replace(law, certify=certifier(functional, (p,), np.ones(1)))
+    laws = []
+    for one in problem.each:
+        p = one.nodes.of_cells(0)
+        laws.append(law_at(functional, one) if np.any((p > 0.0) & (p < 1.0)) else point(functional, p))
+    return mixed(functional, laws, problem.nodes.weight)
 
 
 def few_labelings(functional: Functional) -> bool:
@@ -123,80 +92,71 @@ def enumerated_law(functional: Functional, nodes: Nodes) -> MetricDistribution:
 
 
 @singledispatch
-def exact_law(functional: Functional, nodes: Nodes, memo: Memo) -> MetricDistribution:
+def exact_law(functional: Functional, problem: Problem) -> MetricDistribution:
     """The exact law of a functional of this kind."""
     raise MethodError(f"method: no exact law for a {type(functional).__name__}; use 'monte_carlo'.")
 
 
 @exact_law.register
-def _(functional: ScenarioFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
+def _(functional: ScenarioFunctional, problem: Problem) -> MetricDistribution:
     if not few_labelings(functional):
         raise MethodError(
             f"method: 'exact' goes through every labeling for this metric, which {int(functional.missing.sum()):,} "
             "missing rows forbid (15 rows with different scores are the most). Use method='auto' or 'monte_carlo'."
         )
-    return enumerated_law(functional, nodes)
+    return enumerated_law(functional, problem.nodes)
 
 
 @exact_law.register
-def _(functional: LinearFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
+def _(functional: LinearFunctional, problem: Problem) -> MetricDistribution:
     if few_labelings(functional):
-        return enumerated_law(functional, nodes)
-    law = many_linear_laws(functional, nodes)
-    return over_nodes(*on_cells(functional, nodes, memo), partial(_proven, linear_law)) if law is None else law
+        return enumerated_law(functional, problem.nodes)
+    law = many_linear_laws(functional, problem.nodes)
+    return over_nodes(*problem.on_cells(functional), linear_law) if law is None else law
 
 
 @exact_law.register
-def _(functional: RankFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
+def _(functional: RankFunctional, problem: Problem) -> MetricDistribution:
     if few_labelings(functional):
-        return enumerated_law(functional, nodes)
+        return enumerated_law(functional, problem.nodes)
     # Few cells are not merged: their ranks stay what they are.
-    few = functional.missing.size <= _FEW_CELLS
-    return rank_law(functional, nodes.on_all_cells) if few else rank_law(*on_cells(functional, nodes, memo))
+    if functional.missing.size <= _FEW_CELLS:
+        return rank_law(functional, Problem(problem.nodes.on_all_cells))
+    return rank_law(*problem.on_cells(functional))
 
 
 @exact_law.register
-def _(functional: CountFunctional, nodes: Nodes, memo: Memo) -> MetricDistribution:
+def _(functional: CountFunctional, problem: Problem) -> MetricDistribution:
     if functional.split.weight is not None and few_labelings(functional):
-        return enumerated_law(functional, nodes)
+        return enumerated_law(functional, problem.nodes)
     # Rows of different weights are never merged, however alike their chances.
-    merged, cells = on_cells(functional, nodes, memo) if functional.split.weight is None else (functional, nodes)
-    laws = group_laws(merged, cells, memo)
+    merged, cells = problem.on_cells(functional) if functional.split.weight is None else (functional, problem)
+    laws, weight = cells.groups(merged).laws, problem.nodes.weight
     if laws is not None:
-        law = law_of_groups(merged, laws, cells.weight)
-        if law is None and len(cells) == 1:
+        law = law_of_groups(merged, laws, weight)
+        if law is None and weight.size == 1:
             raise MethodError(
                 "method: this formula is not monotone and has too many values for an exact law; "
                 "use method='auto' or 'monte_carlo'."
             )
         if law is not None and laws.rough:
             halved = laws.halved
-            coarse = None if halved is None else law_of_groups(merged, halved, cells.weight)
+            coarse = None if halved is None else law_of_groups(merged, halved, weight)
             if not _settled(law, coarse):
                 raise _FEW_DECIDE
         if law is not None and not laws.exact:
-            return replace(law, certify=partial(certificate_on_cells, functional, nodes))
+            return replace(law, certify=partial(certificate_on_cells, functional, problem.nodes))
         if law is not None:
             return law
     if functional.split.weight is not None:
         raise _FEW_DECIDE
     # Each node by itself has a smaller window, in which the formula may be defined and monotone.
-    return over_nodes(merged, cells, partial(_count_law, memo=memo))
+    return over_nodes(merged, cells, exact_law)
 
 
 _FEW_DECIDE = MethodError(
     "method: no exact law where few rows of very different weights decide; use 'auto' or 'monte_carlo'."
 )
-
-
-def _count_law(functional: CountFunctional, p: FloatArray, *, memo: Memo) -> MetricDistribution:
-    return exact_law(functional, Nodes.single(p), memo)
-
-
-def certificate_on_cells(functional: Functional, nodes: Nodes, law: MetricDistribution) -> Certificate | None:
-    """What is proven of a near exact law; cells are merged when it is asked for."""
-    merged, cells = on_cells(functional, nodes, Memo())
-    return certifier(merged, cells.rows, cells.weight)(law)
 
 
 def _settled(law: MetricDistribution, coarse: MetricDistribution | None) -> bool:

@@ -1,21 +1,20 @@
 """PEMI-Gauss, Algorithm 2 of the paper: a Gaussian with the mean and variance of a ratio of sums."""
 
 from dataclasses import dataclass
-from functools import partial, singledispatch
+from functools import singledispatch
 from typing import ClassVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, dot
+from darkmetrics._kernels.arrays import dot
 from darkmetrics._kernels.auc.ranks import auc_moments
-from darkmetrics._kernels.sums.ratio import ratio_variance
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
-from darkmetrics.methods.base import Memo, Method, about, point_mass
+from darkmetrics.methods.base import Method, about, point_mass
 from darkmetrics.methods.certificates import certifier
-from darkmetrics.methods.exact import exact_law, on_cells, over_nodes
-from darkmetrics.nodes import Nodes
+from darkmetrics.methods.exact import exact_law, over_nodes
+from darkmetrics.methods.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -36,93 +35,69 @@ class Gaussian(Method):
 
     name: ClassVar[str] = "gaussian"
 
-    def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
-        certain = point_mass(functional, nodes)
+    def law(self, functional: Functional, problem: Problem, *, rng: np.random.Generator) -> MetricDistribution:
+        certain = point_mass(functional, problem.nodes)
         if certain is not None:
             return certain
-        nodes.check_independent("'gaussian' needs", " Use 'auto' or 'monte_carlo'.")
-        return over_nodes(*on_cells(functional, nodes, memo), partial(_gaussian_law, memo=memo))
+        problem.nodes.check_independent("'gaussian' needs", " Use 'auto' or 'monte_carlo'.")
+        return over_nodes(*problem.on_cells(functional), _gaussian_law)
 
 
-def _gaussian_law(functional: Functional, p: FloatArray, *, memo: Memo) -> MetricDistribution:
+def _gaussian_law(functional: Functional, problem: Problem) -> MetricDistribution:
     facts = about(functional, "gaussian")
-    undefined = _undefined_mass(functional, p, memo)
+    undefined = _undefined_mass(functional, problem)
     if undefined >= 1.0:
         return Undefined(undefined=1.0, **facts)
-    mean, variance = gaussian_moments(functional, p)
+    mean, variance = gaussian_moments(functional, problem)
     if np.isnan(mean) or np.isnan(variance):
         raise MethodError(
             "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
         )
-    certify = certifier(functional, (p,), np.ones(1), memo)
+    certify = certifier(functional, problem)
     scale = float(np.sqrt(max(variance, 0.0)))
     return Normal(loc=mean, scale=scale, undefined=undefined, certify=certify, **facts)
 
 
-def _undefined_mass(functional: Functional, p: FloatArray, memo: Memo) -> float:
+def _undefined_mass(functional: Functional, problem: Problem) -> float:
     """Probability of 0/0; a formula of counts may be undefined anywhere, other metrics where a class vanishes."""
     if isinstance(functional, CountFunctional):
         if functional.denominator_keeps_its_sign() and not functional.can_be_undefined():
             return 0.0  # a ratio is 0/0 nowhere inside if it is not at the ends
         try:
-            return exact_law(functional, Nodes.single(p), memo).undefined
+            return exact_law(functional, problem).undefined
         except MethodError:
             pass
-    return functional.undefined_mass(p)
+    return functional.undefined_mass(problem.nodes.of_cells(0))
 
 
 @singledispatch
-def gaussian_moments(functional: Functional, p: FloatArray) -> tuple[float, float]:
-    """Mean and variance of the Gaussian that stands for the law."""
+def gaussian_moments(functional: Functional, problem: Problem) -> tuple[float, float]:
+    """Mean and variance of the Gaussian that stands for the law at one node."""
     raise MethodError("method: 'gaussian' needs a metric with a known mean and variance; use 'auto' or 'monte_carlo'.")
 
 
 @gaussian_moments.register
-def _(functional: LinearFunctional, p: FloatArray) -> tuple[float, float]:
-    rows = functional.missing
+def _(functional: LinearFunctional, problem: Problem) -> tuple[float, float]:
+    rows, p = functional.missing, problem.nodes.of_cells(0)
     mean = functional.constant + dot(rows, functional.weight * p)
-    return mean, dot(rows, functional.weight**2 * p * (1.0 - p))
+    return mean, dot(rows, functional.influence(p) ** 2 * p * (1.0 - p))
 
 
 @gaussian_moments.register
-def _(functional: RankFunctional, p: FloatArray) -> tuple[float, float]:
-    a, d, var_a, var_d, cov = auc_moments(functional.data, p)
+def _(functional: CountFunctional, problem: Problem) -> tuple[float, float]:
+    means, variances, *_ = problem.groups(functional).sums.moments
+    # All rows of a group have the same influence, but for their weight. A group in which nothing is random has no part
+    # in the variance, and perhaps no slope.
+    slopes = np.where(variances > 0.0, functional.slopes(means), 0.0)
+    variance = dot(slopes**2, variances)
+    return float(functional.at(list(means))), variance if np.isfinite(variance) else np.nan
+
+
+@gaussian_moments.register
+def _(functional: RankFunctional, problem: Problem) -> tuple[float, float]:
+    a, d, var_a, var_d, cov = auc_moments(functional.data, problem.nodes.of_cells(0))
     if d <= 0.0:
         return np.nan, np.nan
+    # The paper's variances of numerator and denominator have terms of the second order too.
     variance = (a**2 * var_d + d**2 * var_a - 2.0 * cov * a * d) / d**4
     return functional.shift + functional.scale * a / d, functional.scale**2 * variance
-
-
-@gaussian_moments.register
-def _(functional: CountFunctional, p: FloatArray) -> tuple[float, float]:
-    weight = np.ones(p.size) if functional.split.weight is None else functional.split.weight
-    mass = functional.missing * weight
-    means = np.array([dot(mass[rows], p[rows]) for rows in functional.split.groups])
-    variances = np.array([dot((mass * weight)[rows], (p * (1.0 - p))[rows]) for rows in functional.split.groups])
-    mean = float(functional.at(list(means)))
-    if functional.ratio is not None:
-        known = means + functional.offset
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variance = float(ratio_variance(mean, *functional.ratio, known, variances))
-        return mean, variance if np.isfinite(variance) else np.nan
-    # A group in which nothing is random has no part in the variance, and perhaps no slope.
-    slope = np.array([_slope(functional, means, i) if variances[i] > 0.0 else 0.0 for i in range(means.size)])
-    return mean, dot(slope**2, variances)
-
-
-def _slope(functional: CountFunctional, means: FloatArray, axis: int) -> float:
-    """Partial derivative by a five-point difference that stays inside the range of the sum.
-
-    Where the mean is so close to an end that no step fits in between, it is the derivative a little further inside.
-    """
-    total = functional.totals[axis]
-    means = means.copy()
-    means[axis] = np.clip(means[axis], 1e-9 * total, (1.0 - 1e-9) * total)
-    room = min(float(means[axis]), total - float(means[axis]))
-    step = min(1e-3 * max(1.0, abs(float(means[axis]) + functional.offset[axis])), 0.499 * room)
-    value = 0.0
-    for multiple, factor in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
-        shifted = means.copy()
-        shifted[axis] += multiple * step
-        value += factor * float(functional.at(list(shifted)))
-    return value / (12.0 * step)

@@ -9,10 +9,9 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.functional import CountFunctional, DrawnFunctional, Functional
-from darkmetrics.methods.base import Memo, Method, about, check_n_resamples, point_mass
-from darkmetrics.methods.certificates import sampled_certificate
-from darkmetrics.methods.counts import GroupLaws, group_laws
-from darkmetrics.methods.exact import certificate_on_cells, on_cells
+from darkmetrics.methods.base import Method, about, check_n_resamples, point_mass
+from darkmetrics.methods.certificates import certificate_on_cells, sampled_certificate
+from darkmetrics.methods.problem import GroupLaws, Problem
 from darkmetrics.nodes import MOST_SINGLE, Nodes
 
 _CHUNK = 1 << 22
@@ -45,7 +44,8 @@ class MonteCarlo(Method):
     def __post_init__(self) -> None:
         check_n_resamples(self.n_resamples)
 
-    def law(self, functional: Functional, nodes: Nodes, *, rng: np.random.Generator, memo: Memo) -> MetricDistribution:
+    def law(self, functional: Functional, problem: Problem, *, rng: np.random.Generator) -> MetricDistribution:
+        nodes = problem.nodes
         certain = point_mass(functional, nodes)
         if certain is not None:
             return certain
@@ -55,7 +55,7 @@ class MonteCarlo(Method):
         facts = about(functional, "monte carlo")
         laws = None
         if isinstance(functional, CountFunctional) and nodes.independent:
-            laws = self._laws_of_counts(functional, nodes, memo)
+            laws = self._laws_of_counts(functional, problem)
         exact = laws is None or all(groups.exact for groups in laws)
         if isinstance(functional, CountFunctional) and laws is not None:
             values = self._count_values(functional, laws, node, rng)
@@ -74,15 +74,15 @@ class MonteCarlo(Method):
             return law
         return replace(law, by_node=_sampled_moments(np.where(np.isnan(values), functional.fill, values), node, nodes))
 
-    def _laws_of_counts(self, functional: CountFunctional, nodes: Nodes, memo: Memo) -> list[GroupLaws] | None:
+    def _laws_of_counts(self, functional: CountFunctional, problem: Problem) -> list[GroupLaws] | None:
         """Laws of the groups' sums to draw from, for all nodes or for each; None where rows are better drawn."""
         weighted = functional.split.weight is not None
-        merged, cells = (functional, nodes) if weighted else on_cells(functional, nodes, memo)
-        laws = group_laws(merged, cells, memo)
+        merged, cells = (functional, problem) if weighted else problem.on_cells(functional)
+        laws = cells.groups(merged).laws
         if laws is not None:
             many = int(functional.missing.sum()) * self.n_resamples > _MOST_DRAWS
             return [laws] if laws.exact or many else None
-        each = [None if weighted else group_laws(merged, Nodes.single(p), memo) for p in cells.rows]
+        each = [None if weighted else one.groups(merged).laws for one in cells.each]
         return [one for one in each if one is not None] or None
 
     def _count_values(

@@ -1,7 +1,7 @@
 """Which theorem bounds the cdf of a metric, given the probabilities of its missing labels, and how tightly."""
 
 from collections.abc import Callable
-from functools import cached_property, partial, singledispatch
+from functools import partial, singledispatch
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from darkmetrics._kernels.bounds.concave import bent_cdf_bounds, concave_curve
 from darkmetrics._kernels.bounds.stretches import Line
 from darkmetrics.certificate import Assumption
 from darkmetrics.functional import BentForm, CountFunctional, Functional, LinearFunctional, RankFunctional
-from darkmetrics.methods.base import Memo
+from darkmetrics.methods.problem import GroupSums, Problem
 
 # Tail bounds improve on Berry-Esseen's, if at all, when it is large.
 _NO_SEARCH = 0.1
@@ -38,44 +38,11 @@ class Proof(NamedTuple):
     line: Line | None = None
 
 
-class GroupSums:
-    """Moments of the weighted labels of each group of rows, shared by all metrics of these groups."""
-
-    def __init__(self, functional: CountFunctional, p: FloatArray) -> None:
-        self._split, self._missing, self._p = functional.split, functional.missing, p
-
-    @cached_property
-    def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Mean, variance, third absolute moment and largest weight, per group."""
-        sums = []
-        for rows in self._split.groups:
-            counts, p = self._missing[rows], self._p[rows]
-            w: FloatArray | float = 1.0 if self._split.weight is None else self._split.weight[rows]
-            v = w * w * (p * (1.0 - p))
-            largest = float(np.max(w)) if p.size else 0.0
-            sums.append((dot(counts, w * p), dot(counts, v), dot(counts, w * v * (1.0 - 2.0 * p * (1.0 - p))), largest))
-        mean, variance, third, reach = np.array(sums).T
-        return mean, variance, third, reach
-
-    def chance(self, group: int, *, positive: bool) -> float:
-        """Probability that all missing rows of a group are positive, or that all are negative."""
-        rows = self._split.groups[group]
-        p = self._p[rows]
-        with np.errstate(divide="ignore"):
-            return float(np.exp(self._missing[rows] @ (np.log(p) if positive else np.log1p(-p))))
-
-    def chance_of_all(self, *, positive: bool) -> float:
-        """Probability that all missing rows are positive, or that all are negative."""
-        return float(np.prod([self.chance(i, positive=positive) for i in range(len(self._split.groups))]))
-
-
-def proof_maker(functional: Functional, p: FloatArray, memo: Memo | None) -> Callable[[], Proof]:
-    """What finds the proof for a functional at these probabilities, when it is asked for."""
+def proof_maker(functional: Functional, problem: Problem) -> Callable[[], Proof]:
+    """What finds the proof for a functional at one node, when it is asked for."""
     if isinstance(functional, CountFunctional):
-        make = partial(GroupSums, functional, p)
-        sums = make() if memo is None else memo.get((functional.split.groups, p, GroupSums), make)
-        return partial(_proof_of_counts, functional, sums)
-    return partial(_proof, functional, p)
+        return partial(_proof_of_counts, functional, problem.groups(functional).sums)
+    return partial(_proof, functional, problem.nodes.of_cells(0))
 
 
 @singledispatch

@@ -24,7 +24,7 @@ from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import Functional, RankFunctional
 from darkmetrics.methods.base import about
 from darkmetrics.methods.certificates import certifier
-from darkmetrics.nodes import Nodes
+from darkmetrics.methods.problem import Problem
 
 # Combinations of counts that are all gone through, at one node and at many, and those that clusters may have.
 _MOST_ATOMS, _MOST_MIXED, _MOST_COMBINATIONS = 1 << 20, 1 << 18, 1 << 13
@@ -38,8 +38,9 @@ _LEFT_OUT = 0.02
 _MOST_ROWS = 20_000
 
 
-def rank_law(functional: RankFunctional, nodes: Nodes) -> MetricDistribution:
+def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution:
     """The mixture over the nodes of the laws of ROC-AUC."""
+    nodes = problem.nodes
     weight, fill = nodes.weight, (functional.fill - functional.shift) / functional.scale
     # Rows that are sure take no part in the law; what is left is as if they had been labelled.
     least, most = nodes.probability.min(axis=0), nodes.probability.max(axis=0)
@@ -78,9 +79,7 @@ def rank_law(functional: RankFunctional, nodes: Nodes) -> MetricDistribution:
     law = laws[0] if len(laws) == 1 else mix(laws, np.array(shares), given_defined=given_defined, **facts)
     if isinstance(law, Undefined):
         return law
-    return replace(
-        law, by_node=_by_node(functional, weight, moments), certify=certifier(functional, nodes.rows, weight)
-    )
+    return replace(law, by_node=_by_node(functional, weight, moments), certify=certifier(functional, problem))
 
 
 def _all_counts(

@@ -5,14 +5,13 @@ from functools import partial
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.sums.linear_sum import Lattice, linear_sum_law
 from darkmetrics._kernels.sums.linear_sum_nodes import mixed_linear_sum
-from darkmetrics.certificate import Certificate
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments
 from darkmetrics.functional import LinearFunctional
 from darkmetrics.methods.base import about
-from darkmetrics.methods.certificates import certifier
+from darkmetrics.methods.certificates import certificate_on_cells, certifier
+from darkmetrics.methods.problem import Problem
 from darkmetrics.methods.ranks import tabulated
 from darkmetrics.nodes import Nodes
 
@@ -20,9 +19,11 @@ from darkmetrics.nodes import Nodes
 _MANY_NODES = 8
 
 
-def linear_law(functional: LinearFunctional, p: FloatArray) -> MetricDistribution:
-    """The law at one node."""
-    return _of_lattice(functional, linear_sum_law(functional.weight, p, functional.missing))
+def linear_law(functional: LinearFunctional, problem: Problem) -> MetricDistribution:
+    """The law at one node, with what is proven about it, if it is only near the true one."""
+    p = problem.nodes.of_cells(0)
+    law = _of_lattice(functional, linear_sum_law(functional.weight, p, functional.missing))
+    return law if law.method == "exact" else replace(law, certify=certifier(functional, problem))
 
 
 def many_linear_laws(functional: LinearFunctional, nodes: Nodes) -> MetricDistribution | None:
@@ -35,7 +36,7 @@ def many_linear_laws(functional: LinearFunctional, nodes: Nodes) -> MetricDistri
         return None
     by_node = NodeMoments.of(nodes.weight, functional.constant + found.mean, found.var)
     law = replace(_of_lattice(functional, found.law), by_node=by_node)
-    return law if law.method == "exact" else replace(law, certify=partial(_certificate, functional, nodes))
+    return law if law.method == "exact" else replace(law, certify=partial(certificate_on_cells, functional, nodes))
 
 
 def _of_lattice(functional: LinearFunctional, law: Lattice) -> MetricDistribution:
@@ -45,11 +46,3 @@ def _of_lattice(functional: LinearFunctional, law: Lattice) -> MetricDistributio
         return Discrete.from_atoms(values, law.pmf, functional.fill, **about(functional, method))
     edges = np.append(values - 0.5 * law.step, values[-1] + 0.5 * law.step)
     return tabulated(functional, edges, np.concatenate(([0.0], np.cumsum(law.pmf))))
-
-
-def _certificate(functional: LinearFunctional, nodes: Nodes, law: MetricDistribution) -> Certificate:
-    """What is proven, on merged cells: the law needs none of them, and a probability for each takes much memory."""
-    if nodes.bucket is not None:
-        functional, bucket = functional.coarse(nodes.bucket)
-        nodes = nodes.on(bucket)
-    return certifier(functional, nodes.rows, nodes.weight)(law)

@@ -13,7 +13,7 @@ from darkmetrics.evaluation import Evaluation, chance_of_target
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.label_models import LabelModel, Tilted
 from darkmetrics.label_models.base import missing_prevalence
-from darkmetrics.methods import Auto, Gaussian, Memo, Method, MonteCarlo
+from darkmetrics.methods import Auto, Gaussian, Method, MonteCarlo, Problem
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.nodes import Nodes
 from darkmetrics.report.density import MANY_MISSING
@@ -75,11 +75,11 @@ def what_if(
     }
     laws: dict[str, list[MetricDistribution]] = {name: [] for name in metrics}
     for nodes in tilted.values():
-        memo = Memo()
+        problem = Problem(nodes)
         for name, metric in metrics.items():
             if name not in summary["left_out"]:
                 try:
-                    laws[name].append(_law(evaluation, metric, nodes, memo))
+                    laws[name].append(_law(evaluation, metric, problem))
                 except MethodError as error:
                     summary["left_out"][name] = str(error)
     for name in metrics:
@@ -139,18 +139,18 @@ def _nodes_at(evaluation: Evaluation, share: float) -> Nodes | None:
     return nodes if bool(np.all(nodes.probability[:, nodes.used] == share)) else None
 
 
-def _law(evaluation: Evaluation, metric: Metric, nodes: Nodes, memo: Memo) -> MetricDistribution:
+def _law(evaluation: Evaluation, metric: Metric, problem: Problem) -> MetricDistribution:
     functional = metric.bind(evaluation.data, evaluation.fills[metric.name])
     # The same draws at every share, so that sampled curves are smooth.
     rng = np.random.default_rng(0)
     try:
-        return _method(evaluation, metric).law(functional, nodes, rng=rng, memo=memo)
+        return _method(evaluation, metric).law(functional, problem, rng=rng)
     except MethodError:
         if evaluation.data.n_missing > MANY_MISSING:
             raise MethodError(
                 f"its law is known by draws only, which take too long for {evaluation.data.n_missing:,} missing rows"
             ) from None
-        return MonteCarlo(_DRAWS).law(functional, nodes, rng=rng, memo=memo)
+        return MonteCarlo(_DRAWS).law(functional, problem, rng=rng)
 
 
 def _method(evaluation: Evaluation, metric: Metric) -> Method:

@@ -11,7 +11,7 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, Extremes, Split
-from darkmetrics.methods import Exact, Memo, Method, MonteCarlo
+from darkmetrics.methods import Exact, Method, MonteCarlo, Problem
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.nodes import Nodes
 from darkmetrics.question import generator_from
@@ -136,7 +136,7 @@ def probability_better(
     """
     functional = _difference(evaluation.data, metric, fill_of(evaluation, metric), new, old)
     method = _method(functional, evaluation.nodes, MonteCarlo(n_resamples))
-    law = method.law(functional, evaluation.nodes, rng=generator_from(rng), memo=Memo())
+    law = method.law(functional, Problem(evaluation.nodes), rng=generator_from(rng))
     return float(law.sf(0.0))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, MethodError
-from darkmetrics.methods import Memo, Method
+from darkmetrics.methods import Method
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.nodes import Nodes
 from darkmetrics.threshold_curves.bands import Swept
@@ -41,10 +41,12 @@ def sweep_by_laws(
     for j, threshold in enumerate(thresholds.tolist()):
         # Not by `with_threshold`: a ROC curve ends at infinity.
         cells = replace(data.cells, decision=data.cells.score >= threshold)
-        here, memo = EvaluationSet.from_cells(cells, threshold=threshold, pos_label=data.pos_label), Memo()
+        here = EvaluationSet.from_cells(cells, threshold=threshold, pos_label=data.pos_label)
+        functionals = (metric.bind(here, fill) for metric, fill in zip(metrics, fills, strict=True))
+        laws = method.laws(functionals, nodes, rng=generator)
         for i, (metric, fill) in enumerate(zip(metrics, fills, strict=True)):
             try:
-                law = method.law(metric.bind(here, fill), nodes, rng=generator, memo=memo)
+                law = next(laws)
             except MethodError as error:
                 raise error.also(f"(metric: {metric.name!r}, threshold: {threshold:g})") from None
             mean[i, j], undefined[i, j] = law.mean(), law.undefined

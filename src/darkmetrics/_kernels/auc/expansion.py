@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.auc.ranks import RankData, settle
+from darkmetrics._kernels.auc.ranks import RankData, auc_influence, settle
 from darkmetrics._kernels.sums.cumulants import bernoulli_cumulant
 from darkmetrics._kernels.sums.smooth import edgeworth_cdf, smooth_cumulants
 
@@ -127,21 +127,18 @@ def settle_leading_rows(
     settled both ways instead, and the law is the mixture.
     """
     mean = weight @ p / weight.sum()
-    p_sum = data.known_p + float(mean @ (data.counts * data.weight))
-    d = p_sum * (data.total - p_sum)
-    if not d > 0.0:
+    variance = auc_influence(data, mean) ** 2 * mean * (1.0 - mean)
+    left = float(variance @ data.counts)
+    if np.isnan(left):
         return None
-    auc = (data.known_r + float(mean @ (data.counts * data.weight * data.rho)) - 0.5 * p_sum**2) / d
-    influence = (data.weight * (data.rho - p_sum - auc * (data.total - 2.0 * p_sum))) ** 2 * mean * (1.0 - mean)
-    left = float(influence @ data.counts)
     leading: list[int] = []
-    for cell in np.argsort(-influence)[: _MOST_LEADING + 1].tolist():
-        if influence[cell] <= share * left:
+    for cell in np.argsort(-variance)[: _MOST_LEADING + 1].tolist():
+        if variance[cell] <= share * left:
             break
         if data.counts[cell] > 1 or len(leading) == _MOST_LEADING:
             return None
         leading.append(cell)
-        left -= float(influence[cell])
+        left -= float(variance[cell])
     if not leading:
         return [(data, p, weight)]
     cases: list[tuple[RankData, FloatArray, FloatArray]] = []

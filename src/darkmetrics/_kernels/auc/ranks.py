@@ -89,6 +89,20 @@ def auc_moments(data: RankData, p: FloatArray, parts: LinearParts | None = None)
     return AucMoments(mean_a, mean_d, var_a, var_d, cov)
 
 
+def auc_influence(data: RankData, p: FloatArray) -> FloatArray:
+    """Derivative of ROC-AUC by the label of one row of each cell, every label being at its chance; nan where D = 0."""
+    mass = data.counts * data.weight
+    p_sum, r_sum = data.known_p + float(p @ mass), data.known_r + float(p @ (mass * data.rho))
+    a, d, slope = r_sum - 0.5 * p_sum**2, p_sum * (data.total - p_sum), data.rho - p_sum
+    if data.full_ties:
+        group = data.group_known + np.bincount(data.group, mass * p, data.group_total.size)
+        a += data.settled_ties + 0.5 * float((group * (data.group_total - group)).sum())
+        slope = slope + 0.5 * (data.group_total - 2.0 * group)[data.group]
+    if not d > 0.0:
+        return np.full(p.size, np.nan)
+    return data.weight * (slope - a / d * (data.total - 2.0 * p_sum)) / d
+
+
 def auc_from_sums(data: RankData, p_sum: FloatArray, r_sum: FloatArray, ties: FloatArray | float) -> FloatArray:
     """ROC-AUC of labelings with these totals; nan where one class is absent."""
     d = p_sum * (data.total - p_sum)

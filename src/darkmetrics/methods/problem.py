@@ -1,0 +1,181 @@
+"""The problem that a method is given: nodes, and what the metrics of one set share at them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import zip_longest
+from typing import Any, TypeVar
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
+from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
+from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis
+from darkmetrics._kernels.sums.weighted_sum import weighted_sum_laws
+from darkmetrics.functional import CountFunctional, Functional, Split
+from darkmetrics.nodes import Nodes
+
+F = TypeVar("F", bound=Functional)
+
+# Numbers that the laws of one group may hold at all nodes on their common window.
+_WINDOW_LIMIT = 2**24
+
+
+class Problem:
+    """The nodes at which laws are asked for, and what metrics of the same groups of rows share there.
+
+    It lives as long as one call of `Method.laws`, and so does what is shared.
+    """
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self._groups: list[Groups] = []
+
+    @cached_property
+    def each(self) -> list["Problem"]:
+        """The problem at each node by itself."""
+        one = len(self.nodes) == 1 and self.nodes.bucket is None
+        return [self] if one else [Problem(Nodes.single(p)) for p in self.nodes.on_all_cells.rows]
+
+    def groups(self, functional: CountFunctional) -> "Groups":
+        """The groups of a formula of counts: the same for all formulas of the same groups."""
+        for groups in self._groups:
+            if groups.are_of(functional):
+                return groups
+        self._groups.append(Groups(functional.split, functional.missing, self.nodes))
+        return self._groups[-1]
+
+    def on_cells(self, functional: F) -> tuple[F, "Problem"]:
+        """The functional on the cells that the nodes tell apart, and the problem with a probability for each."""
+        if self.nodes.bucket is None:
+            return functional, self
+        if isinstance(functional, CountFunctional):
+            split, missing, problem = self.groups(functional).merged
+            return replace(functional, split=split, missing=missing, bounds=functional.extremes), problem
+        coarse, bucket = functional.coarse(self.nodes.bucket)
+        return coarse, Problem(self.nodes.on(bucket))
+
+
+class Groups:
+    """Groups of missing rows at the nodes; what their metrics share is found when the first of them asks for it."""
+
+    def __init__(self, split: Split, missing: IntArray, nodes: Nodes) -> None:
+        self._split, self._missing, self._nodes = split, missing, nodes
+
+    def are_of(self, functional: CountFunctional) -> bool:
+        """Whether a formula is one of the positives in these groups."""
+        own, other = self._split, functional.split
+        arrays: Any = (self._missing, own.weight, *own.groups), (functional.missing, other.weight, *other.groups)
+        return all(a is b or np.array_equal(a, b) for a, b in zip_longest(*arrays))
+
+    @cached_property
+    def merged(self) -> tuple[Split, IntArray, Problem]:
+        """The groups on the cells that the nodes tell apart, and the problem there."""
+        assert self._nodes.bucket is not None
+        split, missing, bucket = self._split.coarse(self._missing, self._nodes.bucket)
+        return split, missing, Problem(self._nodes.on(bucket))
+
+    @cached_property
+    def laws(self) -> "GroupLaws | None":
+        """The law of each group's positive weight at every node; None when no window holds all nodes."""
+        return _group_laws(self._split, self._missing, self._nodes)
+
+    @cached_property
+    def sums(self) -> "GroupSums":
+        """Moments of each group's positive weight at the only node."""
+        return GroupSums(self._split, self._missing, self._nodes.of_cells(0))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupLaws:
+    """The law of each group's positive weight at every node, on places that the nodes share.
+
+    `rough`: few rows of unequal weight decide, and their atoms were moved by about a step of a lattice.
+    """
+
+    axes: Sequence[NodeAxis]
+    exact: bool
+    rough: bool = False
+    # The same on half as many places, where few rows decide: what a step does to a law shows there.
+    coarser: Callable[[], "GroupLaws | None"] | None = field(default=None, repr=False)
+    # What all metrics share that depend on the same of these groups.
+    _joint: dict[tuple[int, ...], JointMass] = field(default_factory=dict, repr=False)
+
+    @property
+    def method(self) -> str:
+        """The word for laws that come of these."""
+        return "exact" if self.exact else "near exact"
+
+    def sizes(self, used: list[int]) -> list[int]:
+        """Values of each of these groups."""
+        return [self.axes[i].values.size for i in used]
+
+    def joint(self, used: Sequence[int], weight: FloatArray) -> JointMass:
+        """The masses of these groups together, with these weights of the nodes, which are always the same."""
+        key = tuple(used)
+        if key not in self._joint:
+            self._joint[key] = JointMass([self.axes[i].pmf for i in used], weight)
+        return self._joint[key]
+
+    @cached_property
+    def halved(self) -> "GroupLaws | None":
+        """The laws on half as many places, found once for all metrics."""
+        return None if self.coarser is None else self.coarser()
+
+
+def _group_laws(split: Split, missing: IntArray, nodes: Nodes, *, coarser: bool = False) -> GroupLaws | None:
+    weight = split.weight
+    column: IntArray = np.arange(missing.size) if nodes.bucket is None else nodes.bucket
+    axes, exact, rough = [], True, False
+    for rows in split.groups:
+        counts = missing[rows]
+        if weight is None:
+            p = nodes.probability[:, column[rows]]
+            # Before anything of that size is made: the window holds ten standard deviations either side of every mean.
+            mean, sd = p @ counts, np.sqrt((p * (1.0 - p)) @ counts)
+            if (
+                len(nodes) > 1
+                and len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT
+            ):
+                return None
+            first, pmfs = poisson_binomial_pmfs(p, counts)
+            axes.append(NodeAxis(first + np.arange(pmfs.shape[1], dtype=np.float64), pmfs))
+            continue
+        columns, own = np.unique(column[rows], return_inverse=True)
+        laws = weighted_sum_laws(weight[rows], counts, own, nodes.probability[:, columns], coarser=coarser)
+        if laws is None:
+            return None
+        axes.append(NodeAxis(laws.values, laws.pmf))
+        exact, rough = exact and laws.exact, rough or laws.rough
+    return GroupLaws(axes, exact, rough, partial(_group_laws, split, missing, nodes, coarser=True) if rough else None)
+
+
+class GroupSums:
+    """Moments of the weighted labels of each group of rows, shared by all metrics of these groups."""
+
+    def __init__(self, split: Split, missing: IntArray, p: FloatArray) -> None:
+        self._split, self._missing, self._p = split, missing, p
+
+    @cached_property
+    def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Mean, variance, third absolute moment and largest weight, per group."""
+        sums = []
+        for rows in self._split.groups:
+            counts, p = self._missing[rows], self._p[rows]
+            w: FloatArray | float = 1.0 if self._split.weight is None else self._split.weight[rows]
+            v = w * w * (p * (1.0 - p))
+            largest = float(np.max(w)) if p.size else 0.0
+            sums.append((dot(counts, w * p), dot(counts, v), dot(counts, w * v * (1.0 - 2.0 * p * (1.0 - p))), largest))
+        mean, variance, third, reach = np.array(sums).T
+        return mean, variance, third, reach
+
+    def chance(self, group: int, *, positive: bool) -> float:
+        """Probability that all missing rows of a group are positive, or that all are negative."""
+        rows = self._split.groups[group]
+        p = self._p[rows]
+        with np.errstate(divide="ignore"):
+            return float(np.exp(self._missing[rows] @ (np.log(p) if positive else np.log1p(-p))))
+
+    def chance_of_all(self, *, positive: bool) -> float:
+        """Probability that all missing rows are positive, or that all are negative."""
+        return float(np.prod([self.chance(i, positive=positive) for i in range(len(self._split.groups))]))

@@ -1,0 +1,149 @@
+"""How far one label moves a metric, to first order: slopes of the definitions in the oracle, and what reads them."""
+
+import math
+
+import numpy as np
+import pytest
+
+import darkmetrics as dm
+import oracle
+from darkmetrics._kernels.auc.expansion import settle_leading_rows
+from darkmetrics.exceptions import MethodError
+from darkmetrics.label_models import Nodes
+from darkmetrics.methods.gaussian import gaussian_moments
+from darkmetrics.metrics import Family
+from oracle import Problem
+
+LOSSES = ["brier", "log_loss"]
+RANKS = ["roc_auc", "gini", "roc_auc(ties='full')"]
+COUNTS = [
+    *("accuracy", "precision", "recall", "specificity", "npv", "fpr", "fnr", "f1", "fbeta(beta=2)", "mcc"),
+    *("cohen_kappa", "balanced_accuracy", "jaccard", "g_mean", "youden_j", "markedness", "prevalence"),
+    *(
+        "predicted_to_actual",
+        "expected_cost(c_fn=5.0)",
+        "precision_at_k(5)",
+        "recall_at_k(5)",
+        "lift_at_k(5)",
+    ),
+]
+# Errors of a five-point difference with this step: 1e-12 by the fifth derivative, 1e-13 by rounding.
+STEP, CLOSE = 1e-3, 1e-8
+
+
+def random_problem(seed, *, weighted, rows=24, missing=10) -> Problem:
+    rng = np.random.default_rng(seed)
+    score = rng.uniform(0.05, 0.95, rows).round(1)
+    y = np.concatenate([[0.0, 1.0, 0.0, 1.0], rng.integers(0, 2, rows - missing - 4), np.full(missing, math.nan)])
+    weight = rng.choice([0.5, 1.0, 2.0], rows) if weighted else np.ones(rows)
+    # Rows of one score and one weight are one cell, and have one chance.
+    chance = 0.2 + 0.6 * score + 0.05 * weight
+    return Problem(y, score, (score >= 0.5).astype(int), weight, chance[np.isnan(y)])
+
+
+def bound(name, problem):
+    """The functional, the chance of each missing cell and, of each, one row."""
+    weight = None if np.all(problem.weight == 1.0) else problem.weight
+    data = dm.EvaluationSet(problem.y, problem.score, y_pred=problem.decision, sample_weight=weight)
+    [metric] = dm.metrics.metrics_from(name)
+    rows = np.flatnonzero(np.isnan(problem.y))
+    cells, at = data.cells, data.missing_cells
+    weights = np.ones(at.size) if cells.weight is None else cells.weight[at]
+    own = [
+        int(np.flatnonzero((problem.score[rows] == s) & (problem.weight[rows] == w))[0])
+        for s, w in zip(cells.score[at], weights, strict=True)
+    ]
+    return metric.bind(data, math.nan), problem.p[own], rows[own]
+
+
+def slope(name, problem, row):
+    """Derivative of the definition by the label of a row, where each missing label is its chance."""
+    y = problem.y.copy()
+    y[np.isnan(y)] = problem.p
+    if name in LOSSES:  # a loss is defined for labels of 0 and 1; its mean is linear in between
+        places, factors = np.array([0.0, 1.0]), np.array([-1.0, 1.0])
+    else:
+        places, factors = y[row] + STEP * np.array([-2, -1, 1, 2]), np.array([1.0, -8.0, 8.0, -1.0]) / (12.0 * STEP)
+    labelings = np.repeat(y[None], places.size, axis=0)
+    labelings[:, row] = places
+    values = oracle.definition_of(name)(labelings, problem.score, problem.decision, problem.weight)
+    return float(factors @ values)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", [*COUNTS, *LOSSES, *RANKS])
+def test_influence_is_the_slope_of_the_definition(name, weighted):
+    for seed in range(3):
+        problem = random_problem(seed, weighted=weighted)
+        functional, p, rows = bound(name, problem)
+        expected = [slope(name, problem, row) for row in rows]
+        np.testing.assert_allclose(functional.influence(p), expected, rtol=CLOSE, atol=CLOSE)
+
+
+def test_every_metric_with_a_gaussian_law_is_looked_at():
+    looked_at = {name.split("(")[0] for name in [*COUNTS, *LOSSES, *RANKS]}
+    data = dm.EvaluationSet(*random_problem(0, weighted=False)[:2])
+    without = set()
+    for name in dm.list_metrics():
+        record = dm.metrics.registered(name)
+        metric = record.example if isinstance(record, Family) else record
+        functional = metric.bind(data, math.nan)
+        try:
+            functional.influence(np.full(functional.missing.size, 0.5))
+        except MethodError:
+            without.add(name)
+    assert looked_at | without == set(dm.list_metrics())
+    assert without == {"average_precision"}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", [*COUNTS, *LOSSES])
+def test_variance_of_the_gaussian_adds_up_the_influence_of_all_rows(name, weighted):
+    problem = random_problem(5, weighted=weighted)
+    functional, p, rows = bound(name, problem)
+    of_rows = np.array([slope(name, problem, row) for row in rows])
+    expected = float(functional.missing @ (of_rows**2 * p * (1.0 - p)))
+    assert gaussian_moments(functional, dm.methods.Problem(Nodes.single(p)))[1] == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", ["mcc", "g_mean", "cohen_kappa", "balanced_accuracy", "f1", "brier"])
+@pytest.mark.parametrize("sure", [0.0, 1.0])
+def test_sure_rows_take_no_more_part_in_the_variance_than_labelled_ones(name, sure):
+    problem = random_problem(2, weighted=False)
+    missing = np.isnan(problem.y)
+    decided = problem.decision[missing] == 0
+    # No row that is decided negative is open, so that the metric moves with the others alone.
+    given = problem._replace(p=np.where(decided, sure, problem.p))
+    labelled = problem.y.copy()
+    labelled[np.flatnonzero(missing)[decided]] = sure
+    settled = problem._replace(y=labelled, p=problem.p[~decided])
+    moments = []
+    for one in (given, settled):
+        functional, p, _ = bound(name, one)
+        moments.append(gaussian_moments(functional, dm.methods.Problem(Nodes.single(p))))
+    assert moments[0] == pytest.approx(moments[1], rel=1e-9)
+    assert moments[0][1] > 0.0
+
+
+def test_influence_is_nan_where_a_class_is_absent():
+    data = dm.EvaluationSet([0, 0, None], [0.9, 0.8, 0.7])
+    for name in ("roc_auc", "recall"):
+        [metric] = dm.metrics.metrics_from(name)
+        assert np.isnan(metric.bind(data, math.nan).influence(np.zeros(1))).all()
+
+
+def test_the_rows_that_are_settled_first_are_those_of_the_largest_influence():
+    rng = np.random.default_rng(0)
+    score, weight = np.sort(rng.random(60)), np.ones(60)
+    weight[[30, 50]] = 40.0
+    y = np.where(np.arange(60) % 3 == 0, np.arange(60) % 2, math.nan)
+    y[[30, 50]] = math.nan
+    problem = Problem(y, score, (score >= 0.5).astype(int), weight, np.full(int(np.isnan(y).sum()), 0.5))
+    functional, p, rows = bound("roc_auc", problem)
+    share = np.array([slope("roc_auc", problem, row) for row in rows]) ** 2
+    share /= share.sum()
+    leading = rows[share > 0.2]
+    assert leading.size
+    cases = settle_leading_rows(functional.data, p[None], np.ones(1), 0.2)
+    assert cases is not None
+    assert all(not np.isin(weight[leading], data.weight).any() for data, _, _ in cases)
