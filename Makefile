@@ -13,11 +13,11 @@ endif
 endif
 
 # pytest already runs one process per core; BLAS threads on top of that would only get in each other's way.
-check test engines fuzz golden guarantees certificates paper paper-quick: export OMP_NUM_THREADS := 1
-check test engines fuzz golden guarantees certificates paper paper-quick: export OPENBLAS_NUM_THREADS := 1
+check test engines fuzz golden guarantees certificates roc-auc paper paper-quick: export OMP_NUM_THREADS := 1
+check test engines fuzz golden guarantees certificates roc-auc paper paper-quick: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates paper \
+.PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates roc-auc paper \
 	paper-quick walk gallery clean
 
 help: ## show the targets
@@ -91,6 +91,9 @@ guarantees: $(STAMP) ## the slow statistical tests, on from where they stopped; 
 
 certificates: $(STAMP) ## bounds beside true distances, for the page on certificates (8 minutes on one core)
 	@$(BIN)/python -m experiments.certificates
+
+roc-auc: $(STAMP) ## laws of ROC-AUC beside a million drawn labelings, on from where it stopped (4 minutes on one core)
+	@PYTHONPATH=src:tests $(BIN)/python -m experiments.roc_auc
 
 paper: $(STAMP) ## the paper's study again, its algorithms and ours: predictions, tables, figures, pages (under an hour)
 	@$(BIN)/python -m experiments.paper all

@@ -298,7 +298,7 @@ VALUES = [
     b"1",
 ]
 # Random changes of each kind of set: a number and not a time, so that every run tries the same ones.
-CHANGES = 150
+CHANGES = 400
 
 
 def outcome(data, path):

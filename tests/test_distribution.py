@@ -9,7 +9,17 @@ import pytest
 import scipy.stats
 
 import darkmetrics as dm
-from darkmetrics.distribution import Discrete, Interval, Mixture, Normal, ProductLaw, Tabulated, Undefined
+from darkmetrics.distribution import (
+    Discrete,
+    Interval,
+    Mixture,
+    Normal,
+    ProductLaw,
+    Tabulated,
+    Undefined,
+    kinds,
+    product,
+)
 
 # ------------------------------------------------------------------------------------------------ the laws
 
@@ -63,6 +73,12 @@ def evaluated(metric, method="exact", n=300, rng=1, **options):
     return next(iter(result.values()))
 
 
+ON_DEMAND = (
+    "ProductLaw, rising",
+    "ProductLaw, falling",
+    "ProductLaw of three nodes, rising",
+    "ProductLaw of nodes, three variables",
+)
 LAWS: dict[str, Callable[[], Any]] = {
     "scipy.stats.norm": lambda: scipy.stats.norm(0.3, 0.1),
     "Normal": lambda: Normal(loc=0.3, scale=0.1),
@@ -130,6 +146,9 @@ LAWS: dict[str, Callable[[], Any]] = {
     "Mixture of atoms": lambda: mixture("Discrete", "Discrete, ten equal", weight=[0.5, 0.5]),
     "Mixture of laws on demand": lambda: mixture(
         "ProductLaw, rising", "ProductLaw, falling", "Tabulated", weight=[0.2, 0.3, 0.5]
+    ),
+    "Mixture of laws on demand and atoms": lambda: mixture(
+        *ON_DEMAND, "Discrete, ten equal", weight=[0.2, 0.3, 0.3, 0.1, 0.1]
     ),
     "exact recall": lambda: evaluated("recall"),
     "exact recall of many rows": lambda: evaluated("recall", n=20_000),
@@ -565,3 +584,45 @@ def test_a_level_in_percent_is_understood():
     law = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], label_model="half", metrics="accuracy")["accuracy"]
     with pytest.raises(dm.InputError, match=r"strictly between 0 and 1\. Give 0\.9 for 90%\."):
         law.interval(90)
+
+
+# ------------------------------------------------------------------------------- quantiles of laws summed on demand
+
+
+def all_atoms(law):
+    """Values and masses of every atom, from the parts of the law alone."""
+    if isinstance(law, Mixture):
+        found = [all_atoms(part) for part in law.components]
+        masses = [weight * mass for weight, (_, mass) in zip(law.weight, found, strict=True)]
+        return np.concatenate([values for values, _ in found]), np.concatenate(masses)
+    if isinstance(law, Discrete):
+        return law.atoms, law.masses
+    weight = np.ones(1) if law.weight is None else law.weight
+    values = law.formula(*np.meshgrid(*law.axes, indexing="ij")).ravel()
+    total = np.zeros(values.size)
+    for node, share in enumerate(weight):
+        mass = np.ones(1)
+        for each in law.masses:
+            mass = np.multiply.outer(mass, np.atleast_2d(each)[node]).ravel()
+        total += share * mass
+    return values, total
+
+
+@pytest.mark.parametrize("listed", [3, 100, 1 << 15])
+@pytest.mark.parametrize("name", [*ON_DEMAND, "Mixture of laws on demand and atoms"])
+def test_quantiles_on_demand_are_those_of_the_list_of_all_atoms(name, listed, monkeypatch):
+    """However many atoms are left when they are listed."""
+    for module in (product, kinds):
+        monkeypatch.setattr(module, "LISTABLE", listed)
+    monkeypatch.setattr(product, "_FEW", min(listed, product._FEW))
+    law = LAWS[name]()
+    values, masses = all_atoms(law)
+    order = np.argsort(values)
+    level = np.cumsum(masses[order])
+    rng = np.random.default_rng(0)
+    # Levels between those of atoms, where rounding cannot matter.
+    q = rng.random(60)
+    q = q[np.abs(level - q[:, None]).min(axis=1) > 1e-12]
+    expected = values[order][np.searchsorted(level, q)]
+    assert q.size > 50
+    np.testing.assert_allclose(law.ppf(q), expected, rtol=1e-13, atol=0.0)

@@ -8,10 +8,10 @@ import pytest
 from scipy.special import expit, log_expit
 
 import darkmetrics as dm
-from darkmetrics._kernels.auc.clusters import Points, auc_law_by_clusters
+from darkmetrics._kernels.auc.clusters import auc_law_by_clusters, auc_law_of_alike_nodes
 from darkmetrics._kernels.auc.expansion import expansions, mixed_cdf
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
-from darkmetrics._kernels.auc.plan import Plan, alike_nodes, combinations, rank_clusters, tie_clusters
+from darkmetrics._kernels.auc.plan import Plan, combinations, rank_clusters, tie_clusters
 from darkmetrics._kernels.auc.ranks import RankData, auc_moments, linear_parts
 from darkmetrics._kernels.posterior.log_odds import chance, log_chance
 from darkmetrics.methods import Problem
@@ -63,15 +63,7 @@ def of_all_counts(data, p, weight, fill=math.nan):
 def of_clusters(data, p, weight, most=1 << 13):
     """The law of the mixture from clusters of neighbouring ranks, for groups of alike nodes."""
     plan = rank_clusters(data, p, weight, most)
-    values, masses, moments = [], [], np.zeros((3, weight.size))
-    for own in alike_nodes(data, p, weight, plan.clusters):
-        share = weight[own].sum()
-        part = plan._replace(least=plan.least / share)
-        law = auc_law_by_clusters(data, p[own], weight[own] / share, part, math.nan)
-        moments[:, own] = law[2:]
-        values.append(law.values)
-        masses.append(share * law.masses)
-    return Points(np.concatenate(values), np.concatenate(masses), *moments)
+    return auc_law_of_alike_nodes(data, data, p, weight, plan, math.nan)
 
 
 def law_of_node(data, p):
@@ -174,8 +166,8 @@ def test_one_cluster_without_what_it_leaves_open_fails():
 def test_equal_nodes_have_the_law_of_one():
     data, p, _ = problem(100, 30, nodes=1, sure=2.0)
     law, one = of_clusters(data, np.repeat(p, 9, axis=0), np.full(9, 1 / 9)), of_clusters(data, p, np.ones(1))
-    # Points lie at the same quantiles; combinations near the least mass may fall on either side of it.
-    assert distance(law[:2], one[:2]) < 3e-3
+    # Points lie at the same quantiles; rounding may put a combination on either side of the least mass, about 1e-7.
+    assert distance(law[:2], one[:2]) < 1e-6
 
 
 # ------------------------------------------------------------------------------------------------------ expansions
@@ -199,7 +191,12 @@ def test_expansions_of_many_nodes_are_those_of_each(rows, weighted):
         parts = linear_parts(data, p[i])
         moments = auc_moments(data, p[i], parts)
         influence = parts.variance * (parts.a - moments.mean_a / moments.mean_d * parts.d) ** 2
-        # The share is to first order: the coefficients of a row leave out its own label.
+        positive = data.known_p + p[i] @ (data.counts * data.weight)
+        auc = moments.mean_a / moments.mean_d
+        slope = data.weight * (data.rho - positive - auc * (data.total - 2.0 * positive))
+        first_order = p[i] * (1.0 - p[i]) * slope**2
+        assert nodes.largest[i] == pytest.approx(first_order.max() / (first_order @ data.counts), rel=1e-8)
+        # To second order the coefficients of a row leave out its own label.
         assert nodes.largest[i] == pytest.approx(influence.max() / (influence @ data.counts), rel=0.05)
         assert nodes.mean[i] == pytest.approx(moments.mean_a / moments.mean_d, rel=1e-10)
 

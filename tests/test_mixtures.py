@@ -300,8 +300,11 @@ def test_one_node_gives_the_same_numbers_as_known_probabilities():
         for name in names:
             assert one[name].ppf([0.05, 0.5, 0.95]).tolist() == known[name].ppf([0.05, 0.5, 0.95]).tolist()
             assert one[name].mean() == known[name].mean()
-            # Clusters know their moments better than the points that stand for them.
-            assert one[name].by_node is None or one[name].by_node.weight.size == 1
+            if name == "roc_auc" and one[name].method == "near exact":
+                # Clusters know their moments better than the points that stand for them.
+                assert one[name].by_node.weight.size == 1
+            else:
+                assert one[name].by_node is None
 
 
 def test_nodes_of_weight_zero_do_not_count():
@@ -475,7 +478,7 @@ def test_auto_samples_all_nodes_when_exact_refuses_one(monkeypatch):
     data = dm.EvaluationSet(y, score, sample_weight=weight)
     easy = np.where(weight[200:][np.argsort(score[200:])] != 1.0, 1.0, 0.5)
     nodes = Nodes(np.array([0.5, 0.5]), np.stack([easy, np.full(100, 0.5)]))
-    with pytest.raises(dm.MethodError, match="rows decide"):
+    with pytest.raises(dm.MethodError, match="few of very many rows decide"):
         solve("roc_auc", data, nodes)
     assert solve("roc_auc", data, nodes, method="auto", rng=0)["roc_auc"].method == "monte carlo"
 

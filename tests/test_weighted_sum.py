@@ -131,3 +131,19 @@ def test_lattice_without_exact_ends_gets_the_empty_sum_wrong():
     for place in np.rint(weight / step).astype(int):
         mass = (1.0 - p) * mass + p * np.roll(mass, place)
     assert mass[0] > 1.5 * (1.0 - p) ** weight.size
+
+
+def test_a_thousand_unequal_rows_at_many_nodes_have_a_law_close_to_drawn_sums():
+    """Most frequencies are damped away at every node: what is left is little work, however many factors there are."""
+    rng = np.random.default_rng(0)
+    rows, nodes, draws = 1_500, 128, 80_000
+    weights = rng.lognormal(size=rows)
+    # Nearly sure rows: few of them are small beside the spread of all.
+    p = 1.0 / (1.0 + np.exp(-(rng.normal(2.5, 1.5, rows) + rng.normal(0.0, 0.3, (nodes, 1)))))
+    laws = weighted_sum_laws(weights, np.ones(rows, dtype=np.int64), np.arange(rows), p)
+    assert laws is not None
+    for node in (0, 77):
+        sample = drawn(rng, weights, p[node], draws)
+        off = np.abs(np.searchsorted(sample, laws.values, side="right") / draws - np.cumsum(laws.pmf[node])).max()
+        # A step of the lattice, and 0.007 of sampling (Dvoretzky-Kiefer-Wolfowitz, one in ten thousand).
+        assert off <= laws.pmf[node].max() + 0.007

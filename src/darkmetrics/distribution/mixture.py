@@ -12,6 +12,7 @@ from darkmetrics.certificate import Certificate, mixture_certificate
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
 from darkmetrics.distribution.kinds import Discrete, Undefined
 from darkmetrics.distribution.product import ProductLaw
+from darkmetrics.distribution.search import Search
 
 # Laws of atoms are joined into one list up to this many in all; sorting more takes longer than asking each law.
 _MOST_ATOMS = 1 << 20
@@ -40,6 +41,9 @@ class Mixture(MetricDistribution):
     def _ppf(self, q: FloatArray) -> FloatArray:
         if q.size == 0:
             return q
+        laws = [law for law in self.components if isinstance(law, (Discrete, ProductLaw))]
+        if len(laws) == len(self.components) and any(isinstance(law, ProductLaw) for law in laws):
+            return np.array([self._quantile_of_atoms(laws, float(level)) for level in q])
         # Below every component's quantile no component has reached q, and at the largest all have.
         ends = np.array([law._ppf(q) for law in self.components])
         a, b = ends.min(axis=0), ends.max(axis=0)
@@ -48,6 +52,15 @@ class Mixture(MetricDistribution):
         if inside.size:
             result[inside] = self._search(q[inside] - 1e-14, a[inside], b[inside])
         return result
+
+    def _quantile_of_atoms(self, laws: Sequence[Discrete | ProductLaw], q: float) -> float:
+        """The smallest atom at which the cdf reaches q, looked for in all components at once."""
+        ends = np.array([law._ends for law in laws])
+        low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
+        if q <= 0.0 or low == high:
+            return low
+        assert self.by_node is not None
+        return Search(laws, self.weight.tolist(), (low, high), q - 1e-14).quantile(self.by_node, self.noise)
 
     def _search(self, q: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
         """Smallest value at which the cdf reaches q, known to lie in [a, b]."""
@@ -76,7 +89,7 @@ class Mixture(MetricDistribution):
         margin = 2.0 * slack(b, self.noise)
         found: FloatArray = np.full(b.shape, np.inf)
         for law in self.components:
-            if isinstance(law, (Discrete, ProductLaw)):
+            if isinstance(law, Discrete):
                 level = law._cdf(b + margin, left=False)
                 jump = np.flatnonzero(level > law._cdf(a - margin, left=True))
                 found[jump] = np.minimum(found[jump], law._ppf(level[jump]))

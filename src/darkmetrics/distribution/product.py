@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
-from darkmetrics._kernels.sums.normal_mixture import normal_mixture_density, normal_mixture_quantile
 from darkmetrics._kernels.sums.quadrature import JointMass, product_moments
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
+from darkmetrics.distribution.search import LISTABLE, Search
 
 # Every so many rows the crossing is searched for from scratch; in between it starts from the line through these.
 _STRIDE = 32
-# A quantile is picked among so many values at most.
+# Combinations that are listed however many nodes each has a mass at.
 _FEW = 512
 
 
@@ -68,6 +68,11 @@ class ProductLaw(MetricDistribution):
         total = np.cumsum(np.atleast_2d(self.masses[0]), axis=1)
         return np.pad(total / total[:, -1:], ((0, 0), (1, 0))).ravel()
 
+    @property
+    def _joint_mass(self) -> FloatArray | None:
+        """Mass up to each value of the first variable, by rows, where that was tabulated for all nodes together."""
+        return None if self.joint is None else self.joint.cumulative
+
     def _crossing(self, t: float, between: tuple[IntArray, IntArray, float] | None = None) -> IntArray:
         """Per row, how many values of the first variable come before the formula passes t.
 
@@ -79,6 +84,9 @@ class ProductLaw(MetricDistribution):
             start = np.rint(first + share * (second - first)).astype(np.int64)
             return self._from(t, self._grid, start, np.minimum(first, second), np.maximum(first, second))
         low, high = np.zeros(rows, dtype=np.int64), np.full(rows, size, dtype=np.int64)
+        least, most = self._ends
+        if t < least or t >= most:
+            return high if (t >= most) == self.rising else low
         if rows <= 4 * _STRIDE or len(self._grid) > 1:
             return self._from(t, self._grid, high // 2, low, high)
         some = np.unique(np.append(np.arange(0, rows, _STRIDE), rows - 1))
@@ -111,7 +119,7 @@ class ProductLaw(MetricDistribution):
 
     def _mass_up_to(self, crossing: IntArray) -> float:
         """P(metric <= t) from the crossing of t."""
-        cumulative = None if self.joint is None else self.joint.cumulative
+        cumulative = self._joint_mass
         if cumulative is not None:
             below = float(cumulative[crossing, np.arange(crossing.size)].sum())
             return below if self.rising else float(cumulative[-1].sum()) - below
@@ -138,30 +146,28 @@ class ProductLaw(MetricDistribution):
         return np.array([self._quantile(float(level)) for level in q])
 
     def _quantile(self, q: float) -> float:
-        low, high = self._corner_range
+        low, high = self._ends
         if q <= 0.0 or low == high:
             return low
-        search = _Search(self, low - 1e-9 * max(abs(low), abs(high)), high, q - 1e-14)
-        # The law is nearly a mixture of Gaussians wherever it is not tabulated: Newton steps from the quantile of that
-        # leave only a small fraction of a standard deviation to bisect. They are only tried; the bracket is proven.
         nodes = self.by_node or NodeMoments(np.ones(1), np.array([self.mean()]), np.array([self.var()]))
-        weight, mean, sd = nodes.weight, nodes.mean, np.sqrt(nodes.var)
-        guess = normal_mixture_quantile(min(max(q, 1e-15), 1.0 - 1e-15), weight, mean, sd)
-        step = self.std()
-        for _ in range(3):
-            density = normal_mixture_density(guess, weight, mean, sd)
-            step = float(np.clip((q - search.try_at(guess)) / max(density, 1e-300), -self.std(), self.std()))
-            guess += step
-        reach = max(1e-7 * float(sd.max()), 0.1 * abs(step))
-        for _ in range(8):
-            search.try_at(guess - reach)
-            search.try_at(guess + reach)
-            if search.a >= guess - reach and search.b <= guess + reach:
-                break
-            reach *= 16.0
-        while search.left() > _FEW and search.halves():
-            pass
-        return search.first_atom()
+        return Search([self], [1.0], (low, high), q - 1e-14).quantile(nodes, self.noise)
+
+    @property
+    def _listable(self) -> int:
+        return max(_FEW, LISTABLE // (1 if self.weight is None or self._joint_mass is not None else self.weight.size))
+
+    def _listed(self, row: IntArray, place: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Values and masses of some combinations."""
+        values = self.formula(self.axes[0][place], *(g[row] for g in self._grid))
+        cumulative = self._joint_mass
+        if cumulative is not None:
+            return values, cumulative[place + 1, row] - cumulative[place, row]
+        first = self._cumulative.reshape(-1, self.axes[0].size + 1)
+        each = first[:, place + 1] - first[:, place]
+        inner = np.unravel_index(row, [axis.size for axis in self.axes[1:]])
+        for factor, at in zip(self.masses[1:], inner, strict=True):
+            each *= np.atleast_2d(factor)[:, at]
+        return values, each[0] if self.weight is None else self.weight @ each
 
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
         generator = np.random.default_rng(rng)
@@ -180,7 +186,7 @@ class ProductLaw(MetricDistribution):
         return self.formula(*draws) if size is not None else float(self.formula(*draws))
 
     @cached_property
-    def _corner_range(self) -> tuple[float, float]:
+    def _ends(self) -> tuple[float, float]:
         """Smallest and largest value on the lattice window."""
         rows = self._grid[0].size
         ends = [self.formula(np.full(rows, self.axes[0][end]), *self._grid) for end in (0, -1)]
@@ -190,59 +196,3 @@ class ProductLaw(MetricDistribution):
         if self.by_node is not None:
             return self.by_node.total()
         return product_moments(self.formula, self.axes, self.masses)
-
-
-class _Search:
-    """A bracket [a, b] with cdf(a) < q <= cdf(b) that shrinks, keeping the crossings of both ends."""
-
-    def __init__(self, law: ProductLaw, a: float, b: float, q: float) -> None:
-        self.law, self.a, self.b, self.q = law, a, b, q
-        rows, size = law._grid[0].size, law.axes[0].size
-        self._at_a = np.full(rows, 0 if law.rising else size, dtype=np.int64)
-        self._at_b = np.full(rows, size if law.rising else 0, dtype=np.int64)
-        self._fresh = True
-
-    def left(self) -> int:
-        """Combinations whose value may lie in the bracket."""
-        return int(np.abs(self._at_b - self._at_a).sum())
-
-    def halves(self) -> bool:
-        """Makes the bracket smaller if it can: cut in the middle, or, if that takes few values away, at one of them."""
-        before = self.left()
-        self.try_at(0.5 * (self.a + self.b))
-        if self.left() > 0.75 * before:
-            row = int(np.argmax(np.abs(self._at_b - self._at_a)))
-            middle = np.array([(self._at_a[row] + self._at_b[row]) // 2])
-            value = self.law.formula(self.law.axes[0][middle], *(g[row : row + 1] for g in self.law._grid))
-            self.try_at(float(value[0]))
-        return self.left() < before
-
-    def try_at(self, t: float) -> float:
-        """The cdf at t, which becomes an end of the bracket if it lies inside."""
-        if self._fresh or not self.a < t < self.b:
-            crossing = self.law._crossing(t)
-        else:
-            crossing = self.law._crossing(t, (self._at_a, self._at_b, (t - self.a) / (self.b - self.a)))
-        mass = self.law._mass_up_to(crossing)
-        if self.a < t < self.b:
-            self._fresh = False
-            if mass < self.q:
-                self.a, self._at_a = t, crossing
-            else:
-                self.b, self._at_b = t, crossing
-        return mass
-
-    def first_atom(self) -> float:
-        """The smallest atom in the bracket at which the cdf reaches q; few are left by now."""
-        first, number = np.minimum(self._at_a, self._at_b), np.abs(self._at_b - self._at_a)
-        row = np.repeat(np.arange(number.size), number)
-        place = np.arange(row.size) - np.repeat(np.cumsum(number) - number, number) + first[row]
-        atoms = np.sort(self.law.formula(self.law.axes[0][place], *(g[row] for g in self.law._grid)))
-        low, high = 0, atoms.size
-        while low < high:
-            middle = (low + high) // 2
-            # Values that differ by rounding alone are one atom, and the largest of them carries all its mass.
-            margin = float(slack(atoms[middle : middle + 1], self.law.noise)[0])
-            reached = self.law._mass_up_to(self.law._crossing(float(atoms[middle]) + margin)) >= self.q
-            low, high = (low, middle) if reached else (middle + 1, high)
-        return float(atoms[low]) if low < atoms.size else self.b

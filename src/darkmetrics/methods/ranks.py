@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.auc.clusters import auc_law_by_clusters
+from darkmetrics._kernels.auc.clusters import auc_law_by_clusters, auc_law_of_alike_nodes
 from darkmetrics._kernels.auc.expansion import Expansions, expansions, mixed_cdf, settle_leading_rows
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
 from darkmetrics._kernels.auc.plan import (
     Plan,
-    alike_nodes,
     clumped,
     combinations,
     neglected,
@@ -111,24 +110,17 @@ def _expanded(
 def _clustered(
     functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray, fill: float
 ) -> tuple[MetricDistribution, FloatArray]:
-    if data.counts.sum() > _MOST_ROWS:
-        return _settled(functional, half_ties(data, weight @ p), p, weight)
     halved = half_ties(data, weight @ p)
+    if data.counts.sum() > _MOST_ROWS:
+        return _settled(functional, halved, p, weight)
     plan = rank_clusters(halved, p, weight, _MOST_COMBINATIONS)
     if data.full_ties and neglected(data, halved, weight @ p, whole_groups(data, plan.clusters)) > _LEFT_OUT:
         raise MethodError(
             "method: no exact law of ROC-AUC with ties in full where few groups of ties decide and their rows have "
             "several weights; use 'auto' or 'monte_carlo'."
         )
-    values, masses, moments = [], [], np.zeros((3, weight.size))
-    for own in alike_nodes(halved, p, weight, plan.clusters):
-        share = float(weight[own].sum())
-        part = plan._replace(least=plan.least / share)
-        points = auc_law_by_clusters(data, p[own], weight[own] / share, part, fill)
-        moments[:, own] = points[2:]
-        values.append(points.values)
-        masses.append(share * points.masses)
-    return _discrete(functional, np.concatenate(values), np.concatenate(masses), "near exact"), moments
+    points = auc_law_of_alike_nodes(data, halved, p, weight, plan, fill)
+    return _discrete(functional, points.values, points.masses, "near exact"), np.stack(points[2:])
 
 
 def _settled(

@@ -19,6 +19,7 @@ from darkmetrics._kernels.auc.plan import (
     LIKELIEST,
     Effects,
     Plan,
+    alike_nodes,
     anchors_of,
     effects_of,
     likeliest,
@@ -78,6 +79,21 @@ class _Combos(NamedTuple):
     def of(self, some: IntArray | slice) -> "_Combos":
         """Some of the combinations."""
         return _Combos(self.p_sum[some], self.flips[some], self.effect[some], self.rest[:, some], self.mass[:, some])
+
+
+def auc_law_of_alike_nodes(
+    data: RankData, halved: RankData, p: FloatArray, weight: FloatArray, plan: Plan, fill: float
+) -> Points:
+    """`auc_law_by_clusters` for one group of alike nodes after another; `halved` are the data with half ties."""
+    values, masses, moments = [], [], np.zeros((3, weight.size))
+    for own in alike_nodes(halved, p, weight, plan.clusters):
+        share = float(weight[own].sum())
+        part = plan._replace(least=plan.least / share)
+        points = auc_law_by_clusters(data, p[own], weight[own] / share, part, fill)
+        moments[:, own] = points[2:]
+        values.append(points.values)
+        masses.append(share * points.masses)
+    return Points(np.concatenate(values), np.concatenate(masses), *moments)
 
 
 def auc_law_by_clusters(data: RankData, p: FloatArray, weight: FloatArray, plan: Plan, fill: float) -> Points:
@@ -178,6 +194,7 @@ def _joined(
     two = two.of(np.argsort(-(weight @ two.mass), kind="stable"))
     upper, likely = -np.sort(-upper), weight @ two.mass
     found, moments = [], np.zeros((4, weight.size))
+    left_open = bool(one.rest.any() or two.rest.any())
     start = 0
     while start < likely.size:
         # The likeliest of the portion decides how far down the other list pairs can matter.
@@ -204,14 +221,16 @@ def _joined(
         if flipped >= 0:
             matters &= np.add.outer(left.flips, right.flips) > flipped
         i, j = np.nonzero(matters)
-        scale = pairs[i, j] ** np.array([[2.0], [3.0], [4.0]])
-        found.append(np.vstack([auc[i, j], masses[i, j], (left.rest[:, i] + right.rest[:, j]) / scale]))
+        rest = np.empty((0, i.size))
+        if left_open:
+            rest = (left.rest[:, i] + right.rest[:, j]) / pairs[i, j] ** np.array([[2.0], [3.0], [4.0]])
+        found.append(np.vstack([auc[i, j], masses[i, j], rest]))
     auc, masses, *cumulants = np.hstack(found)
     total, defined, first, second = moments
     scale = np.where(defined > 0.0, defined, 1.0)
     mean = first / scale
     facts = defined / total, about + mean, np.maximum(second / scale - mean**2, 0.0)
-    if np.any(cumulants[0] > 0.0):
+    if left_open and np.any(cumulants[0] > 0.0):
         return Points(*_spread_out(auc, np.stack(cumulants), masses), *facts)
     return Points(auc, masses, *facts)
 

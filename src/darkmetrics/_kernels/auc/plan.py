@@ -15,6 +15,8 @@ FAINTEST = 1e-20
 # logarithm of a mass (up to 1e-11), for which it is estimated how many combinations that leaves.
 _MOST_CLUSTERS, _LEFT_OUT, _TRIED, _BIN, _BINS = 64, 1e-4, 3, 0.5, 52
 _EXACT_ROWS = 64
+# Chances that rounding alone tells apart.
+_SAME = 1e-12
 # Where the likeliest labeling has more mass than this, those that differ from it in few rows are gone through.
 LIKELIEST = 0.001
 # Groups of nodes at most, as many as keep what their tilts move below a share of the spread.
@@ -112,6 +114,8 @@ def rank_clusters(data: RankData, p: FloatArray, weight: FloatArray, most: float
     # A weight matters beyond its effect, as it moves the level: by so much for the same share of the total.
     axes = [effects.effect, data.weight * float(np.ptp(data.rho))][: 2 if np.ptp(data.weight) > 0.0 else 1]
     share, anchors = anchors_of(p, weight, data.counts, min(_TRIED, weight.size))
+    if float(np.ptp(anchors, axis=0).max()) < _SAME:  # their combinations are the same, and count once
+        share, anchors = np.ones(1), anchors[:1]
     # Where few rows flip, a cluster has one likeliest label: its count then says how many did.
     likely: BoolArray | None = mean > 0.5
     sides = [mean > 0.5, mean <= 0.5]

@@ -243,9 +243,6 @@ def _between_the_ends(rows: _Rows, coarser: bool) -> tuple[FloatArray, FloatArra
     if not smooth.all():
         size = (_FEW_PLACES if nodes > 1 and rows.weight.size <= _FEW_ROWS else _PLACES) // (2 if coarser else 1)
         smooth &= sd >= 2.0 * (high - low) / size
-        explicit = ~(_rare(rows, _flipped(rows)) | (rows.weight <= _TINY * (high - low) / size))
-        if np.sum(~smooth) * 0.5 * size * np.sum(explicit) > _FACTOR_BUDGET:
-            return None
     # Two steps of margin either side, which sharing between neighbours may reach.
     margin = 2 + int(np.sqrt(rows.weight.size))
     step = (high - low) / size
@@ -254,10 +251,13 @@ def _between_the_ends(rows: _Rows, coarser: bool) -> tuple[FloatArray, FloatArra
     first = math.floor((low - base) / step) - margin
     length = scipy.fft.next_fast_len(size + 2 * margin + 1, real=True)
     pmf = np.zeros((nodes, length))
+    if not smooth.all():
+        each = _row_by_row(rows._replace(p=rows.p[~smooth]), flip, step, first, length)
+        if each is None:
+            return None
+        pmf[~smooth] = each
     if smooth.any():
         pmf[smooth] = _smooth(rows._replace(p=rows.p[smooth]), small, base + step * first, step, length)
-    if not smooth.all():
-        pmf[~smooth] = _row_by_row(rows._replace(p=rows.p[~smooth]), flip, step, first, length)
     return base + step * (first + np.arange(length, dtype=np.float64)), pmf, not bool(smooth.all())
 
 
@@ -315,12 +315,18 @@ def _rare(rows: _Rows, flip: BoolArray) -> BoolArray:
     return result
 
 
-def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: int) -> FloatArray:
-    """Masses by multiplying in each row, whose weight is shared between two places so that the mean stays right."""
+def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: int) -> FloatArray | None:
+    """Masses by multiplying in each row, whose weight is shared between two places so that the mean stays right.
+
+    None where that takes too long.
+    """
     place = np.where(flip, -1.0, 1.0) * rows.weight / step
     t = np.arange(length // 2 + 1, dtype=np.float64) * (2.0 * np.pi / length)
     held = np.ones(t.size, dtype=np.bool_)
-    if rows.p.shape[0] > _PILOTS:
+    nodes, explicit = rows.p.shape[0], float(np.sum(~_rare(rows, flip) & (np.abs(place) > _TINY)))
+    if min(nodes, _PILOTS + 1) * t.size * explicit > _FACTOR_BUDGET:
+        return None
+    if nodes > _PILOTS:
         # Where nothing is left of the characteristic function at a few nodes, nothing is at those in between.
         variance = rows.cumulants(2)[1]
         order = np.argsort(variance)
@@ -328,6 +334,8 @@ def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: i
         alone = np.argmax(heaviest * (1.0 - heaviest) / np.maximum(variance, 1e-300))  # one row may decide a node
         some = np.append(order[np.linspace(0, order.size - 1, _PILOTS).astype(np.int64)], alone)
         held = np.abs(_spectrum(rows._replace(p=rows.p[some]), flip, place, t, held)).max(axis=0) > _DAMPED_AWAY
+        if nodes * float(np.sum(held)) * explicit > _FACTOR_BUDGET:
+            return None
     phi = _spectrum(rows, flip, place, t, held)
     # The ends are set apart, each where sharing has put it: 0 with every flipped row turned, the total with all others.
     for of_end, positive in ((flip, False), (~flip, True)):
@@ -347,9 +355,11 @@ def _spectrum(rows: _Rows, flip: BoolArray, place: FloatArray, t: FloatArray, he
     tiny = np.abs(place) <= _TINY
     rare = _rare(rows, flip) & ~tiny
     phi: ComplexArray = np.ones((rows.p.shape[0], int(np.sum(held))), dtype=np.complex128)
+    factor, own_t = np.empty_like(phi), t[held]
     for i in np.flatnonzero(~tiny & ~rare):
         chance = rows.p[:, rows.column[i]]
-        factor = 1.0 + np.multiply.outer(1.0 - chance if flip[i] else chance, _shared(place[i], t[held]) - 1.0)
+        np.multiply.outer(1.0 - chance if flip[i] else chance, _shared(place[i], own_t) - 1.0, out=factor)
+        factor += 1.0
         phi *= factor if rows.counts[i] == 1.0 else factor ** rows.counts[i]
     for turned in (False, True):
         chances = 1.0 - rows.p if turned else rows.p
