@@ -56,7 +56,7 @@ def test_with_reference_rows_it_is_selection(kind):
     y, s, _ = rows(kind)
     _, more_s, more_y = rows("random", seed=9, n=500)
     found, expected = (
-        silent(y, s, calibration=(more_y, more_s), metrics="f1", **settings)
+        silent(y, s, reference=(more_y, more_s), metrics="f1", **settings)
         for settings in ({}, {"missingness": "by_score_and_label"})
     )
     assert found.to_dict() == expected.to_dict()
@@ -114,7 +114,7 @@ def test_readings_that_differ_are_both_named(kind):
             law = stated[missingness][name]
             assert float(answer) == pytest.approx(law.mean(), abs=0.3 * law.std() + 0.001)
     assert ("missingness='by_score' or 'by_label'" if kind == "by label" else "the answer is the one by score") in text
-    assert "calibration=(labels, scores)" in text
+    assert "reference=(labels, scores)" in text
     assert ("their scores are higher" if kind == "by label" else "do not fit 'by label' alone") in result.assumption
 
 
@@ -225,7 +225,7 @@ def test_tiny_and_odd_sets_have_an_answer(y, s):
     # Reference rows on the scale of the set: probabilities where its scores could be some.
     ends = (0.0, 1.0) if min(s) >= 0.0 and max(s) <= 1.0 else (-0.1, 1.2)
     reference = ([1, 0, 1, 0] * 5, np.linspace(*ends, 20))
-    for settings in ({}, {"missingness": "by_score"}, {"calibration": reference}):
+    for settings in ({}, {"missingness": "by_score"}, {"reference": reference}):
         check(loosely(y, s, **settings))
 
 
@@ -251,14 +251,14 @@ def test_one_row_without_a_label_is_refused_and_with_one_is_fine():
 def test_all_rows_missing_is_refused_with_a_way_out(settings):
     text = message([None] * 10, np.linspace(0.1, 0.9, 10), **settings)
     assert text.startswith("y_true: no labelled row, so there is nothing to learn from (")
-    for way in ("calibration=(labels, scores)", "label_model=y_score", "'half'"):
+    for way in ("reference=(labels, scores)", "label_model=y_score", "'half'"):
         assert way in text
 
 
 def test_all_rows_missing_with_reference_rows_works():
     _, s, y = rows("random", n=1000)
     for settings in ({}, {"missingness": "by_label"}, {"missingness": "by_score"}):
-        result = loosely([None] * 500, s[:500], calibration=(y[500:], s[500:]), metrics="accuracy", **settings)
+        result = loosely([None] * 500, s[:500], reference=(y[500:], s[500:]), metrics="accuracy", **settings)
         check(result)
         truth = np.mean((s[:500] >= 0.5) == y[:500])
         law = result["accuracy"]
@@ -269,7 +269,7 @@ def test_all_rows_missing_with_reference_rows_works():
 def test_positives_alone_are_refused(settings):
     text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), **settings)
     assert text.startswith("y_true: all 12 labels are positive, which says nothing about negatives (")
-    assert "Give calibration=(labels, scores): fully labelled rows with both classes" in text
+    assert "Give reference=(labels, scores): fully labelled rows with both classes" in text
     assert "Tilted('calibrated', prevalence=0.1)" in text
     assert message([1, None], [0.4, 0.6], **settings).startswith("y_true: the one label is positive, which says")
 
@@ -279,13 +279,13 @@ def test_what_these_messages_advise_works():
     tilted = dm.label_models.Tilted("calibrated", prevalence=0.1)
     reference = ([1, 0] * 20, np.linspace(0.1, 0.9, 40))
     ways: list[dict[str, Any]] = [{"missingness": "by_score"}, {"label_model": tilted}, {"label_model": s}]
-    for way in [*ways, {"calibration": reference}]:
+    for way in [*ways, {"reference": reference}]:
         check(loosely(y, s, metrics="f1", **way))
 
 
 def test_positives_alone_in_both_places_are_refused():
-    text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), calibration=([1, 1], [0.4, 0.5]))
-    assert text.startswith("y_true and calibration: all 14 labels are positive")
+    text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), reference=([1, 1], [0.4, 0.5]))
+    assert text.startswith("y_true and reference: all 14 labels are positive")
     assert "Give reference rows with both classes" in text
 
 
@@ -322,26 +322,26 @@ def test_constant_scores_have_a_wide_answer(missingness):
 
 
 @pytest.mark.parametrize(
-    ("calibration", "text"),
+    ("reference", "text"),
     [
-        (([1, 0, 1], [0.2, 0.4]), "calibration: labels: 3 values, but scores has 2"),
+        (([1, 0, 1], [0.2, 0.4]), "reference: labels: 3 values, but scores has 2"),
         (
             ([1, 0, None], [0.2, 0.4, 0.5]),
-            "calibration: 1 of 3 rows have no label. Reference rows must all be labelled",
+            "reference: 1 of 3 rows have no label. Reference rows must all be labelled",
         ),
-        ([0.2, 0.4, 0.6], "calibration: expected a pair (labels, scores) or an EvaluationSet, got a list of length 3."),
-        (([0.2, 0.4, 0.6], [1, 0, 1]), "calibration: labels: "),
+        ([0.2, 0.4, 0.6], "reference: expected a pair (labels, scores) or an EvaluationSet, got a list of length 3."),
+        (([0.2, 0.4, 0.6], [1, 0, 1]), "reference: labels: "),
         (
             ([1, 0, 1], [0.2, 3.0, 0.6]),
-            "calibration: scores from 0.2 to 3, but y_score is from 0.1 to 0.9, and only one",
+            "reference: scores from 0.2 to 3, but y_score is from 0.1 to 0.9, and only one",
         ),
-        (([1, 0, 1], ["a", "b", "c"]), "calibration: scores: "),
+        (([1, 0, 1], ["a", "b", "c"]), "reference: scores: "),
     ],
 )
 @pytest.mark.parametrize("missingness", [None, "by_score", "by_label", "by_score_and_label"])
-def test_bad_reference_rows_are_refused(calibration, text, missingness):
+def test_bad_reference_rows_are_refused(reference, text, missingness):
     y, s = [1, 0] * 10 + [None] * 5, np.linspace(0.1, 0.9, 25)
-    assert message(y, s, calibration=calibration, missingness=missingness).startswith(text)
+    assert message(y, s, reference=reference, missingness=missingness).startswith(text)
 
 
 # ---------------------------------------------------------------------------------------- where variance is from
@@ -407,7 +407,7 @@ def test_more_reference_rows_leave_less_to_calibration():
     shares = []
     for n in (100, 5000):
         _, more_s, more_y = rows("random", seed=8, n=n)
-        split = loosely(y, s, calibration=(more_y, more_s), metrics="accuracy").variance_split("accuracy")
+        split = loosely(y, s, reference=(more_y, more_s), metrics="accuracy").variance_split("accuracy")
         shares.append(1.0 - split["labels"])
     assert shares[1] < shares[0]
 
@@ -467,7 +467,7 @@ def test_selection_at_the_threshold_is_not_taken_for_an_effect_of_the_label():
     y = (rng.random(20_000) < s).astype(float)
     reference, (s, y) = (y[:10_000], s[:10_000]), (s[10_000:], y[10_000:])
     y_true = np.where(rng.random(10_000) < np.where(s >= 0.5, 0.1, 0.6), np.nan, y)
-    result = silent(y_true, s, calibration=reference)
+    result = silent(y_true, s, reference=reference)
     for name, truth in {"precision": y[s >= 0.5].mean(), "recall": (s >= 0.5)[y == 1].mean()}.items():
         low, high = result[name].interval(0.99)
         assert low <= truth <= high

@@ -209,7 +209,7 @@ def test_drift_and_missing_by_label_contradict_the_reference(scenario):
 def diagnosed(scenario, *, reference=False, n_rows=1000):
     (sample,) = scenario.samples(1, n_rows=n_rows, n_reference=500)
     reference = sample.reference if reference else None
-    return diagnose(sample.y, sample.score, calibration=reference, metrics=FEW_METRICS)
+    return diagnose(sample.y, sample.score, reference=reference, metrics=FEW_METRICS)
 
 
 def test_readings_are_those_of_the_label_models():
@@ -265,8 +265,8 @@ def test_the_page_names_every_key_of_to_dict():
 
 def test_arrays_and_the_set_made_of_them_are_diagnosed_alike():
     (sample,) = BY_LABEL.samples(1, n_rows=300)
-    arrays = diagnose(sample.y, sample.score, threshold=0.4, calibration=sample.reference)
-    ready = diagnose(dm.EvaluationSet(sample.y, sample.score, threshold=0.4), calibration=sample.reference)
+    arrays = diagnose(sample.y, sample.score, threshold=0.4, reference=sample.reference)
+    ready = diagnose(dm.EvaluationSet(sample.y, sample.score, threshold=0.4), reference=sample.reference)
     assert arrays.to_dict() == ready.to_dict()
 
 
@@ -294,7 +294,7 @@ def test_missingness_is_named(scenario, word):
 
 def test_the_verdict_names_both_readings_and_what_to_state():
     words = diagnosed(BY_LABEL).verdict
-    for text in ("by score", "by label", "missingness='by_label'", "calibration=", "moves most"):
+    for text in ("by score", "by label", "missingness='by_label'", "reference=", "moves most"):
         assert text in words
 
 
@@ -366,7 +366,7 @@ EDGES = {
     "no missing rows": ({"y_true": LABEL, "y_score": SCORE}, "no missing labels"),
     "no labelled rows": ({"y_true": np.full(50, np.nan), "y_score": SCORE[:50]}, "cannot be told"),
     "no labelled rows, reference": (
-        {"y_true": np.full(50, np.nan), "y_score": SCORE[:50], "calibration": (LABEL, SCORE)},
+        {"y_true": np.full(50, np.nan), "y_score": SCORE[:50], "reference": (LABEL, SCORE)},
         "cannot be told",
     ),
     "only positives": ({"y_true": np.where(PARTLY == 0, np.nan, PARTLY), "y_score": SCORE}, "by score or by label"),
@@ -386,9 +386,9 @@ EDGES = {
     ),
     "scores no probabilities": ({"y_true": PARTLY, "y_score": 10 * SCORE - 3}, "looks random"),
     "separated classes": ({"y_true": np.where(GONE, np.nan, SCORE > 0.5), "y_score": SCORE}, "looks random"),
-    "reference of one row": ({"y_true": PARTLY, "y_score": SCORE, "calibration": ([1], [0.5])}, "looks random"),
+    "reference of one row": ({"y_true": PARTLY, "y_score": SCORE, "reference": ([1], [0.5])}, "looks random"),
     "reference on another scale": (
-        {"y_true": PARTLY, "y_score": SCORE, "calibration": (LABEL, 9 * SCORE - 2)},
+        {"y_true": PARTLY, "y_score": SCORE, "reference": (LABEL, 9 * SCORE - 2)},
         "looks random",
     ),
 }

@@ -190,12 +190,12 @@ def test_reference_rows_may_be_a_frame_or_a_file(tmp_path):
     table = frame(labels, reference[1])
     path = tmp_path / "reference.parquet"
     table.write_parquet(path)
-    expected = dm.evaluate(y, score, calibration=(labels, reference[1]), metrics="recall")
-    for calibration in (table, table.lazy(), str(path), path, [path], (labels, reference[1])):
-        found = evaluate_frame(frame(y, score), **NAMES, calibration=calibration, metrics="recall")
+    expected = dm.evaluate(y, score, reference=(labels, reference[1]), metrics="recall")
+    for given in (table, table.lazy(), str(path), path, [path], (labels, reference[1])):
+        found = evaluate_frame(frame(y, score), **NAMES, reference=given, metrics="recall")
         assert found["recall"].mean() == pytest.approx(expected["recall"].mean(), abs=1e-12)
-    with pytest.raises(InputError, match=r"^calibration: "):
-        evaluate_frame(frame(y, score), **NAMES, calibration=table.drop("p"))
+    with pytest.raises(InputError, match=r"^reference: "):
+        evaluate_frame(frame(y, score), **NAMES, reference=table.drop("p"))
 
 
 def test_probabilities_of_rows_are_a_column_of_the_frame():

@@ -406,13 +406,13 @@ def test_with_reference_rows_a_group_needs_no_labels_of_its_own():
     table = rows(600)
     table.loc[table["country"] == "DE", "fraud"] = np.nan
     reference = rows(500, seed=3, missing=0.0)
-    for calibration in (reference, (reference["fraud"], reference["p"])):
-        result = by(table, metrics="recall", calibration=calibration, targets={"recall": 0.9})
+    for given in (reference, (reference["fraud"], reference["p"])):
+        result = by(table, metrics="recall", reference=given, targets={"recall": 0.9})
         assert not result.groups["DE",].too_small
         assert ("DE",) in {key for key, _ in result.q_values}
         assert result["DE"]["recall"].std() > 0.0
     few = table.groupby("country").head(6)
-    result = quietly(few, metrics="recall", calibration=reference)
+    result = quietly(few, metrics="recall", reference=reference)
     assert "labelled and expected" in result.groups["DE",].too_small
 
 

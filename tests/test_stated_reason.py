@@ -50,7 +50,7 @@ REFERENCE = (TRUTH[:400], SCORE[:400])
 # Every way to say why labels are missing, or what their probabilities are.
 STATED: dict[str, dict[str, Any]] = {
     **{word: {"missingness": word} for word in ("random", "by_score", "by_label", "unknown")},
-    "by_score_and_label": {"missingness": "by_score_and_label", "calibration": REFERENCE},
+    "by_score_and_label": {"missingness": "by_score_and_label", "reference": REFERENCE},
     **{f"model {word}": {"label_model": word} for word in ("calibrated", "label_shift", "half", "prevalence")},
     "Calibrated": {"label_model": Calibrated()},
     "LabelShift": {"label_model": LabelShift()},
@@ -62,8 +62,8 @@ STATED: dict[str, dict[str, Any]] = {
     "a model of one's own": {"label_model": Own()},
     "a number": {"label_model": 0.3},
     "an array": {"label_model": SCORE},
-    "reference rows": {"calibration": REFERENCE},
-    "reference rows of Auto": {"label_model": Auto(calibration=REFERENCE)},
+    "reference rows": {"reference": REFERENCE},
+    "reference rows of Auto": {"label_model": Auto(reference=REFERENCE)},
 }
 
 

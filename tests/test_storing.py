@@ -65,7 +65,7 @@ def classes(*without: str) -> Iterator[type]:
 
 
 SETTINGS: dict[str, Any] = {
-    "label model Auto": label_models.Auto(calibration=REFERENCE),
+    "label model Auto": label_models.Auto(reference=REFERENCE),
     "Calibrated": label_models.Calibrated("isotonic"),
     "Features": label_models.Features(LogisticRegression(), SCORE[:, None]),
     "Given": label_models.Given(),
@@ -133,7 +133,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "roc": lambda: curved().roc(),
     "best threshold": lambda: curved().best_threshold("f1", rng=0, n_resamples=50),
     "groups": lambda: dm.evaluate_by(FRAME, "k", label="y", score="p", metrics=FEW, targets={"precision": 0.99}),
-    "diagnosis": lambda: dm.diagnose(Y, SCORE, calibration=REFERENCE, metrics=FEW),
+    "diagnosis": lambda: dm.diagnose(Y, SCORE, reference=REFERENCE, metrics=FEW),
     "backtest": lambda: dm.backtest(TRUTH, SCORE, metrics="recall", label_models="calibrated", n_repeats=2, rng=0),
     "robustness": lambda: dm.robustness(KNOWN, share=0.2, metrics="recall", n_resamples=50, rng=0),
     "bounds": lambda: dm.bounds(Y, SCORE, metrics=FEW),

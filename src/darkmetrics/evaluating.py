@@ -11,7 +11,7 @@ from darkmetrics.calls import arguments_given
 from darkmetrics.data import rules
 from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError
+from darkmetrics.exceptions import InputError, reference_from
 from darkmetrics.label_models import Features, LabelModel, Tilted, label_model_from
 from darkmetrics.label_models.score_table import reference_set
 from darkmetrics.metrics import DEFAULT_METRICS
@@ -27,7 +27,7 @@ def evaluate(
     y_pred: Any = None,
     label_model: Any = "auto",
     missingness: Any = None,
-    calibration: Any = None,
+    reference: Any = None,
     method: Any = "auto",
     pos_label: Any = 1,
     missing_label: Any = None,
@@ -35,6 +35,7 @@ def evaluate(
     zero_division: Any = "warn",
     rng: Any = None,
     confidence_level: float = 0.9,
+    calibration: Any = None,
 ) -> Evaluation:
     """How good is this classifier on these rows, when part of their labels is missing?
 
@@ -55,14 +56,14 @@ def evaluate(
         label itself (ten for every fraud) call for probabilities of your own.
     label_model : str, LabelModel, float or array-like
         Where the probabilities of the missing labels come from. "auto", the default, learns them from the labelled
-        rows, the scores of the missing ones and `calibration`, and says what it assumed (`label_models.Auto`). Others:
+        rows, the scores of the missing ones and `reference`, and says what it assumed (`label_models.Auto`). Others:
         "calibrated", "label_shift", "selection", "half", "prevalence", a model from `label_models`, one probability
         for all rows, or an array with one per row or per missing row. A set built with `probability=` uses these.
     missingness : {"random", "by_score", "by_label", "by_score_and_label", "unknown"}, optional
         Why labels are missing, if you know: by chance ("random", MCAR), the scores decide who gets a label
         ("by_score", MAR), or the label itself does (frauds take longer to confirm: "by_label", MNAR), or both, which
-        needs `calibration`.
-    calibration : (labels, scores) or EvaluationSet, optional
+        needs `reference`.
+    reference : (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows, such as the test set of the model; they make it unnecessary to know why labels
         are missing, as long as the relation of score and label has not drifted since.
     method : str or Method
@@ -75,6 +76,8 @@ def evaluate(
         Source of randomness for Monte Carlo; a seed makes the result repeatable.
     confidence_level : float
         Probability of the intervals in the printed table and in `to_dict()`.
+    calibration
+        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -104,6 +107,7 @@ def evaluate(
     >>> round(result["recall"].cdf(0.7), 3)
     0.44
     """
+    reference, calibration = reference_from(reference, calibration), None
     given = dict(locals())
     question = Question.among(given)
     settings = {name: given[name] for name in ("threshold", "y_pred", "pos_label", "missing_label", "sample_weight")}
@@ -124,13 +128,14 @@ def evaluate_frame(
     metrics: Any = DEFAULT_METRICS,
     label_model: Any = "auto",
     missingness: Any = None,
-    calibration: Any = None,
+    reference: Any = None,
     method: Any = "auto",
     pos_label: Any = 1,
     missing_label: Any = None,
     zero_division: Any = "warn",
     rng: Any = None,
     confidence_level: float = 0.9,
+    calibration: Any = None,
 ) -> Evaluation:
     """How good is this classifier on the rows of this table, wherever the table is, when part of its labels is missing?
 
@@ -152,10 +157,12 @@ def evaluate_frame(
     resolution : {"auto", "exact"} or int
         How finely scores are told apart, as in `EvaluationSet.from_frame`. Where that is in buckets, the result's
         `resolution` says how far that can have moved each metric; metrics of the decisions it does not move.
-    calibration : frame, path, (labels, scores) or EvaluationSet, optional
+    reference : frame, path, (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows; a frame or file has the same label and score columns.
     metrics, label_model, missingness, method, pos_label, missing_label, zero_division, rng, confidence_level
         As in `evaluate`; probabilities of rows are a column, `probability`.
+    calibration
+        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -179,6 +186,7 @@ def evaluate_frame(
     >>> round(result["recall"].mean(), 3)
     0.945
     """
+    reference, calibration = reference_from(reference, calibration), None
     given = dict(locals())
     # Whatever is wrong with the rest is said before a table is read that may take minutes.
     question = with_reference(question_of_table(given), given)
@@ -207,7 +215,7 @@ def question_of_table(given: Mapping[str, Any]) -> Question:
 def with_reference(question: Question, given: Mapping[str, Any]) -> Question:
     """The same question with its reference rows, a table or two columns, as a set: read once, whoever asks."""
     model: Any = question.model
-    rows = getattr(model, "calibration", None)
+    rows = getattr(model, "reference", None)
     # A model of the user's own knows itself what to do with its rows.
     if rows is None or isinstance(rows, EvaluationSet) or not hasattr(model, "__dataclass_fields__"):
         return question
@@ -216,17 +224,17 @@ def with_reference(question: Question, given: Mapping[str, Any]) -> Question:
         try:
             held_out = EvaluationSet.from_frame(rows, **settings)
         except InputError as error:
-            raise InputError.about("calibration", str(error)) from None
+            raise InputError.about("reference", str(error)) from None
     else:
         held_out = reference_set(rows, given["pos_label"])
-    return replace(question, model=replace(model, calibration=held_out))
+    return replace(question, model=replace(model, reference=held_out))
 
 
-def _is_table(calibration: Any) -> bool:
+def _is_table(reference: Any) -> bool:
     """Whether reference rows are a table of some engine or files, and not columns or a ready set."""
-    if calibration is None or isinstance(calibration, (EvaluationSet, tuple)):
+    if reference is None or isinstance(reference, (EvaluationSet, tuple)):
         return False
-    return not isinstance(calibration, list) or all(isinstance(part, (str, Path)) for part in calibration)
+    return not isinstance(reference, list) or all(isinstance(part, (str, Path)) for part in reference)
 
 
 def rows_asked_of(model: LabelModel, label_model: Any, y_true: Any, y_score: Any, **settings: Any) -> EvaluationSet:

@@ -40,7 +40,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
     # What was said about why labels are missing (`label_models.choice.stated_reason`); None: nothing.
     stated: str | None = None
     # Reference rows, if any were given: `diagnosis` compares with them.
-    calibration: Any = None
+    reference: Any = None
     confidence_level: float = 0.9
     # How the laws were found; what is asked of the same rows later is found in the same way.
     method: Method = field(default_factory=Auto)
@@ -80,7 +80,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
     def diagnosis(self) -> Diagnosis:
         """What the data say about why labels are missing, and what that does to these metrics (made on first use)."""
         metrics = tuple(self.metrics.values())
-        return diagnosis_of(self.data, self.calibration, metrics, self.fills, self.stated, self.groups)
+        return diagnosis_of(self.data, self.reference, metrics, self.fills, self.stated, self.groups)
 
     @cached_property
     def resolution(self) -> Mapping[str, float]:

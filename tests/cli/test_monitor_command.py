@@ -149,7 +149,7 @@ def test_reference_rows_are_taken(run, csv_rows, dated, tmp_path):
     reference = write(dated.drop_nulls("label"), tmp_path / "reference.csv")
     told = ["--by", "country", "-m", "recall", "--missingness", "by_score", "--reference", reference, "-f", "json"]
     labels, scores = dated.drop_nulls("label")["label"], dated.drop_nulls("label")["score"]
-    result = expected(dated, "country", missingness="by_score", calibration=(labels, scores), rng=None)
+    result = expected(dated, "country", missingness="by_score", reference=(labels, scores), rng=None)
     found = json.loads(run("monitor", csv_rows, *told).out)
     for ours, theirs in zip(found["groups"], result.to_dict()["groups"], strict=True):
         assert ours["metrics"]["recall"]["mean"] == pytest.approx(theirs["metrics"]["recall"]["mean"], abs=1e-12)
@@ -288,7 +288,7 @@ def test_late_labels_are_pointed_out(run, rows, csv_rows, tmp_path, options):
 
 def test_notes_are_said_in_options(run, csv_rows):
     done = run("monitor", csv_rows, "--by", "month", "-m", "recall")
-    for word in ("groups[key]", "missingness=", "calibration=", "y_true"):
+    for word in ("groups[key]", "missingness=", "reference=", "y_true"):
         assert word not in done.err
     wide = run("monitor", csv_rows, "--by", "month", "--missingness", "random", "--target", "recall=0.1")
     assert "precision, accuracy, f1 and roc_auc; --format csv has them." in wide.err

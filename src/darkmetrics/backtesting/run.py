@@ -17,7 +17,13 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, check_length, read_labels
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluating import rows_asked_of
-from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, UndefinedMetricWarning
+from darkmetrics.exceptions import (
+    CalibrationWarning,
+    InputError,
+    MissingnessWarning,
+    UndefinedMetricWarning,
+    reference_from,
+)
 from darkmetrics.mechanisms import Masked, Mechanism, mechanism_from
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.metrics import DEFAULT_METRICS
@@ -57,13 +63,14 @@ def backtest(
     methods: Any = "auto",
     n_repeats: int = 100,
     threshold: float | None = None,
-    calibration: Any = None,
+    reference: Any = None,
     pos_label: Any = 1,
     missing_label: Any = None,
     confidence_level: float = 0.9,
     rng: Any = None,
     n_jobs: int = 1,
     progress: bool | None = None,
+    calibration: Any = None,
 ) -> Backtest:
     """Would the intervals have held on data like mine? Hides known labels, evaluates, and compares with the truth.
 
@@ -86,8 +93,8 @@ def backtest(
         that is told how labels went missing. Probabilities and features are those of the labelled rows.
     n_repeats : int
         How often labels are hidden. Time, and accuracy: 100 repeats tell a coverage to about 5 points.
-    threshold, calibration, pos_label, missing_label, confidence_level
-        As in `evaluate`; `calibration` goes to label models that are given as words and learn from labels.
+    threshold, reference, pos_label, missing_label, confidence_level
+        As in `evaluate`; `reference` goes to label models that are given as words and learn from labels.
     rng : None, int or numpy Generator
         Source of randomness; a seed makes all of it repeatable, whatever `n_jobs`.
     n_jobs : int
@@ -95,6 +102,8 @@ def backtest(
         defined on the fly.
     progress : bool, optional
         Show a progress bar (needs the package rich); by default where standard error is a terminal.
+    calibration
+        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -124,7 +133,7 @@ def backtest(
     repeats, jobs = check_n_resamples(n_repeats, "n_repeats"), jobs_from(n_jobs)
     complete = EvaluationSet(y.astype(np.float64), score, threshold=threshold)
     ground = Ground(hidden_by, pos_label, missing_label, complete, n_given, names)
-    ways = ground.ways(label_models, methods, calibration)
+    ways = ground.ways(label_models, methods, reference_from(reference, calibration))
     truth = {metric.name: metric.value(complete, metric.undefined_as) for metric in asked.metrics}
     questions = {name: replace(asked, model=way.model, method=way.method, believes=False) for name, way in ways.items()}
     task = _Task(y, score, hidden_by, ways, questions, truth, complete.threshold)

@@ -35,7 +35,7 @@ def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed
         metrics=metrics,
         label_model=rows.columns.get("prob", model),
         missingness=options.missingness,
-        calibration=load_reference(options.reference, rows.names, rows.pos_label),
+        reference=load_reference(options.reference, rows.names, rows.pos_label),
         method=options.method,
         zero_division=zero_division_of(options),
         rng=seed,

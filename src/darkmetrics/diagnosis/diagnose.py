@@ -12,7 +12,7 @@ from darkmetrics.diagnosis.parts import AbsentError
 from darkmetrics.diagnosis.readings import READINGS, reading_of
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
-from darkmetrics.exceptions import CalibrationWarning, InputError
+from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from
 from darkmetrics.label_models.fitting import Material
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 
@@ -30,13 +30,14 @@ def diagnose(
     y_true: Any,
     y_score: Any = None,
     *,
-    calibration: Any = None,
+    reference: Any = None,
     metrics: Any = DEFAULT_METRICS,
     threshold: float | None = None,
     y_pred: Any = None,
     pos_label: Any = 1,
     missing_label: Any = None,
     sample_weight: Any = None,
+    calibration: Any = None,
 ) -> Diagnosis:
     """Why are labels missing, and does it matter?
 
@@ -48,10 +49,12 @@ def diagnose(
     ----------
     y_true, y_score, threshold, y_pred, pos_label, missing_label, sample_weight
         As in `evaluate`: arrays, or an EvaluationSet as the only data.
-    calibration : (labels, scores) or EvaluationSet, optional
+    reference : (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows: an earlier month, the test set of the model.
     metrics : str, Metric, callable, or a sequence or mapping of these
         The metrics whose movement between the readings is reported.
+    calibration
+        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -87,12 +90,12 @@ def diagnose(
         missing_label=missing_label,
         sample_weight=sample_weight,
     )
-    return diagnosis_of(data, calibration, chosen)
+    return diagnosis_of(data, reference_from(reference, calibration), chosen)
 
 
 def diagnosis_of(
     data: EvaluationSet,
-    calibration: Any = None,
+    reference: Any = None,
     metrics: Sequence[Metric] = tuple(metrics_from(DEFAULT_METRICS)),
     fills: Mapping[str, float] | None = None,
     stated: str | None = None,
@@ -105,7 +108,7 @@ def diagnosis_of(
     which would contradict theirs.
     """
     fills = {metric.name: metric.undefined_as for metric in metrics} if fills is None else fills
-    material = Material.of(data, calibration)
+    material = Material.of(data, reference)
     absent: dict[str, str] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # the verdict says how few labels there are

@@ -34,7 +34,7 @@ class Reading:
 
 def _by_score_and_label(material: Material) -> Nodes:
     if material.reference is None:
-        raise AbsentError("no reference rows were given (calibration=).")
+        raise AbsentError("no reference rows were given (reference=).")
     return selected_nodes(Selection(material.reference), material).nodes
 
 

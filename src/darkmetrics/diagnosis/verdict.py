@@ -162,11 +162,11 @@ def _of_reference(found: "Diagnosis") -> str:
 
 
 def _advice(found: "Diagnosis", kind: str) -> str:
-    give = "give calibration=(labels, scores) of fully labelled rows"
+    give = "give reference=(labels, scores) of fully labelled rows"
     if kind == "no missing labels":
         return ""
     if found.reference is not None and found.reference.contradicts:
-        return "If you know that it drifted, leave calibration= out; if you know that it did not, keep it."
+        return "If you know that it drifted, leave reference= out; if you know that it did not, keep it."
     if found.n_reference:
         return "With reference rows nothing has to be stated about why labels are missing, as long as nothing drifts."
     if found.stated is not None:

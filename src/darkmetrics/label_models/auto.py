@@ -11,7 +11,7 @@ from darkmetrics._kernels.hypotheses.mixture_fit import mixture_test
 from darkmetrics._kernels.posterior.draws import posterior_draws
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models.base import LabelModel, missing_prevalence
+from darkmetrics.label_models.base import LabelModel, missing_prevalence, takes_calibration
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
 from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes
 from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
@@ -30,6 +30,7 @@ REFUTED = 0.01
 _CURVE = (3.0, 2.0, 1.0, 1.0)
 
 
+@takes_calibration
 @dataclass(frozen=True, eq=False)
 class Auto(LabelModel):
     """The default: makes use of what there is, and says what it could not decide.
@@ -41,7 +42,7 @@ class Auto(LabelModel):
 
     Parameters
     ----------
-    calibration : (labels, scores) or EvaluationSet, optional
+    reference : (labels, scores) or EvaluationSet, optional
         Fully labelled rows from the same population, since which nothing has drifted.
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
@@ -64,7 +65,7 @@ class Auto(LabelModel):
     Assumed: labels are missing at random, as far as scores can tell
     """
 
-    calibration: Any = field(default=None, repr=False)
+    reference: Any = field(default=None, repr=False)
     calibrator: Any = "beta"
     n_nodes: int = N_NODES
 
@@ -72,8 +73,8 @@ class Auto(LabelModel):
         check_n_nodes(self.n_nodes)
 
     def nodes(self, data: EvaluationSet) -> Nodes:
-        if self.calibration is not None:
-            return Selection(self.calibration, self.calibrator, self.n_nodes).nodes(data)
+        if self.reference is not None:
+            return Selection(self.reference, self.calibrator, self.n_nodes).nodes(data)
         material = Material.of(data)
         positives, negatives = material.label_counts()
         if positives == 0 < negatives:
@@ -91,8 +92,8 @@ class Auto(LabelModel):
         return _both(score.nodes, label.nodes, by_label)
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
-        if self.calibration is not None:
-            return Selection(self.calibration).describe(data, nodes)
+        if self.reference is not None:
+            return Selection(self.reference).describe(data, nodes)
         if not nodes.readings:
             return Calibrated(self.calibrator).describe(data, nodes)
         by_label = weight_by_label(nodes)

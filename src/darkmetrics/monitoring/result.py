@@ -121,7 +121,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             if all(metric.method == "bounds" for metric in summary.metrics.values()):
                 raise InputError(
                     f"{named(self.names, key)}: {summary.too_small}, so there is nothing to learn from. groups[key] "
-                    "has what any labels can make of the metrics; calibration= (reference rows) would give more."
+                    "has what any labels can make of the metrics; reference= (fully labelled rows) would give more."
                 )
             with Notes().taken():  # they are among the notes of the group already
                 evaluation = self.task.evaluated(self.pieces[key])

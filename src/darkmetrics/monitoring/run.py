@@ -18,6 +18,7 @@ from darkmetrics.exceptions import (
     MissingnessWarning,
     RefutedWarning,
     UndefinedMetricWarning,
+    reference_from,
 )
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
@@ -56,7 +57,7 @@ def evaluate_by(
     resolution: str | int = "auto",
     label_model: Any = "auto",
     missingness: Any = None,
-    calibration: Any = None,
+    reference: Any = None,
     method: Any = "auto",
     pos_label: Any = 1,
     missing_label: Any = None,
@@ -65,6 +66,7 @@ def evaluate_by(
     confidence_level: float = 0.9,
     n_jobs: int = 1,
     progress: bool | None = None,
+    calibration: Any = None,
 ) -> GroupedEvaluation:
     """How good is this classifier in each segment and period, and which of them miss their target?
 
@@ -97,12 +99,12 @@ def evaluate_by(
         A group with fewer labelled positives or negatives than this is too small to judge: its label model leans on a
         prior, and a label more or less moves its metrics by a fifth. It is marked (`too_small`), what is possible at
         all (`lowest_possible`, `highest_possible`) is right all the same, and it takes no part in the alerts. With
-        reference rows (`calibration`) or a `probability` column, positives expected among the missing rows count too.
+        `reference` rows or a `probability` column, positives expected among the missing rows count too.
     threshold, decision, probability, weight, resolution
         As in `evaluate_frame`. Beyond a million rows scores are counted in 1,024 to 65,536 buckets per group, the more
         the fewer groups there are; decisions, and metrics of them, stay exact, and alerts allow for what buckets can
         do to other metrics.
-    label_model, missingness, calibration, method, pos_label, missing_label, zero_division, confidence_level
+    label_model, missingness, reference, method, pos_label, missing_label, zero_division, confidence_level
         As in `evaluate_frame`, for each group. A metric that is 0/0 misses no target unless `zero_division` says what
         it counts as.
     rng : None, int or numpy Generator
@@ -111,6 +113,8 @@ def evaluate_by(
         Processes, -1 for one per core.
     progress : bool, optional
         Show a progress bar (needs the package rich); by default where standard error is a terminal.
+    calibration
+        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -154,6 +158,7 @@ def evaluate_by(
     >>> result["IT"]["precision"]
     <Discrete: mean 0.7321, 90% interval 0.7027 to 0.7588, exact>
     """
+    reference, calibration = reference_from(reference, calibration), None
     given = dict(locals())
     names = _names(by, time, every)
     rate, way, least = check_rate(false_discovery_rate), check_correction(correction), _least(min_labels)
@@ -174,7 +179,7 @@ def evaluate_by(
         min_labels=least,
         n_draws=getattr(question.method, "n_resamples", 1),
         n_groups=1,
-        expected=probability is not None or getattr(question.model, "calibration", None) is not None,
+        expected=probability is not None or getattr(question.model, "reference", None) is not None,
         names={
             "y_true": columns.title("label"),
             "y_score": columns.title("score"),

@@ -151,7 +151,7 @@ def learns_from_reference(model: LabelModel) -> bool:
     """Whether a model, or the one that it tilts, learns from rows that all groups share."""
     while isinstance(model, Tilted):
         model = label_model_from(model.base)
-    return getattr(model, "calibration", None) is not None
+    return getattr(model, "reference", None) is not None
 
 
 def in_words(groups: int, borrowing: int, said: Collection[str], *, shared: bool) -> str:

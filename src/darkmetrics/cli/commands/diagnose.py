@@ -27,7 +27,7 @@ def main(
         with in_words(rows.names):
             found = dm.diagnose(
                 **rows.data(decision.threshold),
-                calibration=load_reference(reference.reference, rows.names, rows.pos_label),
+                reference=load_reference(reference.reference, rows.names, rows.pos_label),
                 metrics=asked.metric or dm.metrics.DEFAULT_METRICS,
             )
     emit(rendered(_as_result(found), common.result_format), common.output)

@@ -119,7 +119,7 @@ def _settings(table: Rows, options: MonitorOptions) -> dict[str, Any]:
         "threshold": options.threshold,
         "label_model": label_model_of(options),
         "missingness": options.missingness,
-        "calibration": load_reference(options.reference, table.names, table.pos_label),
+        "reference": load_reference(options.reference, table.names, table.pos_label),
         "method": options.method,
         "zero_division": zero_division_of(options),
         "confidence_level": options.confidence_level,
