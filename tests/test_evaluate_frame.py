@@ -138,7 +138,7 @@ def test_a_set_of_a_frame_is_the_set_of_its_columns():
 
 def test_a_set_of_buckets_is_the_exact_one_coarsened():
     y, score = rows(20_000, distinct=20_000)
-    found = EvaluationSet.from_frame(frame(y, score), **NAMES, resolution=256)
+    found = EvaluationSet.from_frame(frame(y, score), **NAMES, buckets=256)
     expected = EvaluationSet(y, score).coarsened(256)
     assert found.buckets == expected.buckets == 256
     for name in ("decision", "positives", "negatives", "missing", "low", "high"):
@@ -243,7 +243,7 @@ def test_a_report_says_how_to_make_the_evaluation_of_a_frame_again(tmp_path):
     y, score = rows(300)
     path = tmp_path / "june.parquet"
     frame(y, score).write_parquet(path)
-    settings: dict[str, Any] = {"label_model": "half", "metrics": "recall", "threshold": 0.25, "resolution": 64}
+    settings: dict[str, Any] = {"label_model": "half", "metrics": "recall", "threshold": 0.25, "buckets": 64}
     for source, shown in ((frame(y, score), "frame"), (str(path), repr(str(path)))):
         result = evaluate_frame(source, **NAMES, **settings)
         code = summarize(result)["reproduce"]["code"]

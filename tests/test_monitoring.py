@@ -64,7 +64,7 @@ def numbers_of(evaluation, name):
 
 def test_each_group_is_what_evaluate_says_of_its_rows():
     table = rows(900)
-    result = quietly(table, resolution="exact")
+    result = quietly(table, buckets="exact")
     assert len(result) == 3
     for key in result:
         said = evaluated(table[table["country"] == key[0]])
@@ -113,7 +113,7 @@ def test_weights_probabilities_and_decisions_are_those_of_the_columns():
 def test_buckets_leave_metrics_of_decisions_as_they_are():
     table = rows()
     settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "label_model": "half"}
-    exact, bucketed = (by(table, resolution=resolution, **settings) for resolution in ("exact", 64))
+    exact, bucketed = (by(table, buckets=buckets, **settings) for buckets in ("exact", 64))
     assert bucketed.total.data.buckets == 64
     for key in exact:
         assert bucketed.groups[key].metrics["recall"] == exact.groups[key].metrics["recall"]

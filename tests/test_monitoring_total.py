@@ -280,7 +280,7 @@ def test_the_total_can_be_stored_and_taken_from(tmp_path):
 def test_buckets_of_many_groups_keep_what_each_group_says():
     table = months(2, n=2000)
     settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "missingness": "by_label"}
-    exact, coarse = (by(table, resolution=resolution, **settings).total for resolution in ("exact", 256))
+    exact, coarse = (by(table, buckets=buckets, **settings).total for buckets in ("exact", 256))
     for name in exact:
         assert coarse[name].mean() == pytest.approx(exact[name].mean(), abs=1e-3)
         assert coarse[name].std() == pytest.approx(exact[name].std(), rel=0.02)

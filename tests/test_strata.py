@@ -278,7 +278,7 @@ def test_engines_count_by_stratum(lazy, weighted):
     expected = EvaluationSet(**arguments, strata=number)
     for name, column in expected.cells.arrays().items():
         np.testing.assert_array_equal(getattr(data.cells, name), column)
-    rough, coarse = EvaluationSet.from_frame(frame, **names, resolution=16), expected.coarsened(16)
+    rough, coarse = EvaluationSet.from_frame(frame, **names, buckets=16), expected.coarsened(16)
     for name, column in coarse.cells.arrays().items():
         if column is not None:
             np.testing.assert_allclose(getattr(rough.cells, name), column, rtol=1e-14)

@@ -124,7 +124,7 @@ def evaluate_frame(
     decision: str | None = None,
     probability: str | None = None,
     weight: str | None = None,
-    resolution: str | int = "auto",
+    buckets: str | int = "auto",
     metrics: Any = DEFAULT_METRICS,
     label_model: Any = "auto",
     missingness: Any = None,
@@ -154,9 +154,9 @@ def evaluate_frame(
     decision, probability, weight : str, optional
         Columns with decisions that do not follow from a threshold, with the chance that a row is positive, which is
         then believed as it is (`label_models.Given`), and with weights.
-    resolution : {"auto", "exact"} or int
+    buckets : {"auto", "exact"} or int
         How finely scores are told apart, as in `EvaluationSet.from_frame`. Where that is in buckets, the result's
-        `resolution` says how far that can have moved each metric; metrics of the decisions it does not move.
+        `bucket_effect` says how far that can have moved each metric; metrics of the decisions it does not move.
     reference : frame, path, (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows; a frame or file has the same label and score columns.
     metrics, label_model, missingness, method, pos_label, missing_label, zero_division, rng, confidence_level
@@ -191,7 +191,7 @@ def evaluate_frame(
     # Whatever is wrong with the rest is said before a table is read that may take minutes.
     question = with_reference(question_of_table(given), given)
     columns = ("label", "score", "decision", "probability", "weight")
-    settings = {name: given[name] for name in (*columns, "threshold", "pos_label", "missing_label", "resolution")}
+    settings = {name: given[name] for name in (*columns, "threshold", "pos_label", "missing_label", "buckets")}
     data = evaluation_set_from(EvaluationSet.from_frame(frame, **settings), None)
     return question.answer(data, arguments=arguments_given(evaluate_frame, given))
 
@@ -220,7 +220,7 @@ def with_reference(question: Question, given: Mapping[str, Any]) -> Question:
     if rows is None or isinstance(rows, EvaluationSet) or not hasattr(model, "__dataclass_fields__"):
         return question
     if _is_table(rows):
-        settings = {name: given[name] for name in ("label", "score", "pos_label", "missing_label", "resolution")}
+        settings = {name: given[name] for name in ("label", "score", "pos_label", "missing_label", "buckets")}
         try:
             held_out = EvaluationSet.from_frame(rows, **settings)
         except InputError as error:

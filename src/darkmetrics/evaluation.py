@@ -83,7 +83,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         return diagnosis_of(self.data, self.reference, metrics, self.fills, self.stated, self.groups)
 
     @cached_property
-    def resolution(self) -> Mapping[str, float]:
+    def bucket_effect(self) -> Mapping[str, float]:
         """How far it can have moved each metric that scores were counted in buckets (made on first use).
 
         A proven bound, whatever the missing labels are; 0 where scores are exact, and for metrics of the decisions;
@@ -145,8 +145,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
             },
         }
         if self.data.buckets is not None:
-            effects = {name: finite(effect) for name, effect in self.resolution.items()}
-            found["resolution"] = {"buckets": self.data.buckets, "effects": effects}
+            effects = {name: finite(effect) for name, effect in self.bucket_effect.items()}
+            found |= {"buckets": self.data.buckets, "bucket_effect": effects}
         return found
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -233,7 +233,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         if approximate:
             notes.append(_proven(approximate))
         if self.data.buckets is not None:
-            notes.append(_resolution_in_words(self.data.buckets, self.resolution))
+            notes.append(_buckets_in_words(self.data.buckets, self.bucket_effect))
         return notes
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -313,7 +313,7 @@ def _proven(laws: dict[str, MetricDistribution]) -> str:
     return text + (f" Nothing is proven of {', '.join(useless)}." if useless else "")
 
 
-def _resolution_in_words(buckets: int, effects: Mapping[str, float]) -> str:
+def _buckets_in_words(buckets: int, effects: Mapping[str, float]) -> str:
     """How far buckets can have moved the metrics, in a sentence."""
     moved = [f"{name} by at most {_rounded_up(effect):.2g}" for name, effect in effects.items() if effect > 0.0]
     unknown = [name for name, effect in effects.items() if np.isnan(effect)]

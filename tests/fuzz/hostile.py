@@ -287,9 +287,9 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a table with gaps in the decisions": (lambda: ef(table(d=[None, *[1] * 9]), decision="d"), "decision column 'd'"),
     "probabilities beside a table": (lambda: ef(label_model=P), "label_model"),
-    "a resolution of none": (lambda: ef(resolution=0), "resolution"),
-    "a resolution of NaN": (lambda: ef(resolution=NAN), "resolution"),
-    "an unknown resolution": (lambda: ef(resolution="fine"), "resolution"),
+    "no buckets": (lambda: ef(buckets=0), "buckets"),
+    "NaN buckets": (lambda: ef(buckets=NAN), "buckets"),
+    "an unknown word for buckets": (lambda: ef(buckets="fine"), "buckets"),
     "a table of one label in pandas": (lambda: ef(pd.DataFrame({"y": [1.0, NAN], "s": [0.5, 0.6]})), "works"),
     "columns of one name in pandas": (lambda: ef(pd.DataFrame([[1, 0.5, 2]], columns=["y", "s", "s"])), "frame"),
     # ---------------------------------------------------------------------------------------------------- groups

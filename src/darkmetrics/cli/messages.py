@@ -20,8 +20,8 @@ _OTHERS = {
     **{argument: f"--{role}" for argument, role in _ROLES.items()},
 }
 _SAME = (
-    *("by", "confidence_level", "correction", "every", "label", "label_model", "method", "min_labels"),
-    *("missing_label", "missingness", "pos_label", "reference", "resolution", "risk", "score", "threshold"),
+    *("buckets", "by", "confidence_level", "correction", "every", "label", "label_model", "method", "min_labels"),
+    *("missing_label", "missingness", "pos_label", "reference", "risk", "score", "threshold"),
     *("thresholds", "time", "weight", "zero_division"),
 )
 _OPTIONS = _OTHERS | {argument: f"--{argument.replace('_', '-')}" for argument in _SAME}

@@ -13,7 +13,7 @@ class Census:
     """The sums over cells that metrics and label models ask for, and what is printed of them."""
 
     cells: Cells
-    # Scores are in so many buckets (see `resolution` of `EvaluationSet.from_frame`); None: they are exact.
+    # Scores are in so many buckets (see `buckets` of `EvaluationSet.from_frame`); None: they are exact.
     buckets: int | None
 
     __getstate__ = made_of

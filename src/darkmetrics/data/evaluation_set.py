@@ -132,7 +132,7 @@ class EvaluationSet(Census):
         stratum: str | None = None,
         pos_label: Any = 1,
         missing_label: Any = None,
-        resolution: str | int = "auto",
+        buckets: str | int = "auto",
     ) -> Self:
         """The set of the rows of a table, wherever it is: the table's own engine counts, and only counts come here.
 
@@ -149,7 +149,7 @@ class EvaluationSet(Census):
             `sample_weight` and `strata` above.
         pos_label, missing_label : object
             As above.
-        resolution : {"auto", "exact"} or int
+        buckets : {"auto", "exact"} or int
             "exact" counts every distinct score by itself. A number counts scores in so many buckets (a power of two;
             other numbers are rounded down), which are narrow near 0 and 1 and cut at the threshold, so that metrics of
             decisions are exact. "auto" is exact up to about a million distinct scores, and takes 65,536 buckets beyond.
@@ -171,7 +171,7 @@ class EvaluationSet(Census):
             threshold=cut,
             pos_label=pos_label,
             missing_label=missing_label,
-            resolution=resolution,
+            buckets=buckets,
         )
         (found,) = sets_from_counted(counted, threshold=cut, pos_label=pos_label, label=columns.title("label"))
         return cls.from_cells(found.cells, threshold=found.threshold, pos_label=pos_label, buckets=found.buckets)

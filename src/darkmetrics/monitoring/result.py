@@ -335,7 +335,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         """What counting scores in buckets can have done to the metrics; nothing where scores are exact."""
         if self.total.data.buckets is None:
             return []
-        effects = {name: [group.metrics[name].resolution for group in self.groups.values()] for name in self.metrics}
+        effects = {name: [group.metrics[name].bucket_effect for group in self.groups.values()] for name in self.metrics}
         moved = [f"{name} by at most {max(found):.1g}" for name, found in effects.items() if max(found) > 0.0]
         unknown = [name for name, found in effects.items() if any(math.isnan(effect) for effect in found)]
         text = f"Scores are in {self.total.data.buckets:,} buckets per group"

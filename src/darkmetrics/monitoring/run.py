@@ -54,7 +54,7 @@ def evaluate_by(
     decision: str | None = None,
     probability: str | None = None,
     weight: str | None = None,
-    resolution: str | int = "auto",
+    buckets: str | int = "auto",
     label_model: Any = "auto",
     missingness: Any = None,
     reference: Any = None,
@@ -100,7 +100,7 @@ def evaluate_by(
         prior, and a label more or less moves its metrics by a fifth. It is marked (`too_small`), what is possible at
         all (`lowest_possible`, `highest_possible`) is right all the same, and it takes no part in the alerts. With
         `reference` rows or a `probability` column, positives expected among the missing rows count too.
-    threshold, decision, probability, weight, resolution
+    threshold, decision, probability, weight, buckets
         As in `evaluate_frame`. Beyond a million rows scores are counted in 1,024 to 65,536 buckets per group, the more
         the fewer groups there are; decisions, and metrics of them, stay exact, and alerts allow for what buckets can
         do to other metrics.
@@ -192,7 +192,7 @@ def evaluate_by(
         threshold=cut,
         pos_label=pos_label,
         missing_label=missing_label,
-        resolution=resolution,
+        buckets=buckets,
         by=names if every is None else names[:-1],
         time=None if every is None else time,
         every=every,

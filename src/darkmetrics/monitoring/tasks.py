@@ -164,7 +164,7 @@ class Task:
         low, high = law.interval(self.question.confidence_level)
         lowest, highest = law.support()
         labelled_only = evaluation.labelled_only[metric.name]
-        effect = evaluation.resolution[metric.name]
+        effect = evaluation.bucket_effect[metric.name]
         return MetricSummary(law.mean(), low, high, labelled_only, lowest, highest, law.undefined, law.method, effect)
 
     def _verdict(self, name: str, evaluation: Evaluation | None) -> Verdict:
@@ -178,7 +178,7 @@ class Task:
             target,
             fill=self.question.fill,
             n_draws=self.n_draws,
-            resolution=evaluation.resolution[name],
+            bucket_effect=evaluation.bucket_effect[name],
         )
 
     def _too_small(self, data: EvaluationSet, evaluation: Evaluation | None) -> str:
