@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 import darkmetrics as dm
 from darkmetrics import CalibrationWarning, EvaluationSet, InputError, MissingnessWarning, UndefinedMetricWarning
 from darkmetrics.label_models import Auto, Calibrated, LabelShift, Selection, auto
-from darkmetrics.label_models.auto import READINGS, reading_nodes, readings_differ, readings_in_words
+from darkmetrics.label_models.auto import REASONS, nodes_of_reason, reasons_differ, reasons_in_words
 
 NAN = float("nan")
 KINDS = ["random", "by score", "by label"]
@@ -63,35 +63,35 @@ def test_with_reference_rows_it_is_selection(kind):
     data = EvaluationSet(y, s)
     auto_nodes, selection_nodes = (model.nodes(data) for model in (Auto((more_y, more_s)), Selection((more_y, more_s))))
     assert auto_nodes.probability.tolist() == selection_nodes.probability.tolist()
-    assert not auto_nodes.readings
+    assert not auto_nodes.reasons
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
-def test_without_them_it_weighs_two_readings(kind, seed):
+def test_without_them_it_weighs_two_reasons(kind, seed):
     y, s, _ = rows(kind, seed)
     data = EvaluationSet(y, s)
     nodes = Auto().nodes(data)
-    assert nodes.readings == READINGS
+    assert nodes.reasons == REASONS
     assert nodes.weight.sum() == pytest.approx(1.0, abs=1e-12)
     assert (nodes.weight >= 0.0).all()
-    by_score = float(nodes.weight[nodes.reading == 0].sum())
+    by_score = float(nodes.weight[nodes.reason == 0].sum())
     assert by_score >= auto._LEAST_WEIGHT - 1e-12
     assert auto._LEAST_WEIGHT > 0.1
     if kind == "by score":
         assert by_score > 0.99  # no mixture of the classes looks like that
     if kind == "by label":
         assert by_score < 0.5
-    # Each reading has the nodes of its own model, or every eighth of them once it is refuted.
+    # Each reason has the nodes of its own model, or every eighth of them once it is refuted.
     for k, model in enumerate((Calibrated(), LabelShift())):
-        own, expected = reading_nodes(nodes, k), model.nodes(data)
+        own, expected = nodes_of_reason(nodes, k), model.nodes(data)
         thin = 8 if k == 1 and by_score > 0.99 else 1
         assert own.probability.tolist() == expected.probability[::thin].tolist()
         np.testing.assert_allclose(own.weight, 1.0 / (64 / thin), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["by score", "by label"])
-def test_readings_that_differ_are_both_named(kind):
+def test_reasons_that_differ_are_both_named(kind):
     y, s, _ = rows(kind)
     with pytest.warns(MissingnessWarning) as caught:
         result = dm.evaluate(y, s, metrics=["precision", "recall"])
@@ -102,11 +102,11 @@ def test_readings_that_differ_are_both_named(kind):
     # Stating what the scores refute is warned of.
     with pytest.warns(MissingnessWarning, match="no mixture") if kind == "by score" else contextlib.nullcontext():
         stated["by_label"] = dm.evaluate(y, s, metrics=["precision", "recall"], missingness="by_label")
-    for reading, missingness in [("'by score'", "by_score"), ("'by label'", "by_label")]:
+    for reason, missingness in [("'by score'", "by_score"), ("'by label'", "by_label")]:
         # The same nodes as if the mechanism had been stated, or an eighth of them: the numbers agree to their sampling.
         alone = stated[missingness]
         share = float(alone.nodes.weight @ (alone.nodes.on_all_cells.probability @ alone.data.missing_counts))
-        found = float(text.partition(f"% {reading}")[0].rpartition(" ")[2])
+        found = float(text.partition(f"% {reason}")[0].rpartition(" ")[2])
         assert found == pytest.approx(100.0 * share / alone.data.n_missing, abs=1.0)
     for name in ("precision", "recall"):
         answers = text.split(f"{name} ")[1].split(" or ")
@@ -118,11 +118,11 @@ def test_readings_that_differ_are_both_named(kind):
     assert ("their scores are higher" if kind == "by label" else "do not fit 'by label' alone") in result.assumption
 
 
-def test_readings_that_agree_are_not_warned_of():
+def test_reasons_that_agree_are_not_warned_of():
     for seed in range(3):
         y, s, _ = rows("random", seed)
         result = silent(y, s, metrics="f1")
-        assert not readings_differ(result.nodes)
+        assert not reasons_differ(result.nodes)
         assert result.assumption.startswith("Assumed: labels are missing at random, as far as scores can tell.")
 
 
@@ -133,7 +133,7 @@ def test_a_stated_mechanism_silences_the_warning(missingness):
     expected = {"by_label": LabelShift(), "unknown": Auto()}.get(missingness, Calibrated())
     nodes = expected.nodes(EvaluationSet(y, s))
     assert result.nodes.probability.tolist() == nodes.probability.tolist()
-    assert readings_differ(result.nodes) == (missingness == "unknown")
+    assert reasons_differ(result.nodes) == (missingness == "unknown")
 
 
 def test_lower_scores_of_missing_rows_are_called_lower():
@@ -145,10 +145,10 @@ def test_lower_scores_of_missing_rows_are_called_lower():
     assert "their scores are lower." in result.assumption
 
 
-def test_words_for_the_readings_have_both_shares():
+def test_words_for_the_reasons_have_both_shares():
     y, s, _ = rows("by label")
     data = EvaluationSet(y, s)
-    text = readings_in_words(data, Auto().nodes(data))
+    text = reasons_in_words(data, Auto().nodes(data))
     low, high = (float(part.split("%")[0]) for part in text.split(" and "))
     assert text == f"{low}% 'by score' and {high}% 'by label'"
     assert low < high

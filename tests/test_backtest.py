@@ -264,7 +264,7 @@ def test_a_metric_that_is_never_defined_leaves_the_others():
     assert "markedness" in result._repr_html_()
 
 
-def test_a_way_that_fails_leaves_the_others_and_says_why():
+def test_a_setup_that_fails_leaves_the_others_and_says_why():
     y, score = rows(200)
     result = dm.backtest(
         y,
@@ -310,7 +310,7 @@ def test_results_read_as_words_and_as_numbers(by_label):
     text = str(by_label)
     assert "1,500 labelled rows, labels hidden 30 times: ByLabel(fraction=0.2, prevalence=0.7)" in text
     assert "Repeats share rows" in text
-    assert repr(by_label) == "<Backtest of 2 ways on 1,500 rows, 30 repeats>"
+    assert repr(by_label) == "<Backtest of 2 setups on 1,500 rows, 30 repeats>"
     assert by_label._repr_html_().count("<tr>") == 11
     plain = json.loads(json.dumps(by_label.to_dict(), allow_nan=False))
     assert plain["scores"]["stated"]["f1"]["coverage"] == by_label["stated", "f1"].coverage.value
@@ -319,4 +319,4 @@ def test_results_read_as_words_and_as_numbers(by_label):
     y, score = rows(40)
     once = dm.backtest(y, score, label_models="half", metrics="f1", n_repeats=1, rng=0)
     assert "labels hidden once: MCAR(fraction=0.3)" in str(once)
-    assert repr(once) == "<Backtest of 1 way on 40 rows, 1 repeat>"
+    assert repr(once) == "<Backtest of 1 setup on 40 rows, 1 repeat>"

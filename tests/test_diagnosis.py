@@ -212,30 +212,30 @@ def diagnosed(scenario, *, reference=False, n_rows=1000):
     return diagnose(sample.y, sample.score, reference=reference, metrics=FEW_METRICS)
 
 
-def test_readings_are_those_of_the_label_models():
+def test_reasons_are_those_of_the_label_models():
     (sample,) = BY_LABEL.samples(1, n_rows=1000)
     data = dm.EvaluationSet(sample.y, sample.score)
     found = diagnosis_of(data)
     for name, model in (("by score", dm.label_models.Calibrated()), ("by label", dm.label_models.LabelShift())):
         laws = dm.evaluate(data, label_model=model)
-        assert tuple(found.readings[name].prevalence) == tuple(missing_prevalence(data, model.nodes(data)))
-        for metric, estimate in found.readings[name].metrics.items():
+        assert tuple(found.reasons[name].prevalence) == tuple(missing_prevalence(data, model.nodes(data)))
+        for metric, estimate in found.reasons[name].metrics.items():
             # The same law found twice; orders of summation do not differ.
             assert estimate == pytest.approx((laws[metric].mean(), *laws[metric].interval(0.9)), rel=1e-12)
         assert found.labelled_only == dict(laws.labelled_only)
 
 
-def test_reference_rows_add_the_third_reading():
-    assert list(diagnosed(BY_BOTH).readings) == ["by score", "by label"]
-    assert list(diagnosed(BY_BOTH, reference=True).readings) == ["by score", "by label", "by score and label"]
+def test_reference_rows_add_the_third_reason():
+    assert list(diagnosed(BY_BOTH).reasons) == ["by score", "by label"]
+    assert list(diagnosed(BY_BOTH, reference=True).reasons) == ["by score", "by label", "by score and label"]
 
 
 def test_reliability_tables_count_every_labelled_row_once():
     found = diagnosed(RANDOM)
     for check in (found.calibration, found.raw_scores):
         assert check is not None
-        assert sum(b.rows for b in check.table) == found.census["labelled"]
-        assert sum(b.rows * b.positive for b in check.table) == pytest.approx(found.census["positive"], abs=1e-9)
+        assert sum(b.rows for b in check.table) == found.counts["labelled"]
+        assert sum(b.rows * b.positive for b in check.table) == pytest.approx(found.counts["positive"], abs=1e-9)
         assert all(b.low <= b.high for b in check.table)
         assert all(a.high < b.low for a, b in zip(check.table[:-1], check.table[1:], strict=True))
 
@@ -258,7 +258,7 @@ def test_the_page_names_every_key_of_to_dict():
         name for line in section.splitlines() if line[:3] == "| `" for name in line.split("|")[1].strip().split(", ")
     }
     assert said == {f"`{key}`" for key in plain}
-    parts = ("census", "score_difference", "mixture", "calibration", "reference")
+    parts = ("counts", "score_difference", "mixture", "calibration", "reference")
     keys = {key for part in parts for key in plain[part]} | set(plain["calibration"]["table"][0])
     assert all(f"`{key}`" in section for key in keys)
 
@@ -292,13 +292,13 @@ def test_missingness_is_named(scenario, word):
     assert diagnosed(scenario).missingness == word
 
 
-def test_the_verdict_names_both_readings_and_what_to_state():
+def test_the_verdict_names_both_reasons_and_what_to_state():
     words = diagnosed(BY_LABEL).verdict
     for text in ("by score", "by label", "missingness='by_label'", "reference=", "moves most"):
         assert text in words
 
 
-def test_a_refuted_reading_is_called_so():
+def test_a_refuted_reason_is_called_so():
     assert "'by label' alone is refuted" in diagnosed(BY_SCORE).verdict
 
 
@@ -405,7 +405,7 @@ def test_edges_are_diagnosed_and_say_what_is_absent(case, word):
     json.dumps(plain, allow_nan=False)
     parts = ("score_difference", "mixture", "calibration", "raw_scores", "reference")
     none = {name for name in parts if plain[name] is None}
-    unread = {"by score", "by label", "by score and label"} - set(found.readings)
+    unread = {"by score", "by label", "by score and label"} - set(found.reasons)
     assert set(found.absent) == none | unread
     assert all(found.absent.values())
     assert str(found)

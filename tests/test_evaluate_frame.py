@@ -72,7 +72,7 @@ def test_each_group_becomes_a_set_with_ties_in_the_order_of_arrays():
     assert first.cells.arrays()["weight"].tolist() == [1.0, 0.5, 2.0]
     assert first.cells.positives.tolist() == [0, 2, 1]
     assert first.cells.missing.tolist() == [0, 0, 2]
-    assert second.census() == {"rows": 5, "labelled": 4, "positive": 3, "negative": 1, "missing": 1}
+    assert second.counts() == {"rows": 5, "labelled": 4, "positive": 3, "negative": 1, "missing": 1}
     assert second.threshold == 0.5
     assert second.cells.positives.dtype == np.int32
 

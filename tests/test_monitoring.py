@@ -68,7 +68,7 @@ def test_each_group_is_what_evaluate_says_of_its_rows():
     assert len(result) == 3
     for key in result:
         said = evaluated(table[table["country"] == key[0]])
-        assert result.groups[key].census == said.data.census()
+        assert result.groups[key].counts == said.data.counts()
         for name in said:
             found = [getattr(result.groups[key].metrics[name], number) for number in NUMBERS]
             # The same arithmetic on the same cells.
@@ -266,7 +266,7 @@ def test_time_is_cut_into_periods(every, first, text):
     assert next(iter(result)) == (first,)
     assert result.label(first) == text
     assert result.to_dict()["groups"][0]["key"] == ["2026-01-01"]
-    assert sum(group.census["rows"] for group in result.groups.values()) == 900
+    assert sum(group.counts["rows"] for group in result.groups.values()) == 900
 
 
 def test_time_without_every_has_a_period_per_value():

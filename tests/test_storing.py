@@ -94,7 +94,7 @@ def evaluated(method: str = "auto", n: int = 400) -> dm.Evaluation:
     result = dm.evaluate(y, score, metrics=("precision", "recall", "roc_auc"), method=method, rng=0)
     if method == "gaussian":  # what was looked at before must not matter
         assert "Proven" in str(result)
-        assert result.diagnosis.readings
+        assert result.diagnosis.reasons
     return result
 
 
@@ -166,7 +166,7 @@ def plain(thing: Any) -> Any:
     if isinstance(thing, Certificate):  # stored it is its bound, and what it says of single places is not kept
         return thing.to_dict()
     if isinstance(thing, dm.EvaluationSet):
-        return [thing.census(), thing.threshold, thing.pos_label, thing.buckets, plain(thing.cells.arrays())]
+        return [thing.counts(), thing.threshold, thing.pos_label, thing.buckets, plain(thing.cells.arrays())]
     if isinstance(thing, Mapping) and not dataclasses.is_dataclass(thing):
         return {str(key): plain(value) for key, value in thing.items()}
     if isinstance(thing, (list, tuple)):
@@ -283,7 +283,7 @@ def test_what_was_found_out_since_is_not_stored(name):
     fresh = pickle.dumps(copy.deepcopy(result_of(name)))
     result = pickle.loads(fresh)
     evaluation = result.total if isinstance(result, dm.GroupedEvaluation) else result
-    str(result), evaluation.nodes.on_all_cells, evaluation.nodes.rows, evaluation.data.census()
+    str(result), evaluation.nodes.on_all_cells, evaluation.nodes.rows, evaluation.data.counts()
     for law in evaluation.values():
         law.cdf(0.5), law.ppf(0.5), law.certificate
     assert len(pickle.dumps(result)) <= len(fresh) + 200

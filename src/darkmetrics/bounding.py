@@ -93,7 +93,7 @@ class Bounds(Mapping[str, MetricBounds]):
         """Everything as plain numbers and text, ready for JSON (`docs/reference/bounds.md` has the schema)."""
         return {
             "schema": "darkmetrics.bounds/1",
-            "census": self.data.census(),
+            "counts": self.data.counts(),
             "threshold": self.data.threshold,
             "metrics": {name: one.to_dict() for name, one in self.bounds.items()},
         }

@@ -130,7 +130,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema)."""
         found: dict[str, Any] = {
             "schema": "darkmetrics.evaluation/1",
-            "census": self.data.census(),
+            "counts": self.data.counts(),
             "threshold": self.data.threshold,
             "assumption": self.assumption,
             "metrics": {
@@ -209,13 +209,13 @@ class Evaluation(Mapping[str, MetricDistribution]):
     def words(self) -> list[str]:
         """What stands above the table: how many rows, what was assumed, how many missing rows are positive."""
         n, m = self.data.n_rows, self.data.n_missing
-        census = f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
+        size = f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
         if not m:
-            return [census]
-        words = [census, *filter(None, self.assumption.split("\n"))]
+            return [size]
+        words = [size, *filter(None, self.assumption.split("\n"))]
         if len(self.nodes) > 1 and self.data.missing_cells.size:
             mean, low, high = missing_prevalence(self.data, self.nodes)
-            counts = self.data.census()
+            counts = self.data.counts()
             text = f"About {mean:.1%} of the missing rows are positive (90%: {low:.1%} to {high:.1%})"
             if counts["labelled"]:
                 text += f"; among the labelled ones it is {counts['positive'] / counts['labelled']:.1%}"

@@ -89,7 +89,7 @@ class Robustness:
         The laws without noise, with independent noise and with shared noise.
     """
 
-    census: Mapping[str, int]
+    counts: Mapping[str, int]
     v_star: float
     variance: float | None
     share: float | None
@@ -111,7 +111,7 @@ class Robustness:
         """Plain numbers at full precision, ready for JSON; what does not exist is None."""
         return {
             "schema": "darkmetrics.robustness/1",
-            "census": dict(self.census),
+            "counts": dict(self.counts),
             "v_star": self.v_star,
             "variance": self.variance,
             "share": self.share,
@@ -134,7 +134,7 @@ class Robustness:
         }
 
     def __repr__(self) -> str:
-        missing, words = self.census["missing"], "changes nothing" if self.agrees else "DISAGREES with the theory"
+        missing, words = self.counts["missing"], "changes nothing" if self.agrees else "DISAGREES with the theory"
         return f"<Robustness of {missing:,} missing rows: v* {self.v_star:.3g}, independent noise {words}>"
 
     def __str__(self) -> str:
@@ -144,7 +144,7 @@ class Robustness:
         return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
 
     def _words(self) -> list[str]:
-        n, m = self.census["rows"], self.census["missing"]
+        n, m = self.counts["rows"], self.counts["missing"]
         if self.share is None:
             noise = f"every probability is off by {np.sqrt(self.variance or 0.0):.2g} (standard deviation)"
         else:
@@ -303,8 +303,8 @@ def robustness(
         apart, together = _distance(independent, plain), _distance(shared, known)
         effects[metric.name] = NoiseEffect(known, independent, shared, apart, together, slack)
     n_certain = int(evaluation_set.missing_counts[~uncertain].sum())
-    census = evaluation_set.census()
-    return Robustness(census, v_star, variance, share, float(chance[tightest]), n_certain, size, level, effects)
+    counts = evaluation_set.counts()
+    return Robustness(counts, v_star, variance, share, float(chance[tightest]), n_certain, size, level, effects)
 
 
 def beta_parameters(mean: Any, variance: Any) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ from darkmetrics.exceptions import (
     UndefinedMetricWarning,
 )
 from darkmetrics.label_models import Given, Half, LabelModel, LabelShift, Prevalence, label_model_from
-from darkmetrics.label_models.auto import REFUTED, mixture_p_value, readings_differ, readings_in_words, weight_by_label
+from darkmetrics.label_models.auto import REFUTED, mixture_p_value, reasons_differ, reasons_in_words, weight_by_label
 from darkmetrics.label_models.choice import stated_reason
 from darkmetrics.label_models.score_table import score_table
 from darkmetrics.methods import Memo, Method, method_from
@@ -126,8 +126,8 @@ class Question:
         about = model.describe(data, nodes) if data.n_missing else ""
         reason = stated_reason(model, self.missingness)
         found = self.answer_given(nodes, data, rng, assumption=about, arguments=arguments, stated=reason, stacklevel=4)
-        if reason is None and readings_differ(nodes):
-            warnings.warn(_readings_message(data, nodes, found.laws), MissingnessWarning, stacklevel=3)
+        if reason is None and reasons_differ(nodes):
+            warnings.warn(_reasons_message(data, nodes, found.laws), MissingnessWarning, stacklevel=3)
         elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
             warnings.warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
         return found
@@ -239,16 +239,16 @@ def _undefined_message(metric: Metric, law: MetricDistribution) -> str:
     )
 
 
-def _readings_message(data: EvaluationSet, nodes: Nodes, laws: Mapping[str, MetricDistribution]) -> str:
+def _reasons_message(data: EvaluationSet, nodes: Nodes, laws: Mapping[str, MetricDistribution]) -> str:
     """Both answers, and how to choose between them."""
     answers = []
     for name, law in list(laws.items())[:_METRICS_NAMED]:
         if law.by_node is not None:
-            means = [f"{_mean_of(law, nodes.reading == k):.3f}" for k in range(len(nodes.readings))]
+            means = [f"{_mean_of(law, nodes.reason == k):.3f}" for k in range(len(nodes.reasons))]
             answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
     text = (
         "Missing rows look different from labelled ones, and why they do changes the answer. Of the missing rows "
-        f"{readings_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "
+        f"{reasons_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "
     )
     give = "give reference=(labels, scores) of fully labelled rows"
     if weight_by_label(nodes) < REFUTED:

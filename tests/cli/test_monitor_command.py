@@ -87,7 +87,7 @@ def test_each_group_is_what_evaluate_says_of_its_rows(run, csv_rows, rows):
     for group in found["groups"]:
         part = rows.filter(pl.col("country") == group["key"][0])
         alone = dm.evaluate(part["label"], part["score"], missingness="random", metrics="recall")
-        assert group["census"] == alone.data.census()
+        assert group["counts"] == alone.data.counts()
         # The same counts in the same order, but for the last bits.
         assert group["metrics"]["recall"]["mean"] == pytest.approx(alone["recall"].mean(), abs=1e-12)
         assert group["metrics"]["recall"]["low"] == pytest.approx(alone["recall"].interval().low, abs=1e-12)
@@ -131,7 +131,7 @@ def test_a_folder_that_may_be_partitioned_is_all_of_its_parquet_files(run, dated
 def test_a_file_with_the_name_of_a_pattern_is_that_file(run, dated, tmp_path):
     write(dated, tmp_path / "x[1].parquet")
     write(dated.head(3), tmp_path / "x1.parquet")
-    assert json.loads(run("monitor", "x[1].parquet", *SEGMENTS, "-f", "json").out)["total"]["census"]["rows"] == 1500
+    assert json.loads(run("monitor", "x[1].parquet", *SEGMENTS, "-f", "json").out)["total"]["counts"]["rows"] == 1500
 
 
 def test_weights_decisions_and_own_probabilities_are_taken(run, dated, tmp_path):

@@ -12,7 +12,7 @@ from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.backtesting.result import Backtest
 from darkmetrics.backtesting.scores import Scores
-from darkmetrics.backtesting.ways import Ground, Way
+from darkmetrics.backtesting.setups import Ground, Setup
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, check_length, read_labels
 from darkmetrics.distribution import MetricDistribution
@@ -38,15 +38,15 @@ class _Task:
     y: BoolArray
     score: FloatArray
     mechanism: Mechanism
-    ways: Mapping[str, Way]
-    # What is asked of the rows in each of the ways.
+    setups: Mapping[str, Setup]
+    # What is asked of the rows in each of the setups.
     questions: Mapping[str, Question]
     truth: Mapping[str, float]
     threshold: float | None
 
 
 class _Found(NamedTuple):
-    """What a repeat found: centre, low, high and PIT by way and metric; a note; why ways failed."""
+    """What a repeat found: centre, low, high and PIT by setup and metric; a note; why setups failed."""
 
     laws: dict[tuple[str, str], tuple[float, ...]]
     note: str
@@ -75,7 +75,7 @@ def backtest(
     """Would the intervals have held on data like mine? Hides known labels, evaluates, and compares with the truth.
 
     Use it before you rely on a label model: the figures say how often intervals hold the truth, how wide they are and
-    whether the whole law is right, if labels go missing in the way you name.
+    whether the whole law is right, if labels go missing as you name it.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def backtest(
     >>> y_true = (rng.random(500) < y_score).astype(int)
     >>> result = dm.backtest(y_true, y_score, label_models="calibrated", metrics="recall", n_repeats=20, rng=1)
     >>> result
-    <Backtest of 1 way on 500 rows, 20 repeats>
+    <Backtest of 1 setup on 500 rows, 20 repeats>
     >>> 0.7 <= result["recall"].coverage.value <= 1.0
     True
     """
@@ -133,14 +133,16 @@ def backtest(
     repeats, jobs = check_n_resamples(n_repeats, "n_repeats"), jobs_from(n_jobs)
     complete = EvaluationSet(y.astype(np.float64), score, threshold=threshold)
     ground = Ground(hidden_by, pos_label, missing_label, complete, n_given, names)
-    ways = ground.ways(label_models, methods, reference_from(reference, calibration))
+    setups = ground.setups(label_models, methods, reference_from(reference, calibration))
     truth = {metric.name: metric.value(complete, metric.undefined_as) for metric in asked.metrics}
-    questions = {name: replace(asked, model=way.model, method=way.method, believes=False) for name, way in ways.items()}
-    task = _Task(y, score, hidden_by, ways, questions, truth, complete.threshold)
+    questions = {
+        name: replace(asked, model=setup.model, method=setup.method, believes=False) for name, setup in setups.items()
+    }
+    task = _Task(y, score, hidden_by, setups, questions, truth, complete.threshold)
     found = run_each(partial(_repeat, task), generators_from(rng, repeats), jobs, progress, "Backtest")
-    scores = {way: {name: _collected(found, way, name, truth[name]) for name in truth} for way in ways}
-    notes = _notes(found, ways, truth)
-    if not any(of_metric.n for of_way in scores.values() for of_metric in of_way.values()):
+    scores = {setup: {name: _collected(found, setup, name, truth[name]) for name in truth} for setup in setups}
+    notes = _notes(found, setups, truth)
+    if not any(of_metric.n for of_setup in scores.values() for of_metric in of_setup.values()):
         where = "1 repeat" if repeats == 1 else f"any of {repeats:,} repeats"
         reasons = " ".join(notes) or "Every metric is undefined."
         raise InputError(f"label_models: no law of any metric in {where}. {reasons}")
@@ -168,18 +170,18 @@ def _labelled_rows(
 
 
 def _repeat(task: _Task, rng: np.random.Generator) -> _Found:
-    """Hide, evaluate in every way, compare."""
+    """Hide, evaluate in every setup, compare."""
     masked = _checked(task.mechanism.mask(task.y, task.score, rng), task)
-    # Drawn before any way draws, and once: ways are compared on the same ground, and not changed by each other.
+    # Drawn before any setup draws, and once: setups are compared on the same ground, and not changed by each other.
     within = float(rng.random())
     partly = np.where(masked.missing, np.nan, task.y.astype(np.float64))
     found = _Found({}, masked.note, {})
-    for name, way in task.ways.items():
+    for name, setup in task.setups.items():
         try:
             with warnings.catch_warnings():
                 for category in (MissingnessWarning, CalibrationWarning, UndefinedMetricWarning):
                     warnings.simplefilter("ignore", category)
-                rows = rows_asked_of(way.model, way.label_model, partly, task.score, threshold=task.threshold)
+                rows = rows_asked_of(setup.model, setup.label_model, partly, task.score, threshold=task.threshold)
                 laws = task.questions[name].answer(rows, rng)
         except InputError as error:
             found.failures[name] = str(error)
@@ -208,21 +210,21 @@ def _pit(law: MetricDistribution, truth: float, within: float) -> float:
     return float(np.clip(middle + (2.0 * within - 1.0) * (law.cdf(truth) - middle), 0.0, 1.0))
 
 
-def _collected(found: list[_Found], way: str, metric: str, truth: float) -> Scores:
-    rows = np.array([repeat.laws.get((way, metric), (np.nan,) * 4) for repeat in found])
+def _collected(found: list[_Found], setup: str, metric: str, truth: float) -> Scores:
+    rows = np.array([repeat.laws.get((setup, metric), (np.nan,) * 4) for repeat in found])
     kept = np.isfinite(rows).all(axis=1) & np.isfinite(truth)
     centre, low, high, pit = rows[kept].T
     return Scores(np.full(centre.size, truth), centre, low, high, pit, n_failed=int((~kept).sum()))
 
 
-def _notes(found: list[_Found], ways: Mapping[str, Way], truth: Mapping[str, float]) -> tuple[str, ...]:
-    """What had to be given up: rows to hide, metrics that are 0/0 with all labels, ways that gave no law."""
+def _notes(found: list[_Found], setups: Mapping[str, Setup], truth: Mapping[str, float]) -> tuple[str, ...]:
+    """What had to be given up: rows to hide, metrics that are 0/0 with all labels, setups that gave no law."""
     notes = list(dict.fromkeys(repeat.note for repeat in found if repeat.note))
     undefined = [name for name, value in truth.items() if not np.isfinite(value)]
     notes += [f"{name} is undefined with all labels: there is nothing to compare with." for name in undefined]
-    for way in ways:
-        reasons = [repeat.failures[way] for repeat in found if way in repeat.failures]
+    for setup in setups:
+        reasons = [repeat.failures[setup] for repeat in found if setup in repeat.failures]
         if reasons:
             count = f"{len(reasons):,} of {len(found):,} {'repeat' if len(found) == 1 else 'repeats'}"
-            notes.append(f"{way!r} gave no law in {count}. {reasons[0]}")
+            notes.append(f"{setup!r} gave no law in {count}. {reasons[0]}")
     return tuple(notes)

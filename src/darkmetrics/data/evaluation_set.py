@@ -1,4 +1,4 @@
-"""EvaluationSet: scores, decisions and partly missing labels, as a table of cells that prints a census of itself."""
+"""EvaluationSet: scores, decisions and partly missing labels, as a table of counted cells."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,6 @@ from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.data import merging
 from darkmetrics.data.cells import COUNTS, Cells, count_type, group_rows
-from darkmetrics.data.census import Census
 from darkmetrics.data.parquet import Stored, read_cells, write_cells
 from darkmetrics.data.rules import (
     check_classes,
@@ -26,11 +25,12 @@ from darkmetrics.data.rules import (
     row_weights,
     threshold_number,
 )
+from darkmetrics.data.totals import Totals
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import files_named
 
 
-class EvaluationSet(Census):
+class EvaluationSet(Totals):
     """What a metric needs to know about a test set whose labels are partly missing.
 
     Rows are not kept: those that share score and decision (and weight, probability and stratum, where given) form a

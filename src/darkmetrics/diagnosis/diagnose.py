@@ -9,7 +9,7 @@ import numpy as np
 from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
 from darkmetrics.diagnosis.calibration import calibration_check, raw_check, reference_check
 from darkmetrics.diagnosis.parts import AbsentError
-from darkmetrics.diagnosis.readings import READINGS, reading_of
+from darkmetrics.diagnosis.reasons import REASONS, reason_of
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
 from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from
@@ -52,7 +52,7 @@ def diagnose(
     reference : (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows: an earlier month, the test set of the model.
     metrics : str, Metric, callable, or a sequence or mapping of these
-        The metrics whose movement between the readings is reported.
+        The metrics whose movement between the reasons is reported.
     calibration
         An older word for `reference`, with a FutureWarning.
 
@@ -77,7 +77,7 @@ def diagnose(
     >>> diagnosis = dm.diagnose(y_true, y_score)
     >>> diagnosis.missingness
     'by score or by label'
-    >>> {name: round(reading.prevalence.mean, 2) for name, reading in diagnosis.readings.items()}
+    >>> {name: round(reason.prevalence.mean, 2) for name, reason in diagnosis.reasons.items()}
     {'by score': 0.4, 'by label': 0.71}
     """
     chosen = metrics_from(metrics)
@@ -113,18 +113,18 @@ def diagnosis_of(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # the verdict says how few labels there are
         checks = {name: _part(name, absent, check, material) for name, check in _CHECKS.items()}
-        readings = {
-            name: _part(name, absent, reading_of, name, material, metrics, fills) for name in READINGS if not groups
+        reasons = {
+            name: _part(name, absent, reason_of, name, material, metrics, fills) for name in REASONS if not groups
         }
     labelled = data.n_labelled > 0
     return Diagnosis(
-        census=data.census(),
+        counts=data.counts(),
         n_reference=0 if material.reference is None else int(material.reference.labelled.sum()),
-        readings={name: reading for name, reading in readings.items() if reading is not None},
+        reasons={name: reason for name, reason in reasons.items() if reason is not None},
         labelled_only={
             metric.name: metric.value(data, fills[metric.name]) if labelled else np.nan for metric in metrics
         },
-        absent=absent | dict.fromkeys(READINGS if groups else (), "the groups have label models of their own."),
+        absent=absent | dict.fromkeys(REASONS if groups else (), "the groups have label models of their own."),
         stated=stated,
         groups=groups,
         **checks,

@@ -19,8 +19,8 @@ from darkmetrics.label_models.score_table import ScoreTable, score_table
 from darkmetrics.label_models.selection import Selection
 from darkmetrics.nodes import Nodes
 
-READINGS = ("by score", "by label")
-# A reading that is not refuted keeps this weight. Any pattern of missing scores can come about by score, so no data
+REASONS = ("by score", "by label")
+# A reason that is not refuted keeps this weight. Any pattern of missing scores can come about by score, so no data
 # refute that one.
 _LEAST_WEIGHT = 0.2
 _REFUTED_AT = 0.05
@@ -36,8 +36,8 @@ class Auto(LabelModel):
     """The default: makes use of what there is, and says what it could not decide.
 
     With a reference set it is `Selection`, which needs no statement about why labels are missing. Without one it mixes
-    two readings, "by score" (`Calibrated`) and "by label" (`LabelShift`), weighted by how well each explains which rows
-    are missing. Where missing rows look like labelled ones both readings agree; where they do not, the law spans both
+    two reasons, "by score" (`Calibrated`) and "by label" (`LabelShift`), weighted by how well each explains which rows
+    are missing. Where missing rows look like labelled ones both agree; where they do not, the law spans both
     answers and a `MissingnessWarning` names them.
 
     Parameters
@@ -47,11 +47,11 @@ class Auto(LabelModel):
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
     n_nodes : int
-        How many cases stand for the posterior of each reading.
+        How many cases stand for the posterior of each reason.
 
     Notes
     -----
-    A reading that is not refuted keeps a weight of one fifth. Any distribution of missing scores can come about "by
+    A reason that is not refuted keeps a weight of one fifth. Any distribution of missing scores can come about "by
     score", so data can refute "by label" (`mixture` of the diagnosis) but never "by score".
 
     Examples
@@ -94,12 +94,12 @@ class Auto(LabelModel):
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         if self.reference is not None:
             return Selection(self.reference).describe(data, nodes)
-        if not nodes.readings:
+        if not nodes.reasons:
             return Calibrated(self.calibrator).describe(data, nodes)
         by_label = weight_by_label(nodes)
         if by_label < REFUTED:
             return "Assumed: labels are missing by score; the scores of missing rows do not fit 'by label' alone."
-        if not readings_differ(nodes):
+        if not reasons_differ(nodes):
             return (
                 "Assumed: labels are missing at random, as far as scores can tell. Allowance is made for what the "
                 "scores of the missing rows leave open."
@@ -111,10 +111,10 @@ class Auto(LabelModel):
         )
 
 
-def reading_nodes(nodes: Nodes, reading: int) -> Nodes:
-    """The nodes of one reading alone."""
-    assert nodes.reading is not None
-    own = np.flatnonzero(nodes.reading == reading)
+def nodes_of_reason(nodes: Nodes, reason: int) -> Nodes:
+    """The nodes of one reason alone."""
+    assert nodes.reason is not None
+    own = np.flatnonzero(nodes.reason == reason)
     weight = nodes.weight[own]
     total = float(weight.sum())
     weight = weight / total if total > 0.0 else np.full(own.size, 1.0 / own.size)
@@ -130,28 +130,28 @@ def _missing_score_higher(data: EvaluationSet) -> bool:
 
 
 def weight_by_label(nodes: Nodes) -> float:
-    """The weight of the reading "by label"."""
-    return float(nodes.weight[nodes.reading == 1].sum())
+    """The weight of the reason "by label"."""
+    return float(nodes.weight[nodes.reason == 1].sum())
 
 
-def readings_differ(nodes: Nodes) -> bool:
+def reasons_differ(nodes: Nodes) -> bool:
     """Whether the scores of missing rows, read "by label", say clearly that their prevalence is another one."""
-    if not nodes.readings:
+    if not nodes.reasons:
         return False
     mean, sd = _shift(nodes)
     return abs(mean) > max(2.0 * sd, 0.05)  # less than 5% in the odds moves no metric that anyone would act on
 
 
-def readings_in_words(data: EvaluationSet, nodes: Nodes) -> str:
-    """How many of the missing rows are positive under either reading."""
-    shares = [missing_prevalence(data, reading_nodes(nodes, k)) for k in range(len(READINGS))]
-    return " and ".join(f"{share.mean:.1%} {name!r}" for share, name in zip(shares, READINGS, strict=True))
+def reasons_in_words(data: EvaluationSet, nodes: Nodes) -> str:
+    """How many of the missing rows are positive under either reason."""
+    shares = [missing_prevalence(data, nodes_of_reason(nodes, k)) for k in range(len(REASONS))]
+    return " and ".join(f"{share.mean:.1%} {name!r}" for share, name in zip(shares, REASONS, strict=True))
 
 
 def _shift(nodes: Nodes) -> tuple[float, float]:
     """Mean and standard deviation of the move in log odds under "by label"."""
     assert nodes.shift is not None
-    shift = nodes.shift[nodes.reading == 1]
+    shift = nodes.shift[nodes.reason == 1]
     return float(shift.mean()), float(shift.std())
 
 
@@ -166,8 +166,8 @@ def _both(score: Nodes, label: Nodes, by_label: float) -> Nodes:
         weight=np.append((1.0 - by_label) * score.weight, by_label * own),
         probability=np.concatenate([score.probability, label.probability[kept]]),
         shift=np.append(np.zeros(len(score)), label.shift[kept]),
-        reading=np.repeat([0, 1], [len(score), own.size]),
-        readings=READINGS,
+        reason=np.repeat([0, 1], [len(score), own.size]),
+        reasons=REASONS,
     )
 
 
@@ -183,7 +183,7 @@ def mixture_p_value(table: ScoreTable) -> float:
 def _curve_evidence(table: ScoreTable) -> float:
     """Log evidence of "by score" for which rows are missing: a cubic curve over the ranks, whatever the labels.
 
-    Ranks, because nothing in this reading singles out the log odds, and a far-out score must not decide.
+    Ranks, because by score nothing singles out the log odds, and a far-out score must not decide.
     """
     rows = table.labelled + table.missing
     place = 2.0 * (np.cumsum(rows) - 0.5 * rows) / rows.sum() - 1.0

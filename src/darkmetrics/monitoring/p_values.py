@@ -90,11 +90,11 @@ def _missed(law: MetricDistribution, met: float, metric: Metric, target: float, 
 
 
 def _spread_of_nodes(law: MetricDistribution, nodes: Nodes) -> float:
-    """Standard deviation of the metric's mean between nodes; where several readings are mixed, within each of them."""
+    """Standard deviation of the metric's mean between nodes; where several reasons are mixed, within each of them."""
     parts = law.by_node
     if parts is None:
         return 0.0
-    reading = np.zeros(parts.weight.size, dtype=np.int64) if nodes.reading is None else nodes.reading
-    weight = np.bincount(reading, parts.weight)
-    mean = np.bincount(reading, parts.weight * parts.mean) / np.where(weight > 0.0, weight, 1.0)
-    return float(np.sqrt(parts.weight @ (parts.mean - mean[reading]) ** 2))
+    reason = np.zeros(parts.weight.size, dtype=np.int64) if nodes.reason is None else nodes.reason
+    weight = np.bincount(reason, parts.weight)
+    mean = np.bincount(reason, parts.weight * parts.mean) / np.where(weight > 0.0, weight, 1.0)
+    return float(np.sqrt(parts.weight @ (parts.mean - mean[reason]) ** 2))

@@ -214,7 +214,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             "groups": [
                 {
                     "key": list(map(plain, key)),
-                    "census": dict(group.census),
+                    "counts": dict(group.counts),
                     "too_small": group.too_small,
                     "notes": list(group.notes),
                     "chance_missed": plain_numbers(group.chance_missed),
@@ -249,7 +249,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             for name, one in group.metrics.items():
                 numbers = {
                     "metric": name,
-                    **group.census,
+                    **group.counts,
                     **asdict(one),
                     "target": self.targets.get(name, np.nan),
                     "chance_missed": group.chance_missed.get(name, np.nan),
@@ -279,10 +279,10 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
     def words(self) -> list[str]:
         """What stands above the table: how many groups and rows, which targets are missed, what is too small."""
-        census = self.total.data.census()
+        counts = self.total.data.counts()
         by = listed([key_text(name) for name in self.names])
-        whole = f"{counted(census['rows'], 'row')}, {census['labelled']:,} labelled, {census['missing']:,} missing"
-        share = census["missing"] / census["rows"]
+        whole = f"{counted(counts['rows'], 'row')}, {counts['labelled']:,} labelled, {counts['missing']:,} missing"
+        share = counts["missing"] / counts["rows"]
         words = [f"{counted(len(self.groups), 'group')} by {by}: {whole} ({share:.1%})"]
         words += [self._verdict(name) for name in self.targets]
         small = sum(bool(group.too_small) for group in self.groups.values())
@@ -381,8 +381,8 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
     def _cells(self, group: GroupSummary, shown: list[str]) -> list[str]:
         return [
-            f"{group.census['rows']:,}",
-            f"{group.census['missing'] / max(group.census['rows'], 1):.1%}",
+            f"{group.counts['rows']:,}",
+            f"{group.counts['missing'] / max(group.counts['rows'], 1):.1%}",
             *(_cell(group.metrics[name]) for name in shown),
             *(chance_text(group.chance_missed[name]) for name in self.targets),
         ]

@@ -161,7 +161,7 @@ def evaluate_by(
     reference, calibration = reference_from(reference, calibration), None
     given = dict(locals())
     names = _names(by, time, every)
-    rate, way, least = check_rate(false_discovery_rate), check_correction(correction), _least(min_labels)
+    rate, procedure, least = check_rate(false_discovery_rate), check_correction(correction), _least(min_labels)
     number: Any = n_jobs
     if isinstance(number, (int, np.integer)) and number < 1 and number != -1:
         raise InputError(f"n_jobs: {n_jobs!r}. It must be at least 1, or -1 for one per core.")
@@ -211,7 +211,7 @@ def evaluate_by(
     notes = Notes()
     total = task.added_up(pieces, found, last, arguments_given(evaluate_by, given), notes)
     _warn(found, notes)
-    q_values = q_values_of(found, way) if numbers else {}
+    q_values = q_values_of(found, procedure) if numbers else {}
     groups = {one.summary.key: one.summary for one in found}
     metrics_by_name = {metric.name: metric for metric in chosen}
     alerts = [
@@ -238,7 +238,7 @@ def evaluate_by(
         alerts=tuple(sorted(alerts, key=lambda alert: (alert.q_value, -alert.probability))),
         q_values=q_values,
         false_discovery_rate=rate,
-        correction=way,
+        correction=procedure,
         confidence_level=total.confidence_level,
         min_labels=task.min_labels,
         total_notes=tuple(notes.texts),

@@ -47,7 +47,7 @@ class GroupSummary:
     ----------
     key : tuple
         The value of each grouping column; None where it is null.
-    census : dict
+    counts : dict
         Counts: "rows", "labelled", "positive", "negative", "missing".
     metrics : mapping from metric name to MetricSummary
         The numbers.
@@ -61,7 +61,7 @@ class GroupSummary:
     """
 
     key: Key
-    census: Mapping[str, int]
+    counts: Mapping[str, int]
     metrics: Mapping[str, MetricSummary]
     chance_missed: Mapping[str, float]
     too_small: str

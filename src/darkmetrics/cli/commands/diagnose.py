@@ -36,8 +36,8 @@ def main(
 def _as_result(found: dm.Diagnosis) -> Result:
     document = found.to_dict()
     records = [
-        {"missing": reading, "metric": name, **numbers}
-        for reading, entry in document["readings"].items()
+        {"missing": reason, "metric": name, **numbers}
+        for reason, entry in document["reasons"].items()
         for name, numbers in {"positive": entry["prevalence"], **entry["metrics"]}.items()
     ]
     tables = [Table(header, rows, title) for title, header, rows in found.tables()]

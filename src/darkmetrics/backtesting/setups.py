@@ -19,7 +19,7 @@ from darkmetrics.methods import Method, method_from
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class Setup:
     """One label model, or the probabilities of all rows, with one method."""
 
     label_model: LabelModel | FloatArray
@@ -44,7 +44,7 @@ class Ground:
     # What the labelled rows are called, if they have names.
     names: frames.RowNames | None = None
 
-    def ways(self, label_models: Any, methods: Any, rows: Any) -> dict[str, Way]:
+    def setups(self, label_models: Any, methods: Any, rows: Any) -> dict[str, Setup]:
         """Every label model with every method, by name; `rows` are the reference rows."""
         reference = self._reference(rows)
         models = {}
@@ -61,7 +61,7 @@ class Ground:
             with _speaking_of("methods", "method"):
                 how[name] = method_from(given)
         return {
-            f"{model}, {method}" if len(how) > 1 else model: Way(chosen, by)
+            f"{model}, {method}" if len(how) > 1 else model: Setup(chosen, by)
             for model, chosen in models.items()
             for method, by in how.items()
         }

@@ -1,4 +1,4 @@
-"""The readings of a diagnosis: missing rows and metrics, if labels were missing for a given reason."""
+"""What follows from each reason for missing labels: how many missing rows are positive, and the metrics."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from darkmetrics.metrics import Metric
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reason:
     """What follows if labels are missing for one reason.
 
     Attributes
@@ -38,21 +38,21 @@ def _by_score_and_label(material: Material) -> Nodes:
     return selected_nodes(Selection(material.reference), material).nodes
 
 
-# Name of each reading and its probabilities of the missing labels; reference rows are used where there are some.
-READINGS: dict[str, Callable[[Material], Nodes]] = {
+# Name of each reason and its probabilities of the missing labels; reference rows are used where there are some.
+REASONS: dict[str, Callable[[Material], Nodes]] = {
     "by score": lambda material: calibrated_nodes(Calibrated(), material, "'by score'").nodes,
     "by label": lambda material: shifted_nodes(LabelShift(), material).nodes,
     "by score and label": _by_score_and_label,
 }
 
 
-def reading_of(name: str, material: Material, metrics: Sequence[Metric], fills: Mapping[str, float]) -> Reading:
-    """The prevalence of the missing rows and the metrics under one reading."""
+def reason_of(name: str, material: Material, metrics: Sequence[Metric], fills: Mapping[str, float]) -> Reason:
+    """The prevalence of the missing rows and the metrics under one reason."""
     data = material.data
     need_missing(material)
     if data.missing_cells.size == 0:
         raise AbsentError("no row without a label has any weight.")
-    nodes = READINGS[name](material)
+    nodes = REASONS[name](material)
     how, memo = method_from("auto"), Memo()
     values = {}
     for metric in metrics:
@@ -60,4 +60,4 @@ def reading_of(name: str, material: Material, metrics: Sequence[Metric], fills: 
         rng = np.random.default_rng(0)
         law = how.law(metric.bind(data, fills[metric.name]), nodes, rng=rng, memo=memo)
         values[metric.name] = Estimate(law.mean(), *law.interval(0.9))
-    return Reading(missing_prevalence(data, nodes), values)
+    return Reason(missing_prevalence(data, nodes), values)
