@@ -85,7 +85,8 @@ def test_a_number_is_one_chance_for_all(value):
 
 def test_the_mean_accuracy_follows_from_the_chances():
     # Rows 2 (decided positive, chance p) and 4 (decided negative, chance q); three of the four others are right.
-    for model, p, q in [("half", 0.5, 0.5), ("prevalence", 0.75, 0.75), (0.1, 0.1, 0.1), ([0.2, 0.9], 0.2, 0.9)]:
+    cases: list[Any] = [("half", 0.5, 0.5), ("prevalence", 0.75, 0.75), (0.1, 0.1, 0.1), ([0.2, 0.9], 0.2, 0.9)]
+    for model, p, q in cases:
         result = dm.evaluate(Y, SCORE, label_model=model, metrics="accuracy")
         assert result["accuracy"].mean() == pytest.approx((4 + p + (1 - q)) / 6, abs=1e-15)
 

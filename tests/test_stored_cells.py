@@ -1,6 +1,7 @@
 """Sets in Parquet files: nothing is lost, any engine reads them, and what is not such a file is refused by name."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -120,13 +121,14 @@ def test_a_glob_or_a_list_of_days_is_their_sum(tmp_path):
 def test_paths_that_name_nothing_are_refused(tmp_path):
     EvaluationSet([1], [0.5]).to_parquet(tmp_path / "monday.parquet")
     (tmp_path / "empty").mkdir()
-    for path, text in (
+    wrong: list[tuple[Any, str]] = [
         (tmp_path / "mondey.parquet", "no such file. Did you mean"),
         (f"{tmp_path}/x*.parquet", "no file matches this pattern"),
         ([], "path: an empty list"),
         (17, "path: expected a path, a folder, a pattern or a list of these, got int"),
         (tmp_path / "empty", "no Parquet file in this folder"),
-    ):
+    ]
+    for path, text in wrong:
         with pytest.raises(InputError, match=text):
             EvaluationSet.from_parquet(path)
     with pytest.raises(InputError, match=r"nowhere.set\.parquet: cannot be written: No such file or directory"):

@@ -7,35 +7,39 @@ from typing import Any
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Missingness, RngLike, ZeroDivision
 from darkmetrics.calls import arguments_given
 from darkmetrics.data import rules
 from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, reference_from
 from darkmetrics.label_models import Features, LabelModel, Tilted, label_model_from
-from darkmetrics.label_models.score_table import reference_set
+from darkmetrics.label_models.base import LabelModelLike
+from darkmetrics.label_models.score_table import ReferenceLike, reference_set
+from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
+from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.question import Question, is_named
 
 
 def evaluate(
-    y_true: Any,
-    y_score: Any = None,
+    y_true: ArrayLike | EvaluationSet,
+    y_score: ArrayLike | None = None,
     *,
-    metrics: Any = DEFAULT_METRICS,
+    metrics: MetricsLike = DEFAULT_METRICS,
     threshold: float | None = None,
-    y_pred: Any = None,
-    label_model: Any = "auto",
-    missingness: Any = None,
-    reference: Any = None,
-    method: Any = "auto",
-    pos_label: Any = 1,
-    missing_label: Any = None,
-    sample_weight: Any = None,
-    zero_division: Any = "warn",
-    rng: Any = None,
+    y_pred: ArrayLike | None = None,
+    label_model: LabelModelLike = "auto",
+    missingness: Missingness = None,
+    reference: ReferenceLike | None = None,
+    method: MethodLike = "auto",
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
+    sample_weight: ArrayLike | None = None,
+    zero_division: ZeroDivision = "warn",
+    rng: RngLike = None,
     confidence_level: float = 0.9,
-    calibration: Any = None,
+    calibration: ReferenceLike | None = None,
 ) -> Evaluation:
     """How good is this classifier on these rows, when part of their labels is missing?
 
@@ -116,7 +120,7 @@ def evaluate(
 
 
 def evaluate_frame(
-    frame: Any,
+    frame: FrameLike,
     *,
     label: str,
     score: str,
@@ -125,17 +129,17 @@ def evaluate_frame(
     probability: str | None = None,
     weight: str | None = None,
     buckets: str | int = "auto",
-    metrics: Any = DEFAULT_METRICS,
-    label_model: Any = "auto",
-    missingness: Any = None,
-    reference: Any = None,
-    method: Any = "auto",
-    pos_label: Any = 1,
-    missing_label: Any = None,
-    zero_division: Any = "warn",
-    rng: Any = None,
+    metrics: MetricsLike = DEFAULT_METRICS,
+    label_model: LabelModelLike = "auto",
+    missingness: Missingness = None,
+    reference: ReferenceLike | FrameLike | None = None,
+    method: MethodLike = "auto",
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
+    zero_division: ZeroDivision = "warn",
+    rng: RngLike = None,
     confidence_level: float = 0.9,
-    calibration: Any = None,
+    calibration: ReferenceLike | FrameLike | None = None,
 ) -> Evaluation:
     """How good is this classifier on the rows of this table, wherever the table is, when part of its labels is missing?
 

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics.accepted import PathLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.exceptions import unknown_name
 from darkmetrics.label_models.base import missing_prevalence
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
@@ -40,7 +42,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
     # What was said about why labels are missing (`label_models.choice.stated_reason`); None: nothing.
     stated: str | None = None
     # Reference rows, if any were given: `diagnosis` compares with them.
-    reference: Any = None
+    reference: ReferenceLike | None = None
     confidence_level: float = 0.9
     # How the laws were found; what is asked of the same rows later is found in the same way.
     method: Method = field(default_factory=Auto)
@@ -160,7 +162,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     def report(
         self,
-        path: Any,
+        path: PathLike,
         *,
         targets: Mapping[str, float] | None = None,
         title: str | None = None,

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import expit, logit
@@ -187,6 +187,10 @@ class ByLabel(Mechanism):
             return f"{note}: {of} no more make a prevalence of {asked}."
         why = f"{of} no more come nearer" if fewer else "no number of rows a little below makes it exact"
         return f"{note} at a prevalence of {prevalence} instead of {asked}: {why}."
+
+
+# How labels are hidden: a mechanism, or the share of rows to hide by chance.
+MechanismLike: TypeAlias = float | Mechanism
 
 
 def mechanism_from(mechanism: Any) -> Mechanism:

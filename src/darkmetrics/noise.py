@@ -10,6 +10,7 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.bounds.gaps import dkw_radius
+from darkmetrics.accepted import Numbers, RngLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import Discrete, MetricDistribution, Mixture, ProductLaw, check_level
@@ -19,6 +20,7 @@ from darkmetrics.methods import Auto, Memo, MonteCarlo
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.methods.certificates import sampled_certificate
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
+from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.nodes import Nodes
 from darkmetrics.paper_bounds import known_probabilities
 from darkmetrics.question import generator_from
@@ -200,14 +202,14 @@ class Robustness:
 
 def robustness(
     evaluation_set: EvaluationSet,
-    p: Any = None,
+    p: Numbers | None = None,
     *,
-    metrics: Any = DEFAULT_METRICS,
+    metrics: MetricsLike = DEFAULT_METRICS,
     variance: float | None = None,
     share: float | None = None,
     n_resamples: int = 2_000,
     confidence_level: float = 0.9,
-    rng: Any = None,
+    rng: RngLike = None,
 ) -> Robustness:
     """What if the probabilities of the missing labels are off? Row by row, and all in the same direction.
 
@@ -307,7 +309,7 @@ def robustness(
     return Robustness(counts, v_star, variance, share, float(chance[tightest]), n_certain, size, level, effects)
 
 
-def beta_parameters(mean: Any, variance: Any) -> tuple[Any, Any]:
+def beta_parameters(mean: Numbers, variance: Numbers) -> tuple[Any, Any]:
     """Which Beta law has this mean and this variance? Its parameters (alpha, beta).
 
     With `k = mean (1 - mean) / variance - 1` they are `k mean` and `k (1 - mean)`. There is one as long as

@@ -208,7 +208,7 @@ def test_the_score_may_also_be_the_probability(engine):
     assert counted.probability.tolist() == counted.score.tolist() == [0.1, 0.2, 0.3]
 
 
-DECISIONS = {
+DECISIONS: dict[str, Any] = {
     "booleans": ([True, False, True], [1, 0, None], 1),
     "integers": ([1, 0, 1], [1, 0, None], 1),
     "minus one for no": ([1, -1, 1], [1, 0, None], 1),

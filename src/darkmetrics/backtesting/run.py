@@ -1,7 +1,7 @@
 """The run of a backtest: hide, evaluate, keep what is needed; the same numbers for any number of processes."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics.accepted import ArrayLike, LabelValue, RngLike
 from darkmetrics.backtesting.result import Backtest
 from darkmetrics.backtesting.scores import Scores
 from darkmetrics.backtesting.setups import Ground, Setup
@@ -24,9 +25,12 @@ from darkmetrics.exceptions import (
     UndefinedMetricWarning,
     reference_from,
 )
-from darkmetrics.mechanisms import Masked, Mechanism, mechanism_from
-from darkmetrics.methods.base import check_n_resamples
+from darkmetrics.label_models.base import LabelModelLike
+from darkmetrics.label_models.score_table import ReferenceLike
+from darkmetrics.mechanisms import Masked, Mechanism, MechanismLike, mechanism_from
+from darkmetrics.methods.base import MethodLike, check_n_resamples
 from darkmetrics.metrics import DEFAULT_METRICS
+from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.processes import generators_from, jobs_from, run_each
 from darkmetrics.question import Question
 
@@ -54,23 +58,23 @@ class _Found(NamedTuple):
 
 
 def backtest(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    mechanism: Any = 0.3,
-    metrics: Any = DEFAULT_METRICS,
-    label_models: Any = "auto",
-    methods: Any = "auto",
+    mechanism: MechanismLike = 0.3,
+    metrics: MetricsLike = DEFAULT_METRICS,
+    label_models: LabelModelLike | Sequence[LabelModelLike] | Mapping[str, LabelModelLike] = "auto",
+    methods: MethodLike | Sequence[MethodLike] | Mapping[str, MethodLike] = "auto",
     n_repeats: int = 100,
     threshold: float | None = None,
-    reference: Any = None,
-    pos_label: Any = 1,
-    missing_label: Any = None,
+    reference: ReferenceLike | None = None,
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
     confidence_level: float = 0.9,
-    rng: Any = None,
+    rng: RngLike = None,
     n_jobs: int = 1,
     progress: bool | None = None,
-    calibration: Any = None,
+    calibration: ReferenceLike | None = None,
 ) -> Backtest:
     """Would the intervals have held on data like mine? Hides known labels, evaluates, and compares with the truth.
 

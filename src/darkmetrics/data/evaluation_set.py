@@ -9,6 +9,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Numbers, PathLike
 from darkmetrics.data import merging
 from darkmetrics.data.cells import COUNTS, Cells, count_type, group_rows
 from darkmetrics.data.parquet import Stored, read_cells, write_cells
@@ -72,16 +73,16 @@ class EvaluationSet(Totals):
 
     def __init__(
         self,
-        y_true: Any,
-        y_score: Any,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
         *,
         threshold: float | None = None,
-        y_pred: Any = None,
-        pos_label: Any = 1,
-        missing_label: Any = None,
-        sample_weight: Any = None,
-        probability: Any = None,
-        strata: Any = None,
+        y_pred: ArrayLike | None = None,
+        pos_label: LabelValue = 1,
+        missing_label: LabelValue = None,
+        sample_weight: ArrayLike | None = None,
+        probability: Numbers | None = None,
+        strata: ArrayLike | None = None,
     ) -> None:
         score = frames.number_column(y_score, "y_score")
         labels, missing = frames.label_column(y_true, "y_true")
@@ -111,7 +112,7 @@ class EvaluationSet(Totals):
 
     @classmethod
     def from_cells(
-        cls, cells: Cells, *, threshold: float | None = None, pos_label: Any = 1, buckets: int | None = None
+        cls, cells: Cells, *, threshold: float | None = None, pos_label: LabelValue = 1, buckets: int | None = None
     ) -> Self:
         """A set from counted cells; the caller vouches for them."""
         new = cls.__new__(cls)
@@ -121,7 +122,7 @@ class EvaluationSet(Totals):
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: FrameLike,
         *,
         label: str,
         score: str,
@@ -130,8 +131,8 @@ class EvaluationSet(Totals):
         probability: str | None = None,
         weight: str | None = None,
         stratum: str | None = None,
-        pos_label: Any = 1,
-        missing_label: Any = None,
+        pos_label: LabelValue = 1,
+        missing_label: LabelValue = None,
         buckets: str | int = "auto",
     ) -> Self:
         """The set of the rows of a table, wherever it is: the table's own engine counts, and only counts come here.
@@ -187,7 +188,7 @@ class EvaluationSet(Totals):
         return where
 
     @classmethod
-    def from_parquet(cls, path: Any) -> Self:
+    def from_parquet(cls, path: PathLike | Sequence[PathLike]) -> Self:
         """The set that `to_parquet` wrote; of a folder, a pattern or a list of files, all of them merged into one.
 
         Examples

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.accepted import ArrayLike, LabelValue
 from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
 from darkmetrics.diagnosis.calibration import calibration_check, raw_check, reference_check
 from darkmetrics.diagnosis.parts import AbsentError
@@ -14,7 +15,9 @@ from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
 from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from
 from darkmetrics.label_models.fitting import Material
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
+from darkmetrics.metrics.metric import MetricsLike
 
 # Name of each part and the function that computes it.
 _CHECKS: dict[str, Callable[[Material], Any]] = {
@@ -27,17 +30,17 @@ _CHECKS: dict[str, Callable[[Material], Any]] = {
 
 
 def diagnose(
-    y_true: Any,
-    y_score: Any = None,
+    y_true: ArrayLike | EvaluationSet,
+    y_score: ArrayLike | None = None,
     *,
-    reference: Any = None,
-    metrics: Any = DEFAULT_METRICS,
+    reference: ReferenceLike | None = None,
+    metrics: MetricsLike = DEFAULT_METRICS,
     threshold: float | None = None,
-    y_pred: Any = None,
-    pos_label: Any = 1,
-    missing_label: Any = None,
-    sample_weight: Any = None,
-    calibration: Any = None,
+    y_pred: ArrayLike | None = None,
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
+    sample_weight: ArrayLike | None = None,
+    calibration: ReferenceLike | None = None,
 ) -> Diagnosis:
     """Why are labels missing, and does it matter?
 

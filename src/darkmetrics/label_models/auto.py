@@ -1,7 +1,6 @@
 """Auto: the default, which never silently picks a reason for the missing labels."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import eval_legendre, expit
@@ -10,12 +9,13 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.hypotheses.mixture_fit import mixture_test
 from darkmetrics._kernels.posterior.draws import posterior_draws
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
+from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models.base import LabelModel, missing_prevalence, takes_calibration
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
 from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes
 from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
-from darkmetrics.label_models.score_table import ScoreTable, score_table
+from darkmetrics.label_models.score_table import ReferenceLike, ScoreTable, score_table
 from darkmetrics.label_models.selection import Selection
 from darkmetrics.nodes import Nodes
 
@@ -65,8 +65,8 @@ class Auto(LabelModel):
     Assumed: labels are missing at random, as far as scores can tell
     """
 
-    reference: Any = field(default=None, repr=False)
-    calibrator: Any = "beta"
+    reference: ReferenceLike | None = field(default=None, repr=False)
+    calibrator: CalibratorLike = "beta"
     n_nodes: int = N_NODES
 
     def __post_init__(self) -> None:

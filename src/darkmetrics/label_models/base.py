@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
+from darkmetrics.accepted import ArrayLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import reference_from
 from darkmetrics.nodes import Nodes
@@ -24,6 +25,10 @@ class LabelModel(ABC):
     @abstractmethod
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         """What is assumed about the missing labels, in one sentence; `nodes` are those of the same set."""
+
+
+# Where probabilities come from: a word, a model, one probability for all rows, or one per row or missing row.
+LabelModelLike: TypeAlias = str | LabelModel | float | ArrayLike | None
 
 
 _Model = TypeVar("_Model", bound=type[LabelModel])

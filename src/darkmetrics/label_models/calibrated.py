@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.calibrators import Calibrator
+from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.fitted import Fitted
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -20,6 +21,7 @@ from darkmetrics.label_models.fitting import (
     posterior_nodes,
     warn_if_few_labels,
 )
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.nodes import Nodes
 
 _SOURCES = ("all", "labelled", "reference")
@@ -61,8 +63,8 @@ class Calibrated(LabelModel):
     0.0088
     """
 
-    calibrator: Any = "beta"
-    reference: Any = field(default=None, repr=False)
+    calibrator: CalibratorLike = "beta"
+    reference: ReferenceLike | None = field(default=None, repr=False)
     data: str = "all"
     uncertainty: bool = True
     n_nodes: int = N_NODES

@@ -10,6 +10,7 @@ from darkmetrics.label_models.calibrated import Calibrated
 from darkmetrics.label_models.given import Given
 from darkmetrics.label_models.label_shift import LabelShift
 from darkmetrics.label_models.maxent import Half, Prevalence
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.label_models.selection import Selection
 
 _KNOWN: dict[str, type[LabelModel]] = {"half": Half, "prevalence": Prevalence, "given": Given}
@@ -30,7 +31,11 @@ _MECHANISMS = {
 
 
 def label_model_from(
-    label_model: Any, *, missingness: Any = None, reference: Any = None, calibration: Any = None
+    label_model: Any,
+    *,
+    missingness: Any = None,
+    reference: ReferenceLike | None = None,
+    calibration: ReferenceLike | None = None,
 ) -> LabelModel:
     """The label model that a word or a record stands for, or the one for a stated mechanism."""
     reference = reference_from(reference, calibration)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
@@ -18,6 +19,7 @@ from darkmetrics.label_models.fitting import (
     posterior_nodes,
     warn_if_few_labels,
 )
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.nodes import Nodes
 
 # Prior of the chance to be missing, on the log odds scale: anything for the level common to both classes (Gaussian);
@@ -63,8 +65,8 @@ class LabelShift(LabelModel):
     in truth 0.58
     """
 
-    calibrator: Any = "beta"
-    reference: Any = field(default=None, repr=False)
+    calibrator: CalibratorLike = "beta"
+    reference: ReferenceLike | None = field(default=None, repr=False)
     prior_scale: float = _DIFFERENCE
     n_nodes: int = N_NODES
 

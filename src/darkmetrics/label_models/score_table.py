@@ -5,12 +5,13 @@ neither fitting nor a posterior node costs more for a billion rows than for a fe
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import logit
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.accepted import ArrayLike
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
@@ -88,6 +89,10 @@ def _bucket_starts(ranked: FloatArray, rows: IntArray, threshold: float | None) 
         if threshold is not None:
             new[np.searchsorted(ranked, threshold) % ranked.size] = True
     return np.flatnonzero(new)
+
+
+# Reference rows, all labelled: labels and scores, or a set.
+ReferenceLike: TypeAlias = tuple[ArrayLike, ArrayLike] | list[ArrayLike] | EvaluationSet
 
 
 def reference_table(reference: Any, data: EvaluationSet) -> ScoreTable | None:

@@ -1,12 +1,12 @@
 """Selection: labels missing by score and by label, with a reference set to tell them apart."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.hypotheses.mixture_fit import equal_bins
+from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, takes_calibration
@@ -19,6 +19,7 @@ from darkmetrics.label_models.fitting import (
     posterior_nodes,
     warn_if_few_reference_labels,
 )
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.nodes import Nodes
 
 # Prior of the chance to be missing, on the log odds scale and per standard deviation of the score. Common to both
@@ -72,8 +73,8 @@ class Selection(LabelModel):
     0.74, in truth 0.74
     """
 
-    reference: Any = field(default=None, repr=False)
-    calibrator: Any = "beta"
+    reference: ReferenceLike | None = field(default=None, repr=False)
+    calibrator: CalibratorLike = "beta"
     n_nodes: int = N_NODES
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -67,6 +67,10 @@ def mixed(functional: Functional, laws: Sequence[MetricDistribution], weight: Fl
     method = min((law.method for law in laws), key=lambda name: name == "exact")
     given_defined = bool(np.isnan(functional.fill)) or any(law.given_defined for law in laws)
     return mix(laws, weight, given_defined=given_defined, **about(functional, method))
+
+
+# How laws are found: "auto", "exact", "monte_carlo", "gaussian", or a settings object.
+MethodLike: TypeAlias = str | Method
 
 
 def check_n_resamples(number: Any, name: str = "n_resamples") -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics.accepted import FrameLike, LabelValue, Missingness, RngLike, ZeroDivision
 from darkmetrics.calls import arguments_given
 from darkmetrics.data.evaluation_set import EvaluationSet, sets_from_counted
 from darkmetrics.data.rules import check_label_values, decided_from, is_whole
@@ -20,7 +21,11 @@ from darkmetrics.exceptions import (
     UndefinedMetricWarning,
     reference_from,
 )
+from darkmetrics.label_models.base import LabelModelLike
+from darkmetrics.label_models.score_table import ReferenceLike
+from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
+from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
 from darkmetrics.monitoring.group_names import counted, group_text, in_order, named
 from darkmetrics.monitoring.result import GroupedEvaluation
@@ -38,14 +43,14 @@ _PHRASES = {
 
 
 def evaluate_by(
-    frame: Any,
+    frame: FrameLike,
     by: str | Sequence[str] | None = None,
     *,
     label: str,
     score: str,
     time: str | None = None,
     every: str | None = None,
-    metrics: Any = DEFAULT_METRICS,
+    metrics: MetricsLike = DEFAULT_METRICS,
     targets: Mapping[str, float] | None = None,
     false_discovery_rate: float = 0.05,
     correction: str = "bh",
@@ -55,18 +60,18 @@ def evaluate_by(
     probability: str | None = None,
     weight: str | None = None,
     buckets: str | int = "auto",
-    label_model: Any = "auto",
-    missingness: Any = None,
-    reference: Any = None,
-    method: Any = "auto",
-    pos_label: Any = 1,
-    missing_label: Any = None,
-    zero_division: Any = "warn",
-    rng: Any = None,
+    label_model: LabelModelLike = "auto",
+    missingness: Missingness = None,
+    reference: ReferenceLike | FrameLike | None = None,
+    method: MethodLike = "auto",
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
+    zero_division: ZeroDivision = "warn",
+    rng: RngLike = None,
     confidence_level: float = 0.9,
     n_jobs: int = 1,
     progress: bool | None = None,
-    calibration: Any = None,
+    calibration: ReferenceLike | FrameLike | None = None,
 ) -> GroupedEvaluation:
     """How good is this classifier in each segment and period, and which of them miss their target?
 
