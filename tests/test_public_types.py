@@ -22,7 +22,6 @@ ANY = {
     "label_models.label_model_from(label_model)": "finds out what it was given, and refuses what it does not know",
     "label_models.label_model_from(missingness)": "finds out what it was given, and refuses what it does not know",
     "mechanisms.mechanism_from(mechanism)": "finds out what it was given, and refuses what it does not know",
-    "mechanisms.is_number(value)": "finds out what it was given",
     "methods.method_from(method)": "finds out what it was given, and refuses what it does not know",
     "metrics.metrics_from(metrics)": "finds out what it was given, and refuses what it does not know",
     "metrics.ConfusionMetric.form_at(yes)": "three numbers, or three arrays of them, one place per threshold",

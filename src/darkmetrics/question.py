@@ -222,9 +222,7 @@ def fill_value(zero_division: Any) -> float | None:
     """None for "warn" (each metric's own value), else the number that stands for 0/0."""
     if isinstance(zero_division, str) and zero_division == "warn":
         return None
-    if isinstance(zero_division, (int, float, np.number)) and (
-        zero_division in (0, 1) or zero_division != zero_division
-    ):
+    if is_number(zero_division) and (zero_division in (0, 1) or zero_division != zero_division):
         return float(zero_division)
     raise InputError(f"zero_division: expected 'warn', 0, 1 or nan, got {zero_division!r}.")
 

@@ -10,11 +10,11 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import row_probabilities
+from darkmetrics.data.rules import is_number, row_probabilities
 from darkmetrics.exceptions import InputError, UnknownNameError
 from darkmetrics.label_models import Features, Given, LabelModel, Prevalence, Tilted, label_model_from
 from darkmetrics.label_models.score_table import reference_set, reference_table
-from darkmetrics.mechanisms import Mechanism, is_number
+from darkmetrics.mechanisms import Mechanism
 from darkmetrics.methods import Method, method_from
 
 

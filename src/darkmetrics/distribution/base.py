@@ -13,6 +13,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.accepted import Numbers, RngLike
 from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
+from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.storing import made_of
 from darkmetrics.tables import finite
@@ -63,8 +64,8 @@ def slack(t: FloatArray, noise: float) -> FloatArray:
 
 def check_level(confidence_level: Any, name: str = "confidence_level") -> float:
     """The probability of an interval, checked."""
-    if not isinstance(confidence_level, (int, float, np.number)) or not 0.0 < confidence_level < 1.0:
-        percent = isinstance(confidence_level, (int, float, np.number)) and 50.0 <= confidence_level < 100.0
+    if not is_number(confidence_level) or not 0.0 < confidence_level < 1.0:
+        percent = is_number(confidence_level) and 50.0 <= confidence_level < 100.0
         hint = f" Give {confidence_level / 100.0:.6g} for {confidence_level:.6g}%." if percent else ""
         raise InputError(f"{name}: {confidence_level!r}. It must lie strictly between 0 and 1.{hint}")
     return float(confidence_level)

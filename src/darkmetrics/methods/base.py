@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.data.rules import is_whole
 from darkmetrics.distribution import Discrete, Interval, MetricDistribution, mix
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import Functional
@@ -75,6 +76,6 @@ MethodLike: TypeAlias = str | Method
 
 def check_n_resamples(number: Any, name: str = "n_resamples") -> int:
     """A number of random labelings, resamples or repeats, checked."""
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+    if not is_whole(number) or number < 1:
         raise InputError(f"{name}: {number!r}. It must be a whole number of at least 1.")
     return int(number)

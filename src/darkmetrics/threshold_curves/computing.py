@@ -8,7 +8,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.accepted import ArrayLike
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_whole
+from darkmetrics.data.rules import is_number, is_whole
 from darkmetrics.distribution import check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
@@ -111,7 +111,7 @@ def curves(
 
 
 def _checked_levels(levels: Any) -> tuple[float, ...]:
-    if isinstance(levels, (int, float, np.number)):
+    if is_number(levels):
         levels = [levels]
     checked = tuple(check_level(level, "confidence_levels") for level in levels)
     if not checked:
