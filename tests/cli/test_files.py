@@ -13,7 +13,7 @@ import pytest
 from cli.tables import csv_text, rows
 from darkmetrics import frames
 from darkmetrics.exceptions import InputError
-from darkmetrics.files import DataFile, engines
+from darkmetrics.files import DataFile, readers
 
 
 def frame(data):
@@ -61,7 +61,7 @@ CONTENT = {
 @pytest.fixture(params=["polars", "pyarrow", "pandas", "none"])
 def engine(request, monkeypatch):
     """As if only one of the packages was installed."""
-    monkeypatch.setattr(engines, "_installed", lambda name: name == request.param)
+    monkeypatch.setattr(readers, "_installed", lambda name: name == request.param)
     return request.param
 
 
@@ -152,7 +152,7 @@ def test_a_blank_line_is_a_missing_value_of_the_only_column(engine):
 )
 def test_a_column_of_text_has_the_type_that_all_its_values_allow(monkeypatch, written, read, quick):
     if not quick:
-        monkeypatch.setattr(engines, "_installed", lambda name: False)
+        monkeypatch.setattr(readers, "_installed", lambda name: False)
     content = "\n".join(["y,p", *(f"{value},0.5" for value in written)]).encode()
     assert list(DataFile("x", content).read(["y"])["y"]) == read
 
