@@ -22,7 +22,7 @@ def default_model() -> Iterator[dict[str, Any]]:
     reference_labels, _, reference_scores, _ = problem(100_000, seed=1)
     ways: dict[str, dict[str, Any]] = {
         "default label model": {},
-        "default, 100,000 reference rows": {"calibration": (reference_labels, reference_scores)},
+        "default, 100,000 reference rows": {"reference": (reference_labels, reference_scores)},
     }
     for name, settings in ways.items():
         # Taken in turns, so that a slow spell of the machine hits both.

@@ -80,8 +80,8 @@ def buckets_against_exact(*, quick: bool = False) -> Iterator[dict[str, Any]]:
     label = pl.Series(rng.random(n) < score).cast(pl.Int8)
     frame = pl.DataFrame({"score": score, "label": label.set(pl.Series(rng.random(n) < 0.3), None)})
     columns = {"label": "label", "score": "score"}
-    exact = EvaluationSet.from_frame(frame, **columns, resolution="exact")
-    coarse = EvaluationSet.from_frame(frame, **columns, resolution=BUCKETS)
+    exact = EvaluationSet.from_frame(frame, **columns, buckets="exact")
+    coarse = EvaluationSet.from_frame(frame, **columns, buckets=BUCKETS)
     cells = f"{coarse.cells.score.size:,} cells instead of {exact.cells.score.size:,}, scores from {score.min():.0e}"
     counted = [metric.name for metric in CONFUSION_METRICS if isinstance(metric, dm.metrics.ConfusionMetric)]
     # One probability for all missing rows, so that nothing but the buckets can make a difference.
@@ -95,7 +95,7 @@ def buckets_against_exact(*, quick: bool = False) -> Iterator[dict[str, Any]]:
         1e-12,
         f"means, standard deviations and ends of intervals; a rounding error or two; {cells}",
     )
-    bound = results[1].resolution["roc_auc"]
+    bound = results[1].bucket_effect["roc_auc"]
     yield row(f"{n:,} rows, buckets / exact: ROC-AUC, gap over its bound", auc / bound, 1.0, f"gap {auc:.1e}; {cells}")
     yield row(f"{n:,} rows: bound on what buckets do to ROC-AUC", bound, 1e-4, "for every labeling of the missing rows")
     with warnings.catch_warnings():

@@ -111,7 +111,7 @@ CSV: dict[str, dict[str, str]] = {
         "highest_possible": "largest value over all missing labels",
         "undefined": _UNDEFINED,
         "method": "how its law was found",
-        "resolution": "how far buckets of scores can have moved it; 0 for exact scores, empty if not known",
+        "bucket_effect": "how far buckets of scores can have moved it; 0 for exact scores, empty if not known",
         "target": "with --target: the value to reach",
         "chance_missed": "with --target: the probability that it is missed",
         "q_value": "with --target: the smallest --fdr at which there is an alert",

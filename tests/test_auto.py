@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 import darkmetrics as dm
 from darkmetrics import CalibrationWarning, EvaluationSet, InputError, MissingnessWarning, UndefinedMetricWarning
 from darkmetrics.label_models import Auto, Calibrated, LabelShift, Selection, auto
-from darkmetrics.label_models.auto import READINGS, reading_nodes, readings_differ, readings_in_words
+from darkmetrics.label_models.auto import REASONS, nodes_of_reason, reasons_differ, reasons_in_words
 
 NAN = float("nan")
 KINDS = ["random", "by score", "by label"]
@@ -56,42 +56,42 @@ def test_with_reference_rows_it_is_selection(kind):
     y, s, _ = rows(kind)
     _, more_s, more_y = rows("random", seed=9, n=500)
     found, expected = (
-        silent(y, s, calibration=(more_y, more_s), metrics="f1", **settings)
+        silent(y, s, reference=(more_y, more_s), metrics="f1", **settings)
         for settings in ({}, {"missingness": "by_score_and_label"})
     )
     assert found.to_dict() == expected.to_dict()
     data = EvaluationSet(y, s)
     auto_nodes, selection_nodes = (model.nodes(data) for model in (Auto((more_y, more_s)), Selection((more_y, more_s))))
     assert auto_nodes.probability.tolist() == selection_nodes.probability.tolist()
-    assert not auto_nodes.readings
+    assert not auto_nodes.reasons
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
-def test_without_them_it_weighs_two_readings(kind, seed):
+def test_without_them_it_weighs_two_reasons(kind, seed):
     y, s, _ = rows(kind, seed)
     data = EvaluationSet(y, s)
     nodes = Auto().nodes(data)
-    assert nodes.readings == READINGS
+    assert nodes.reasons == REASONS
     assert nodes.weight.sum() == pytest.approx(1.0, abs=1e-12)
     assert (nodes.weight >= 0.0).all()
-    by_score = float(nodes.weight[nodes.reading == 0].sum())
+    by_score = float(nodes.weight[nodes.reason == 0].sum())
     assert by_score >= auto._LEAST_WEIGHT - 1e-12
     assert auto._LEAST_WEIGHT > 0.1
     if kind == "by score":
         assert by_score > 0.99  # no mixture of the classes looks like that
     if kind == "by label":
         assert by_score < 0.5
-    # Each reading has the nodes of its own model, or every eighth of them once it is refuted.
+    # Each reason has the nodes of its own model, or every eighth of them once it is refuted.
     for k, model in enumerate((Calibrated(), LabelShift())):
-        own, expected = reading_nodes(nodes, k), model.nodes(data)
+        own, expected = nodes_of_reason(nodes, k), model.nodes(data)
         thin = 8 if k == 1 and by_score > 0.99 else 1
         assert own.probability.tolist() == expected.probability[::thin].tolist()
         np.testing.assert_allclose(own.weight, 1.0 / (64 / thin), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["by score", "by label"])
-def test_readings_that_differ_are_both_named(kind):
+def test_reasons_that_differ_are_both_named(kind):
     y, s, _ = rows(kind)
     with pytest.warns(MissingnessWarning) as caught:
         result = dm.evaluate(y, s, metrics=["precision", "recall"])
@@ -102,11 +102,11 @@ def test_readings_that_differ_are_both_named(kind):
     # Stating what the scores refute is warned of.
     with pytest.warns(MissingnessWarning, match="no mixture") if kind == "by score" else contextlib.nullcontext():
         stated["by_label"] = dm.evaluate(y, s, metrics=["precision", "recall"], missingness="by_label")
-    for reading, missingness in [("'by score'", "by_score"), ("'by label'", "by_label")]:
+    for reason, missingness in [("'by score'", "by_score"), ("'by label'", "by_label")]:
         # The same nodes as if the mechanism had been stated, or an eighth of them: the numbers agree to their sampling.
         alone = stated[missingness]
         share = float(alone.nodes.weight @ (alone.nodes.on_all_cells.probability @ alone.data.missing_counts))
-        found = float(text.partition(f"% {reading}")[0].rpartition(" ")[2])
+        found = float(text.partition(f"% {reason}")[0].rpartition(" ")[2])
         assert found == pytest.approx(100.0 * share / alone.data.n_missing, abs=1.0)
     for name in ("precision", "recall"):
         answers = text.split(f"{name} ")[1].split(" or ")
@@ -114,15 +114,15 @@ def test_readings_that_differ_are_both_named(kind):
             law = stated[missingness][name]
             assert float(answer) == pytest.approx(law.mean(), abs=0.3 * law.std() + 0.001)
     assert ("missingness='by_score' or 'by_label'" if kind == "by label" else "the answer is the one by score") in text
-    assert "calibration=(labels, scores)" in text
+    assert "reference=(labels, scores)" in text
     assert ("their scores are higher" if kind == "by label" else "do not fit 'by label' alone") in result.assumption
 
 
-def test_readings_that_agree_are_not_warned_of():
+def test_reasons_that_agree_are_not_warned_of():
     for seed in range(3):
         y, s, _ = rows("random", seed)
         result = silent(y, s, metrics="f1")
-        assert not readings_differ(result.nodes)
+        assert not reasons_differ(result.nodes)
         assert result.assumption.startswith("Assumed: labels are missing at random, as far as scores can tell.")
 
 
@@ -133,7 +133,7 @@ def test_a_stated_mechanism_silences_the_warning(missingness):
     expected = {"by_label": LabelShift(), "unknown": Auto()}.get(missingness, Calibrated())
     nodes = expected.nodes(EvaluationSet(y, s))
     assert result.nodes.probability.tolist() == nodes.probability.tolist()
-    assert readings_differ(result.nodes) == (missingness == "unknown")
+    assert reasons_differ(result.nodes) == (missingness == "unknown")
 
 
 def test_lower_scores_of_missing_rows_are_called_lower():
@@ -145,10 +145,10 @@ def test_lower_scores_of_missing_rows_are_called_lower():
     assert "their scores are lower." in result.assumption
 
 
-def test_words_for_the_readings_have_both_shares():
+def test_words_for_the_reasons_have_both_shares():
     y, s, _ = rows("by label")
     data = EvaluationSet(y, s)
-    text = readings_in_words(data, Auto().nodes(data))
+    text = reasons_in_words(data, Auto().nodes(data))
     low, high = (float(part.split("%")[0]) for part in text.split(" and "))
     assert text == f"{low}% 'by score' and {high}% 'by label'"
     assert low < high
@@ -225,7 +225,7 @@ def test_tiny_and_odd_sets_have_an_answer(y, s):
     # Reference rows on the scale of the set: probabilities where its scores could be some.
     ends = (0.0, 1.0) if min(s) >= 0.0 and max(s) <= 1.0 else (-0.1, 1.2)
     reference = ([1, 0, 1, 0] * 5, np.linspace(*ends, 20))
-    for settings in ({}, {"missingness": "by_score"}, {"calibration": reference}):
+    for settings in ({}, {"missingness": "by_score"}, {"reference": reference}):
         check(loosely(y, s, **settings))
 
 
@@ -251,14 +251,14 @@ def test_one_row_without_a_label_is_refused_and_with_one_is_fine():
 def test_all_rows_missing_is_refused_with_a_way_out(settings):
     text = message([None] * 10, np.linspace(0.1, 0.9, 10), **settings)
     assert text.startswith("y_true: no labelled row, so there is nothing to learn from (")
-    for way in ("calibration=(labels, scores)", "label_model=y_score", "'half'"):
+    for way in ("reference=(labels, scores)", "label_model=y_score", "'half'"):
         assert way in text
 
 
 def test_all_rows_missing_with_reference_rows_works():
     _, s, y = rows("random", n=1000)
     for settings in ({}, {"missingness": "by_label"}, {"missingness": "by_score"}):
-        result = loosely([None] * 500, s[:500], calibration=(y[500:], s[500:]), metrics="accuracy", **settings)
+        result = loosely([None] * 500, s[:500], reference=(y[500:], s[500:]), metrics="accuracy", **settings)
         check(result)
         truth = np.mean((s[:500] >= 0.5) == y[:500])
         law = result["accuracy"]
@@ -269,7 +269,7 @@ def test_all_rows_missing_with_reference_rows_works():
 def test_positives_alone_are_refused(settings):
     text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), **settings)
     assert text.startswith("y_true: all 12 labels are positive, which says nothing about negatives (")
-    assert "Give calibration=(labels, scores): fully labelled rows with both classes" in text
+    assert "Give reference=(labels, scores): fully labelled rows with both classes" in text
     assert "Tilted('calibrated', prevalence=0.1)" in text
     assert message([1, None], [0.4, 0.6], **settings).startswith("y_true: the one label is positive, which says")
 
@@ -279,13 +279,13 @@ def test_what_these_messages_advise_works():
     tilted = dm.label_models.Tilted("calibrated", prevalence=0.1)
     reference = ([1, 0] * 20, np.linspace(0.1, 0.9, 40))
     ways: list[dict[str, Any]] = [{"missingness": "by_score"}, {"label_model": tilted}, {"label_model": s}]
-    for way in [*ways, {"calibration": reference}]:
+    for way in [*ways, {"reference": reference}]:
         check(loosely(y, s, metrics="f1", **way))
 
 
 def test_positives_alone_in_both_places_are_refused():
-    text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), calibration=([1, 1], [0.4, 0.5]))
-    assert text.startswith("y_true and calibration: all 14 labels are positive")
+    text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), reference=([1, 1], [0.4, 0.5]))
+    assert text.startswith("y_true and reference: all 14 labels are positive")
     assert "Give reference rows with both classes" in text
 
 
@@ -322,26 +322,26 @@ def test_constant_scores_have_a_wide_answer(missingness):
 
 
 @pytest.mark.parametrize(
-    ("calibration", "text"),
+    ("reference", "text"),
     [
-        (([1, 0, 1], [0.2, 0.4]), "calibration: labels: 3 values, but scores has 2"),
+        (([1, 0, 1], [0.2, 0.4]), "reference: labels: 3 values, but scores has 2"),
         (
             ([1, 0, None], [0.2, 0.4, 0.5]),
-            "calibration: 1 of 3 rows have no label. Reference rows must all be labelled",
+            "reference: 1 of 3 rows have no label. Reference rows must all be labelled",
         ),
-        ([0.2, 0.4, 0.6], "calibration: expected a pair (labels, scores) or an EvaluationSet, got a list of length 3."),
-        (([0.2, 0.4, 0.6], [1, 0, 1]), "calibration: labels: "),
+        ([0.2, 0.4, 0.6], "reference: expected a pair (labels, scores) or an EvaluationSet, got a list of length 3."),
+        (([0.2, 0.4, 0.6], [1, 0, 1]), "reference: labels: "),
         (
             ([1, 0, 1], [0.2, 3.0, 0.6]),
-            "calibration: scores from 0.2 to 3, but y_score is from 0.1 to 0.9, and only one",
+            "reference: scores from 0.2 to 3, but y_score is from 0.1 to 0.9, and only one",
         ),
-        (([1, 0, 1], ["a", "b", "c"]), "calibration: scores: "),
+        (([1, 0, 1], ["a", "b", "c"]), "reference: scores: "),
     ],
 )
 @pytest.mark.parametrize("missingness", [None, "by_score", "by_label", "by_score_and_label"])
-def test_bad_reference_rows_are_refused(calibration, text, missingness):
+def test_bad_reference_rows_are_refused(reference, text, missingness):
     y, s = [1, 0] * 10 + [None] * 5, np.linspace(0.1, 0.9, 25)
-    assert message(y, s, calibration=calibration, missingness=missingness).startswith(text)
+    assert message(y, s, reference=reference, missingness=missingness).startswith(text)
 
 
 # ---------------------------------------------------------------------------------------- where variance is from
@@ -407,7 +407,7 @@ def test_more_reference_rows_leave_less_to_calibration():
     shares = []
     for n in (100, 5000):
         _, more_s, more_y = rows("random", seed=8, n=n)
-        split = loosely(y, s, calibration=(more_y, more_s), metrics="accuracy").variance_split("accuracy")
+        split = loosely(y, s, reference=(more_y, more_s), metrics="accuracy").variance_split("accuracy")
         shares.append(1.0 - split["labels"])
     assert shares[1] < shares[0]
 
@@ -467,7 +467,7 @@ def test_selection_at_the_threshold_is_not_taken_for_an_effect_of_the_label():
     y = (rng.random(20_000) < s).astype(float)
     reference, (s, y) = (y[:10_000], s[:10_000]), (s[10_000:], y[10_000:])
     y_true = np.where(rng.random(10_000) < np.where(s >= 0.5, 0.1, 0.6), np.nan, y)
-    result = silent(y_true, s, calibration=reference)
+    result = silent(y_true, s, reference=reference)
     for name, truth in {"precision": y[s >= 0.5].mean(), "recall": (s >= 0.5)[y == 1].mean()}.items():
         low, high = result[name].interval(0.99)
         assert low <= truth <= high

@@ -56,7 +56,7 @@ def test_one_repeat_by_hand():
         score,
         mechanism=0.25,
         label_models="calibrated",
-        calibration=reference,
+        reference=reference,
         threshold=0.3,
         confidence_level=0.6,
         metrics="recall",
@@ -67,7 +67,7 @@ def test_one_repeat_by_hand():
     partly = y.astype(float)
     partly[rng.choice(400, 100, replace=False)] = math.nan
     settings: dict[str, Any] = {"metrics": "recall", "threshold": 0.3, "label_model": "calibrated"}
-    law = dm.evaluate(partly, score, calibration=reference, **settings)["recall"]
+    law = dm.evaluate(partly, score, reference=reference, **settings)["recall"]
     assert law.mean() != dm.evaluate(partly, score, **settings)["recall"].mean()
     found = result["recall"]
     assert (found.centre[0], found.low[0], found.high[0]) == (law.mean(), *law.interval(0.6))
@@ -122,9 +122,9 @@ def test_names_of_the_labels_change_nothing():
 
     def found(names, **how):
         labels, reference = np.where(y, *names), (np.where(reference_y, *names), reference_score)
-        record = dm.label_models.Tilted(dm.label_models.Calibrated(calibration=reference), delta=0.1)
+        record = dm.label_models.Tilted(dm.label_models.Calibrated(reference=reference), delta=0.1)
         models = {"word": "auto", "record": record}
-        return dm.backtest(labels, score, label_models=models, calibration=reference, **settings, **how)
+        return dm.backtest(labels, score, label_models=models, reference=reference, **settings, **how)
 
     plain = found((1, 0)).to_dict()
     assert plain["scores"]["word"]["accuracy"]["coverage"] > 0.0
@@ -149,12 +149,12 @@ def test_calibration_goes_to_those_who_learn():
     y, score = rows(300)
     settings: dict[str, Any] = {"metrics": "accuracy", "n_repeats": 2, "rng": 0, "mechanism": 0.5}
     reference = rows(1000, seed=1)
-    both = dm.backtest(y, score, label_models=["calibrated", "half"], calibration=reference, **settings)
+    both = dm.backtest(y, score, label_models=["calibrated", "half"], reference=reference, **settings)
     alone = dm.backtest(y, score, label_models=["calibrated", "half"], **settings)
     assert both["half", "accuracy"].to_dict() == alone["half", "accuracy"].to_dict()
     assert both["calibrated", "accuracy"].width.value < alone["calibrated", "accuracy"].width.value
-    with pytest.raises(dm.InputError, match="calibration: none of the label models takes it here"):
-        dm.backtest(y, score, label_models="half", calibration=reference, **settings)
+    with pytest.raises(dm.InputError, match="reference: none of the label models takes it here"):
+        dm.backtest(y, score, label_models="half", reference=reference, **settings)
 
 
 def test_every_label_model_is_tried_with_every_method():
@@ -194,7 +194,7 @@ def test_any_number_of_processes_gives_the_same_numbers():
             score,
             metrics=["recall", "roc_auc"],
             methods="monte_carlo",
-            calibration=rows(100, seed=1),
+            reference=rows(100, seed=1),
             n_repeats=6,
             rng=1,
             n_jobs=jobs,
@@ -264,7 +264,7 @@ def test_a_metric_that_is_never_defined_leaves_the_others():
     assert "markedness" in result._repr_html_()
 
 
-def test_a_way_that_fails_leaves_the_others_and_says_why():
+def test_a_setup_that_fails_leaves_the_others_and_says_why():
     y, score = rows(200)
     result = dm.backtest(
         y,
@@ -310,7 +310,7 @@ def test_results_read_as_words_and_as_numbers(by_label):
     text = str(by_label)
     assert "1,500 labelled rows, labels hidden 30 times: ByLabel(fraction=0.2, prevalence=0.7)" in text
     assert "Repeats share rows" in text
-    assert repr(by_label) == "<Backtest of 2 ways on 1,500 rows, 30 repeats>"
+    assert repr(by_label) == "<Backtest of 2 setups on 1,500 rows, 30 repeats>"
     assert by_label._repr_html_().count("<tr>") == 11
     plain = json.loads(json.dumps(by_label.to_dict(), allow_nan=False))
     assert plain["scores"]["stated"]["f1"]["coverage"] == by_label["stated", "f1"].coverage.value
@@ -319,4 +319,4 @@ def test_results_read_as_words_and_as_numbers(by_label):
     y, score = rows(40)
     once = dm.backtest(y, score, label_models="half", metrics="f1", n_repeats=1, rng=0)
     assert "labels hidden once: MCAR(fraction=0.3)" in str(once)
-    assert repr(once) == "<Backtest of 1 way on 40 rows, 1 repeat>"
+    assert repr(once) == "<Backtest of 1 setup on 40 rows, 1 repeat>"

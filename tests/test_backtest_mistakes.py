@@ -17,30 +17,33 @@ def rows(n):
 
 
 @pytest.fixture(scope="module")
-def two_ways():
+def two_setups():
     return dm.backtest(*rows(100), label_models=["prevalence", "half"], metrics=["recall", "f1"], n_repeats=2, rng=0)
 
 
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("recall", r"key: 'recall', with 2 ways\. Write result\[way, metric\]; ways are 'prevalence', 'half', met"),
-        ("half", r"Write result\[way, metric\]"),
+        (
+            "recall",
+            r"key: 'recall', with 2 setups\. Write result\[setup, metric\]; setups are 'prevalence', 'half', met",
+        ),
+        ("half", r"Write result\[setup, metric\]"),
         (("half", "recal"), "metric: unknown metric 'recal'. Did you mean 'recall'"),
-        (("hlaf", "recall"), "way: unknown way 'hlaf'. Did you mean 'half'"),
-        (("half", "recall", "more"), r"Write result\[way, metric\]"),
+        (("hlaf", "recall"), "setup: unknown setup 'hlaf'. Did you mean 'half'"),
+        (("half", "recall", "more"), r"Write result\[setup, metric\]"),
     ],
 )
-def test_a_wrong_key_names_the_right_ones(two_ways, key, message):
+def test_a_wrong_key_names_the_right_ones(two_setups, key, message):
     with pytest.raises(dm.UnknownNameError, match=message):
-        two_ways[key]
+        two_setups[key]
 
 
-def test_a_result_is_not_run_through(two_ways):
+def test_a_result_is_not_run_through(two_setups):
     with pytest.raises(TypeError):
-        list(two_ways)
+        list(two_setups)
     with pytest.raises(TypeError):
-        "recall" in two_ways  # noqa: B015
+        "recall" in two_setups  # noqa: B015
 
 
 class Own(dm.mechanisms.Mechanism):
@@ -106,9 +109,9 @@ class Nameless(Own):
         ({"metrics": "recal"}, "Did you mean 'recall'"),
         ({"label_models": {"mine": np.full(39, 0.5)}}, "label_models: 39 probabilities, but y_true has 40 rows"),
         ({"label_models": {"mine": np.full(40, 1.5)}}, "label_models: 1.5 at row 0. Probabilities must lie in"),
-        ({"calibration": ([1, 0, 2], [0.1, 0.2, 0.3])}, "calibration: labels: a third value 2 at row 2"),
-        ({"calibration": [1, 0, 1]}, "calibration: expected a pair"),
-        ({"calibration": ([1, None], [0.1, 0.2])}, "calibration: 1 of 2 rows have no label"),
+        ({"reference": ([1, 0, 2], [0.1, 0.2, 0.3])}, "reference: labels: a third value 2 at row 2"),
+        ({"reference": [1, 0, 1]}, "reference: expected a pair"),
+        ({"reference": ([1, None], [0.1, 0.2])}, "reference: 1 of 2 rows have no label"),
         ({"rng": "seed"}, "rng: expected None, a seed"),
         ({"y_true": [1] * 40}, "y_true: 40 positives and 0 negatives are labelled"),
         ({"y_true": [1, 0]}, "y_true: 2 values, but y_score has 40"),

@@ -151,16 +151,16 @@ def plt():
     plt.close("all")
 
 
-def a_backtest(ways=2, **sizes):
-    scores = {f"way {k}": {"recall": made_up(seed=k, **sizes), "f1": made_up(30, k + 50)} for k in range(ways)}
+def a_backtest(setups=2, **sizes):
+    scores = {f"setup {k}": {"recall": made_up(seed=k, **sizes), "f1": made_up(30, k + 50)} for k in range(setups)}
     return Backtest(scores, "MCAR(fraction=0.3)", 100, 40, 0.8)
 
 
-def test_plot_of_pit_shows_every_way_within_a_band(plt):
+def test_plot_of_pit_shows_every_setup_within_a_band(plt):
     result = a_backtest()
     ax: Any = dm.plotting.plot_pit(result, "recall")
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["way 0", "way 1"]
-    assert np.array_equal(ax.lines[1].get_ydata(), np.sort(result["way 1", "recall"].pit))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["setup 0", "setup 1"]
+    assert np.array_equal(ax.lines[1].get_ydata(), np.sort(result["setup 1", "recall"].pit))
     band = ax.collections[0].get_paths()[0].vertices
     # The tenth of 40 uniform values lies between these in 90% of cases.
     at = band[np.isclose(band[:, 0], 9.5 / 40), 1]
@@ -175,22 +175,22 @@ def test_plot_of_coverage_shows_coverage_with_its_interval(plt):
     assert returned is given
     assert [tick.get_text() for tick in given.get_xticklabels()] == ["recall", "f1"]
     drawings: Any = given.containers
-    for way, drawn in zip(result.scores, drawings, strict=True):
+    for setup, drawn in zip(result.scores, drawings, strict=True):
         line, _, (bars,) = drawn.lines
-        expected = [result[way, name].coverage for name in ("recall", "f1")]
+        expected = [result[setup, name].coverage for name in ("recall", "f1")]
         assert np.asarray(line.get_ydata()) == pytest.approx([found.value for found in expected])
         ends = np.array([segment[:, 1] for segment in bars.get_segments()])
         assert ends == pytest.approx(np.array([(found.low, found.high) for found in expected]))
     assert np.asarray(given.lines[-1].get_ydata())[0] == 0.8  # what the intervals promise
 
 
-def test_eight_ways_look_different_and_the_legend_hides_none(plt):
+def test_eight_setups_look_different_and_the_legend_hides_none(plt):
     ax: Any = dm.plotting.plot_pit(a_backtest(8), "recall")
     looks = {(line.get_color(), line.get_marker()) for line in ax.lines[:8]}
     assert len(looks) == 8
     ax.figure.canvas.draw()
     assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1
-    # Of two ways that agree the second is dashed, so that the first shows.
+    # Of two setups that agree the second is dashed, so that the first shows.
     assert ax.lines[0].get_linestyle() != ax.lines[1].get_linestyle()
 
 

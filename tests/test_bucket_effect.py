@@ -196,10 +196,10 @@ def test_an_evaluation_says_how_far_buckets_move_its_metrics():
     exact = EvaluationSet(y, score)
     settings: dict[str, Any] = {"label_model": "calibrated", "rng": 0}
     result = dm.evaluate(exact.coarsened(256), metrics=["precision", "recall", "roc_auc", own], **settings)
-    assert list(result.resolution) == list(result)
-    assert result.resolution["recall"] == 0.0
-    assert np.isnan(result.resolution["own"])
-    bound = result.resolution["roc_auc"]
+    assert list(result.bucket_effect) == list(result)
+    assert result.bucket_effect["recall"] == 0.0
+    assert np.isnan(result.bucket_effect["own"])
+    bound = result.bucket_effect["roc_auc"]
     low, high = dm.evaluate(exact, metrics="roc_auc", **settings)["roc_auc"].support()
     assert 0.0 < bound < 0.01
     assert np.allclose(result["roc_auc"].support(), (low, high), rtol=0.0, atol=bound)
@@ -208,10 +208,11 @@ def test_an_evaluation_says_how_far_buckets_move_its_metrics():
     assert note.endswith("; precision, recall are exact. How far it moves own is not known.")
     assert bound <= float(note.split("at most ")[1].split(";")[0]) <= 1.1 * bound
     effects = {"precision": 0.0, "recall": 0.0, "roc_auc": bound, "own": None}
-    assert result.to_dict()["resolution"] == {"buckets": 256, "effects": effects}
+    assert result.to_dict()["bucket_effect"] == effects
+    assert result.to_dict()["buckets"] == 256
     plain = dm.evaluate(exact, metrics="roc_auc", **settings)
-    assert dict(plain.resolution) == {"roc_auc": 0.0}
-    assert "resolution" not in plain.to_dict()
+    assert dict(plain.bucket_effect) == {"roc_auc": 0.0}
+    assert not {"buckets", "bucket_effect"} & plain.to_dict().keys()
     assert "buckets" not in str(plain)
 
 

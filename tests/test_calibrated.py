@@ -189,11 +189,11 @@ def test_all_is_labelled_and_reference_rows_together(word, uncertainty):
     known = ~np.isnan(y)
     sources = {
         "labelled": (y[known], s[known]),
-        "calibration": reference,
+        "reference": reference,
         "all": (np.append(y[known], more_y), np.append(s[known], more_s)),
     }
     for source, (labels, scores) in sources.items():
-        model = Calibrated(word, calibration=reference, data=source, uncertainty=uncertainty)
+        model = Calibrated(word, reference=reference, data=source, uncertainty=uncertainty)
         # Bootstrap weights are drawn in the order of the scores, so even isotonic curves agree.
         np.testing.assert_allclose(curves(model, data), oracle(labels, scores), rtol=1e-6, atol=1e-9)
 
@@ -202,19 +202,19 @@ def test_reference_rows_may_come_as_a_set():
     y, s = rows(4, 200)
     reference = rows(5, 150, share=0.0)
     data = EvaluationSet(y, s)
-    pair, ready = (curves(Calibrated(calibration=c), data) for c in (reference, EvaluationSet(*reference)))
+    pair, ready = (curves(Calibrated(reference=c), data) for c in (reference, EvaluationSet(*reference)))
     assert pair.tolist() == ready.tolist()
 
 
-@pytest.mark.parametrize("source", ["al", "reference", 3])
+@pytest.mark.parametrize("source", ["al", "calibration", 3])
 def test_an_unknown_source_is_refused(source):
     with pytest.raises(InputError, match="data: unknown source of labels"):
         Calibrated(data=source)
 
 
 def test_learning_from_reference_rows_alone_needs_some():
-    with pytest.raises(InputError, match=r"calibration: missing\. data='calibration' learns from held-out rows alone"):
-        Calibrated(data="calibration")
+    with pytest.raises(InputError, match=r"reference: missing\. data='reference' learns from held-out rows alone"):
+        Calibrated(data="reference")
 
 
 def test_the_sentence_says_what_was_learnt_from():
@@ -223,9 +223,9 @@ def test_the_sentence_says_what_was_learnt_from():
     n = data.n_labelled
     for model, end in [
         (Calibrated(), f"the {n} labelled rows."),
-        (Calibrated(calibration=reference), f"the {n} labelled rows and the held-out ones (assumed: no drift since)."),
-        (Calibrated(calibration=reference, data="labelled"), f"the {n} labelled rows."),
-        (Calibrated(calibration=reference, data="calibration"), "the held-out rows."),
+        (Calibrated(reference=reference), f"the {n} labelled rows and the held-out ones (assumed: no drift since)."),
+        (Calibrated(reference=reference, data="labelled"), f"the {n} labelled rows."),
+        (Calibrated(reference=reference, data="reference"), "the held-out rows."),
     ]:
         assert model.describe(data, model.nodes(data)).endswith(f"calibrated on {end}")
 
@@ -347,7 +347,7 @@ def test_five_labels_of_each_class_are_enough_to_be_silent():
 
 def test_reference_rows_count_as_labels():
     reference: Any = few(5, 5, missing=0)
-    dm.evaluate(*few(1, 1), missingness="by_score", calibration=reference, metrics="accuracy")
+    dm.evaluate(*few(1, 1), missingness="by_score", reference=reference, metrics="accuracy")
 
 
 def test_one_label_leaves_nearly_everything_open():

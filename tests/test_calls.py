@@ -41,7 +41,7 @@ def test_data_and_functions_are_not_code(value):
 
 
 def test_a_model_that_holds_data_is_not_code():
-    assert as_code(dm.label_models.Calibrated(calibration=([1, 0], [0.7, 0.2]))) is None
+    assert as_code(dm.label_models.Calibrated(reference=([1, 0], [0.7, 0.2]))) is None
 
 
 def test_an_evaluation_knows_what_was_said():

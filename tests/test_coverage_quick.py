@@ -76,7 +76,7 @@ def test_wrong_assumptions_fail_to_cover(scenario, way):
 @pytest.mark.parametrize("label_model", ["auto", "label_shift", "selection"])
 def test_positive_unlabelled_data_without_a_reference_is_refused(scenario, label_model):
     (sample,) = scenario.samples(1)
-    with pytest.raises(dm.InputError, match="calibration"):
+    with pytest.raises(dm.InputError, match="reference"):
         dm.evaluate(sample.y, sample.score, label_model=label_model)
 
 

@@ -246,7 +246,8 @@ def test_laws_one_by_one_have_a_limit_on_thresholds_and_sums_have_none():
     score = rng.random(2500)
     result = dm.evaluate(np.where(rng.random(2500) < 0.2, np.nan, score > 0.5), score, label_model=score)
     assert dm.curves(result, thresholds="all").thresholds.size == 2501
-    for settings in ({"metrics": "mcc"}, {"method": "exact"}):
+    asked: list[dict[str, Any]] = [{"metrics": "mcc"}, {"method": "exact"}]
+    for settings in asked:
         with pytest.raises(dm.InputError, match="2,000 are the most"):
             dm.curves(result, thresholds="all", **settings)
 

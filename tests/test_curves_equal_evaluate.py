@@ -78,7 +78,7 @@ def test_bands_equal_evaluate_with_known_probabilities(method, ties, fill):
 @pytest.mark.parametrize(("method", "n"), [("exact", 150), ("gaussian", 150), ("gaussian", 4000)])
 def test_bands_equal_evaluate_with_the_default_label_model(method, n):
     y, score, _ = rows(1, n)
-    # A few nodes of each reading do, and take less time than the 64 there are by default.
+    # A few nodes of each reason do, and take less time than the 64 there are by default.
     result = dm.evaluate(y, score, label_model=dm.label_models.Auto(n_nodes=6), metrics="recall")
     assert len(result.nodes) == 12
     curves = dm.curves(result, metrics=NAMES[:5], thresholds=thresholds_of(score), method=method)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from darkmetrics import EvaluationSet, InputError
-from darkmetrics.files import engines
+from darkmetrics.files import readers
 
 NAN, INF = float("nan"), float("inf")
 
@@ -48,7 +48,7 @@ SETS = {"exact": exact, "plain": plain, "bucketed": bucketed, "decided": decided
 @pytest.fixture(params=["polars", "pyarrow", "pandas"])
 def engine(request, monkeypatch):
     """As if no other package were installed."""
-    monkeypatch.setattr(engines, "_installed", lambda name: name == request.param)
+    monkeypatch.setattr(readers, "_installed", lambda name: name == request.param)
     return request.param
 
 

@@ -209,33 +209,33 @@ def test_drift_and_missing_by_label_contradict_the_reference(scenario):
 def diagnosed(scenario, *, reference=False, n_rows=1000):
     (sample,) = scenario.samples(1, n_rows=n_rows, n_reference=500)
     reference = sample.reference if reference else None
-    return diagnose(sample.y, sample.score, calibration=reference, metrics=FEW_METRICS)
+    return diagnose(sample.y, sample.score, reference=reference, metrics=FEW_METRICS)
 
 
-def test_readings_are_those_of_the_label_models():
+def test_reasons_are_those_of_the_label_models():
     (sample,) = BY_LABEL.samples(1, n_rows=1000)
     data = dm.EvaluationSet(sample.y, sample.score)
     found = diagnosis_of(data)
     for name, model in (("by score", dm.label_models.Calibrated()), ("by label", dm.label_models.LabelShift())):
         laws = dm.evaluate(data, label_model=model)
-        assert tuple(found.readings[name].prevalence) == tuple(missing_prevalence(data, model.nodes(data)))
-        for metric, estimate in found.readings[name].metrics.items():
+        assert tuple(found.reasons[name].prevalence) == tuple(missing_prevalence(data, model.nodes(data)))
+        for metric, estimate in found.reasons[name].metrics.items():
             # The same law found twice; orders of summation do not differ.
             assert estimate == pytest.approx((laws[metric].mean(), *laws[metric].interval(0.9)), rel=1e-12)
         assert found.labelled_only == dict(laws.labelled_only)
 
 
-def test_reference_rows_add_the_third_reading():
-    assert list(diagnosed(BY_BOTH).readings) == ["by score", "by label"]
-    assert list(diagnosed(BY_BOTH, reference=True).readings) == ["by score", "by label", "by score and label"]
+def test_reference_rows_add_the_third_reason():
+    assert list(diagnosed(BY_BOTH).reasons) == ["by score", "by label"]
+    assert list(diagnosed(BY_BOTH, reference=True).reasons) == ["by score", "by label", "by score and label"]
 
 
 def test_reliability_tables_count_every_labelled_row_once():
     found = diagnosed(RANDOM)
     for check in (found.calibration, found.raw_scores):
         assert check is not None
-        assert sum(b.rows for b in check.table) == found.census["labelled"]
-        assert sum(b.rows * b.positive for b in check.table) == pytest.approx(found.census["positive"], abs=1e-9)
+        assert sum(b.rows for b in check.table) == found.counts["labelled"]
+        assert sum(b.rows * b.positive for b in check.table) == pytest.approx(found.counts["positive"], abs=1e-9)
         assert all(b.low <= b.high for b in check.table)
         assert all(a.high < b.low for a, b in zip(check.table[:-1], check.table[1:], strict=True))
 
@@ -258,15 +258,15 @@ def test_the_page_names_every_key_of_to_dict():
         name for line in section.splitlines() if line[:3] == "| `" for name in line.split("|")[1].strip().split(", ")
     }
     assert said == {f"`{key}`" for key in plain}
-    parts = ("census", "score_difference", "mixture", "calibration", "reference")
+    parts = ("counts", "score_difference", "mixture", "calibration", "reference")
     keys = {key for part in parts for key in plain[part]} | set(plain["calibration"]["table"][0])
     assert all(f"`{key}`" in section for key in keys)
 
 
 def test_arrays_and_the_set_made_of_them_are_diagnosed_alike():
     (sample,) = BY_LABEL.samples(1, n_rows=300)
-    arrays = diagnose(sample.y, sample.score, threshold=0.4, calibration=sample.reference)
-    ready = diagnose(dm.EvaluationSet(sample.y, sample.score, threshold=0.4), calibration=sample.reference)
+    arrays = diagnose(sample.y, sample.score, threshold=0.4, reference=sample.reference)
+    ready = diagnose(dm.EvaluationSet(sample.y, sample.score, threshold=0.4), reference=sample.reference)
     assert arrays.to_dict() == ready.to_dict()
 
 
@@ -292,13 +292,13 @@ def test_missingness_is_named(scenario, word):
     assert diagnosed(scenario).missingness == word
 
 
-def test_the_verdict_names_both_readings_and_what_to_state():
+def test_the_verdict_names_both_reasons_and_what_to_state():
     words = diagnosed(BY_LABEL).verdict
-    for text in ("by score", "by label", "missingness='by_label'", "calibration=", "moves most"):
+    for text in ("by score", "by label", "missingness='by_label'", "reference=", "moves most"):
         assert text in words
 
 
-def test_a_refuted_reading_is_called_so():
+def test_a_refuted_reason_is_called_so():
     assert "'by label' alone is refuted" in diagnosed(BY_SCORE).verdict
 
 
@@ -366,7 +366,7 @@ EDGES = {
     "no missing rows": ({"y_true": LABEL, "y_score": SCORE}, "no missing labels"),
     "no labelled rows": ({"y_true": np.full(50, np.nan), "y_score": SCORE[:50]}, "cannot be told"),
     "no labelled rows, reference": (
-        {"y_true": np.full(50, np.nan), "y_score": SCORE[:50], "calibration": (LABEL, SCORE)},
+        {"y_true": np.full(50, np.nan), "y_score": SCORE[:50], "reference": (LABEL, SCORE)},
         "cannot be told",
     ),
     "only positives": ({"y_true": np.where(PARTLY == 0, np.nan, PARTLY), "y_score": SCORE}, "by score or by label"),
@@ -386,9 +386,9 @@ EDGES = {
     ),
     "scores no probabilities": ({"y_true": PARTLY, "y_score": 10 * SCORE - 3}, "looks random"),
     "separated classes": ({"y_true": np.where(GONE, np.nan, SCORE > 0.5), "y_score": SCORE}, "looks random"),
-    "reference of one row": ({"y_true": PARTLY, "y_score": SCORE, "calibration": ([1], [0.5])}, "looks random"),
+    "reference of one row": ({"y_true": PARTLY, "y_score": SCORE, "reference": ([1], [0.5])}, "looks random"),
     "reference on another scale": (
-        {"y_true": PARTLY, "y_score": SCORE, "calibration": (LABEL, 9 * SCORE - 2)},
+        {"y_true": PARTLY, "y_score": SCORE, "reference": (LABEL, 9 * SCORE - 2)},
         "looks random",
     ),
 }
@@ -405,7 +405,7 @@ def test_edges_are_diagnosed_and_say_what_is_absent(case, word):
     json.dumps(plain, allow_nan=False)
     parts = ("score_difference", "mixture", "calibration", "raw_scores", "reference")
     none = {name for name in parts if plain[name] is None}
-    unread = {"by score", "by label", "by score and label"} - set(found.readings)
+    unread = {"by score", "by label", "by score and label"} - set(found.reasons)
     assert set(found.absent) == none | unread
     assert all(found.absent.values())
     assert str(found)

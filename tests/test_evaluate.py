@@ -226,7 +226,7 @@ def test_metrics_come_as_name_record_callable_sequence_or_mapping():
 # ------------------------------------------------------------------------------------------- what a user reads
 
 
-def test_the_table_has_census_assumption_and_a_line_per_metric(result):
+def test_the_table_has_counts_assumption_and_a_line_per_metric(result):
     lines = str(result).splitlines()
     assert lines[0] == "8 rows: 6 labelled, 2 missing (25.0%)"
     assert lines[1].startswith("Assumed: ")
@@ -294,7 +294,7 @@ def test_to_dict_is_strict_json_and_complete(result):
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert plain == result.to_dict()
     assert plain["schema"] == "darkmetrics.evaluation/1"
-    assert plain["census"] == {"rows": 8, "labelled": 6, "positive": 3, "negative": 3, "missing": 2}
+    assert plain["counts"] == {"rows": 8, "labelled": 6, "positive": 3, "negative": 3, "missing": 2}
     assert plain["threshold"] == 0.5
     assert plain["assumption"]
     assert list(plain["metrics"]) == FIVE

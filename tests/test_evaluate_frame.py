@@ -72,7 +72,7 @@ def test_each_group_becomes_a_set_with_ties_in_the_order_of_arrays():
     assert first.cells.arrays()["weight"].tolist() == [1.0, 0.5, 2.0]
     assert first.cells.positives.tolist() == [0, 2, 1]
     assert first.cells.missing.tolist() == [0, 0, 2]
-    assert second.census() == {"rows": 5, "labelled": 4, "positive": 3, "negative": 1, "missing": 1}
+    assert second.counts() == {"rows": 5, "labelled": 4, "positive": 3, "negative": 1, "missing": 1}
     assert second.threshold == 0.5
     assert second.cells.positives.dtype == np.int32
 
@@ -138,7 +138,7 @@ def test_a_set_of_a_frame_is_the_set_of_its_columns():
 
 def test_a_set_of_buckets_is_the_exact_one_coarsened():
     y, score = rows(20_000, distinct=20_000)
-    found = EvaluationSet.from_frame(frame(y, score), **NAMES, resolution=256)
+    found = EvaluationSet.from_frame(frame(y, score), **NAMES, buckets=256)
     expected = EvaluationSet(y, score).coarsened(256)
     assert found.buckets == expected.buckets == 256
     for name in ("decision", "positives", "negatives", "missing", "low", "high"):
@@ -190,12 +190,12 @@ def test_reference_rows_may_be_a_frame_or_a_file(tmp_path):
     table = frame(labels, reference[1])
     path = tmp_path / "reference.parquet"
     table.write_parquet(path)
-    expected = dm.evaluate(y, score, calibration=(labels, reference[1]), metrics="recall")
-    for calibration in (table, table.lazy(), str(path), path, [path], (labels, reference[1])):
-        found = evaluate_frame(frame(y, score), **NAMES, calibration=calibration, metrics="recall")
+    expected = dm.evaluate(y, score, reference=(labels, reference[1]), metrics="recall")
+    for given in (table, table.lazy(), str(path), path, [path], (labels, reference[1])):
+        found = evaluate_frame(frame(y, score), **NAMES, reference=given, metrics="recall")
         assert found["recall"].mean() == pytest.approx(expected["recall"].mean(), abs=1e-12)
-    with pytest.raises(InputError, match=r"^calibration: "):
-        evaluate_frame(frame(y, score), **NAMES, calibration=table.drop("p"))
+    with pytest.raises(InputError, match=r"^reference: "):
+        evaluate_frame(frame(y, score), **NAMES, reference=table.drop("p"))
 
 
 def test_probabilities_of_rows_are_a_column_of_the_frame():
@@ -243,7 +243,7 @@ def test_a_report_says_how_to_make_the_evaluation_of_a_frame_again(tmp_path):
     y, score = rows(300)
     path = tmp_path / "june.parquet"
     frame(y, score).write_parquet(path)
-    settings: dict[str, Any] = {"label_model": "half", "metrics": "recall", "threshold": 0.25, "resolution": 64}
+    settings: dict[str, Any] = {"label_model": "half", "metrics": "recall", "threshold": 0.25, "buckets": 64}
     for source, shown in ((frame(y, score), "frame"), (str(path), repr(str(path)))):
         result = evaluate_frame(source, **NAMES, **settings)
         code = summarize(result)["reproduce"]["code"]

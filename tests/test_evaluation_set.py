@@ -253,12 +253,12 @@ def test_a_missing_label_that_does_not_occur_changes_nothing(code):
 
 
 def test_minus_one_and_one_are_two_classes_unless_said_otherwise():
-    assert EvaluationSet([1, -1, -1], [0.1, 0.2, 0.3]).census()["negative"] == 2
-    assert EvaluationSet([1, -1, -1], [0.1, 0.2, 0.3], missing_label=-1).census()["missing"] == 2
+    assert EvaluationSet([1, -1, -1], [0.1, 0.2, 0.3]).counts()["negative"] == 2
+    assert EvaluationSet([1, -1, -1], [0.1, 0.2, 0.3], missing_label=-1).counts()["missing"] == 2
 
 
 def test_the_other_class_can_be_the_positive_one():
-    swapped = EvaluationSet([1, 0, 0], [0.1, 0.2, 0.3], pos_label=0).census()
+    swapped = EvaluationSet([1, 0, 0], [0.1, 0.2, 0.3], pos_label=0).counts()
     assert (swapped["positive"], swapped["negative"]) == (2, 1)
 
 
@@ -274,12 +274,12 @@ def test_the_other_class_can_be_the_positive_one():
     ],
 )
 def test_one_class_alone_is_positive_or_negative_as_pos_label_says(labels, pos_label, positives):
-    assert EvaluationSet(labels, [0.1, 0.2], pos_label=pos_label).census()["positive"] == positives
+    assert EvaluationSet(labels, [0.1, 0.2], pos_label=pos_label).counts()["positive"] == positives
 
 
 def test_huge_whole_numbers_are_labels():
     data = EvaluationSet([10**30, 0, None], [0.1, 0.2, 0.3], pos_label=10**30)
-    assert data.census() == {"rows": 3, "labelled": 2, "positive": 1, "negative": 1, "missing": 1}
+    assert data.counts() == {"rows": 3, "labelled": 2, "positive": 1, "negative": 1, "missing": 1}
 
 
 # ------------------------------------------------------------------------------------------------------ scores
@@ -385,7 +385,7 @@ def test_the_arrays_of_the_user_are_neither_changed_nor_locked():
 def test_cells_given_by_hand_are_taken_as_they_are_and_left_writable():
     score, ones = np.array([0.2, 0.8]), np.array([1, 1])
     data = EvaluationSet.from_cells(Cells(score, score > 0.5, ones, 2 * ones, 3 * ones), threshold=0.5)
-    assert data.census() == {"rows": 12, "labelled": 6, "positive": 2, "negative": 4, "missing": 6}
+    assert data.counts() == {"rows": 12, "labelled": 6, "positive": 2, "negative": 4, "missing": 6}
     assert score.flags.writeable
     rows_ = EvaluationSet([1, 0, 0, None, None, None] * 2, [0.2] * 6 + [0.8] * 6)
     assert table(data) == table(rows_)
@@ -423,12 +423,12 @@ def test_equal_weights_of_one_are_no_weights():
     assert EvaluationSet(Y, SCORE, sample_weight=np.ones(6)).cells.weight is None
 
 
-# ------------------------------------------------------------------------------------------------------ census
+# ------------------------------------------------------------------------------------------------------ counts
 
 
-def test_the_census_counts_rows():
+def test_rows_are_counted_by_label():
     data = EvaluationSet(Y, SCORE)
-    assert data.census() == {"rows": 6, "labelled": 4, "positive": 2, "negative": 2, "missing": 2}
+    assert data.counts() == {"rows": 6, "labelled": 4, "positive": 2, "negative": 2, "missing": 2}
     assert (len(data), data.n_rows, data.n_labelled, data.n_missing) == (6, 6, 4, 2)
 
 
@@ -436,7 +436,7 @@ def test_repr_is_one_line_with_rows_and_cells():
     assert repr(EvaluationSet(Y * 1000, SCORE * 1000)) == "EvaluationSet(6,000 rows, 2,000 missing, 5 cells)"
 
 
-def test_str_is_the_census_in_words():
+def test_str_is_the_counts_in_words():
     assert str(EvaluationSet(Y * 1000, SCORE * 1000)) == (
         "6,000 rows: 4,000 labelled (2,000 positive, 2,000 negative), 2,000 missing (33.3%)\n"
         "4,000 positive decisions (1,000 of them missing their label), 2,000 negative (1,000)"

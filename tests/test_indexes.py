@@ -44,15 +44,15 @@ CALLS: dict[str, Any] = {
     "evaluate features": lambda y_true, X: dm.evaluate(
         y_true, SCORE, label_model=Features(LogisticRegression(), X.to_frame() if hasattr(X, "index") else X[:, None])
     ),
-    "evaluate calibration": lambda labels, scores: dm.evaluate(Y, SCORE, calibration=(labels, scores)),
+    "evaluate reference": lambda labels, scores: dm.evaluate(Y, SCORE, reference=(labels, scores)),
     "Calibrated": lambda labels, scores: dm.evaluate(
-        Y, SCORE, label_model=Tilted(Calibrated(calibration=(labels, scores)), delta=0.1)
+        Y, SCORE, label_model=Tilted(Calibrated(reference=(labels, scores)), delta=0.1)
     ),
     "diagnose": lambda y_true, y_score: dm.diagnose(y_true, y_score),
-    "diagnose calibration": lambda labels, scores: dm.diagnose(Y, SCORE, calibration=(labels, scores)),
+    "diagnose reference": lambda labels, scores: dm.diagnose(Y, SCORE, reference=(labels, scores)),
     "backtest": lambda y_true, y_score: dm.backtest(y_true, y_score, n_repeats=2, label_models="half"),
-    "backtest calibration": lambda labels, scores: dm.backtest(
-        TRUTH, SCORE, n_repeats=2, label_models="calibrated", calibration=(labels, scores)
+    "backtest reference": lambda labels, scores: dm.backtest(
+        TRUTH, SCORE, n_repeats=2, label_models="calibrated", reference=(labels, scores)
     ),
     "backtest label_models": lambda y_true, label_models: dm.backtest(
         y_true, SCORE, n_repeats=2, label_models={"own": label_models}

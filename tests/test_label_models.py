@@ -85,7 +85,8 @@ def test_a_number_is_one_chance_for_all(value):
 
 def test_the_mean_accuracy_follows_from_the_chances():
     # Rows 2 (decided positive, chance p) and 4 (decided negative, chance q); three of the four others are right.
-    for model, p, q in [("half", 0.5, 0.5), ("prevalence", 0.75, 0.75), (0.1, 0.1, 0.1), ([0.2, 0.9], 0.2, 0.9)]:
+    cases: list[Any] = [("half", 0.5, 0.5), ("prevalence", 0.75, 0.75), (0.1, 0.1, 0.1), ([0.2, 0.9], 0.2, 0.9)]
+    for model, p, q in cases:
         result = dm.evaluate(Y, SCORE, label_model=model, metrics="accuracy")
         assert result["accuracy"].mean() == pytest.approx((4 + p + (1 - q)) / 6, abs=1e-15)
 
@@ -141,9 +142,9 @@ def same(model: LabelModel, other: LabelModel) -> bool:
 def test_words_that_learn_take_the_reference_rows():
     reference = ([1, 0], [0.6, 0.2])
     assert same(label_model_from("auto"), Auto())
-    assert same(label_model_from("calibrated", calibration=reference), Calibrated(calibration=reference))
-    assert same(label_model_from("label_shift", calibration=reference), LabelShift(calibration=reference))
-    assert same(label_model_from("selection", calibration=reference), Selection(reference))
+    assert same(label_model_from("calibrated", reference=reference), Calibrated(reference=reference))
+    assert same(label_model_from("label_shift", reference=reference), LabelShift(reference=reference))
+    assert same(label_model_from("selection", reference=reference), Selection(reference))
 
 
 @pytest.mark.parametrize(
@@ -158,13 +159,13 @@ def test_words_that_learn_take_the_reference_rows():
 )
 def test_a_stated_mechanism_names_its_model(missingness, model):
     reference = ([1, 0], [0.6, 0.2])
-    named = label_model_from("auto", missingness=missingness, calibration=reference)
-    assert same(named, model(calibration=reference))
+    named = label_model_from("auto", missingness=missingness, reference=reference)
+    assert same(named, model(reference=reference))
 
 
 def test_by_score_and_label_without_reference_rows_is_refused():
     with pytest.raises(
-        InputError, match=r"calibration: missing\. Labels missing by score and label can only be told from"
+        InputError, match=r"reference: missing\. Labels missing by score and label can only be told from"
     ):
         label_model_from("auto", missingness="by_score_and_label")
 
@@ -186,8 +187,8 @@ def test_a_mechanism_beside_a_label_model_is_refused(model):
 
 @pytest.mark.parametrize("model", ["half", Prevalence(0.3), Calibrated(), 0.3, [0.2, 0.6]])
 def test_reference_rows_beside_a_model_that_takes_none_are_refused(model):
-    with pytest.raises(InputError, match=r"^calibration: label_model"):
-        dm.evaluate(Y, SCORE, label_model=model, calibration=([1, 0], [0.6, 0.2]))
+    with pytest.raises(InputError, match=r"^reference: label_model"):
+        dm.evaluate(Y, SCORE, label_model=model, reference=([1, 0], [0.6, 0.2]))
 
 
 def test_given_needs_given_probabilities():

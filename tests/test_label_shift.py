@@ -135,7 +135,7 @@ def test_reference_rows_say_how_many_positives_are_left_over():
     missing = rng.random(n) < np.where(y == 1.0, 0.6, 0.2)
     data = EvaluationSet(np.where(missing, NAN, y)[4000:], s[4000:])
     alone = shares(LabelShift(), data)
-    helped = shares(LabelShift(calibration=(y[:4000], s[:4000])), data)
+    helped = shares(LabelShift(reference=(y[:4000], s[:4000])), data)
     truth = y[4000:][missing[4000:]].mean()
     assert helped.std() < 0.35 * alone.std()
     assert helped.mean() == pytest.approx(truth, abs=3.0 * helped.std())
@@ -164,7 +164,7 @@ def test_buckets_change_little(model, monkeypatch):
 
 
 def test_selection_needs_reference_rows():
-    with pytest.raises(InputError, match=r"calibration: missing\. Labels missing by score and label can only be told"):
+    with pytest.raises(InputError, match=r"reference: missing\. Labels missing by score and label can only be told"):
         Selection()
 
 
@@ -206,26 +206,26 @@ def test_few_reference_labels_of_a_class_are_warned_of(positives, negatives):
     y, s, missing = rows(0, 300, 0.4, 0.2)
     labels = np.repeat([1.0, 0.0], [positives, negatives])
     scores = np.random.default_rng(0).uniform(0.1, 0.9, labels.size)
-    text = f"calibration: {positives} positive and {negatives} negative labels to learn from \\(Selection\\)"
+    text = f"reference: {positives} positive and {negatives} negative labels to learn from \\(Selection\\)"
     with pytest.warns(CalibrationWarning, match=text) as caught:
-        dm.evaluate(np.where(missing, NAN, y), s, calibration=(labels, scores), metrics="f1")
+        dm.evaluate(np.where(missing, NAN, y), s, reference=(labels, scores), metrics="f1")
     assert len(caught) == 1
     assert caught[0].filename == __file__
 
 
 def test_selection_says_that_it_assumes_no_drift():
     y, s, missing = rows(0, 300, 0.4, 0.2)
-    result = dm.evaluate(np.where(missing, NAN, y), s, calibration=rows(1, 300, 0.0, 0.0)[:2], metrics="f1")
+    result = dm.evaluate(np.where(missing, NAN, y), s, reference=rows(1, 300, 0.0, 0.0)[:2], metrics="f1")
     assert result.assumption.startswith("Assumed: nothing about why labels are missing")
     assert result.assumption.endswith("no drift since.")
-    assert result.calibration is not None
+    assert result.reference is not None
 
 
 def test_reference_rows_in_the_model_reach_the_diagnosis():
     y, s, missing = rows(0, 300, 0.4, 0.2)
     reference = rows(1, 300, 0.0, 0.0)[:2]
     result = dm.evaluate(np.where(missing, NAN, y), s, label_model=Selection(reference), metrics="f1")
-    assert result.calibration is reference
+    assert result.reference is reference
 
 
 @pytest.mark.parametrize("model", ["auto", "selection", "label_shift", "calibrated"])
@@ -234,8 +234,8 @@ def test_reference_scores_on_another_scale_are_refused(model, reverse):
     y, s, missing = rows(0, 300, 0.4, 0.2)
     labels, scores, _ = rows(1, 300, 0.0, 0.0)
     score, other = (logit(s), scores) if reverse else (s, logit(scores))
-    with pytest.raises(InputError, match=r"calibration: scores from .* but y_score is from .* same scale") as error:
-        dm.evaluate(np.where(missing, NAN, y), score, label_model=model, calibration=(labels, other))
+    with pytest.raises(InputError, match=r"reference: scores from .* but y_score is from .* same scale") as error:
+        dm.evaluate(np.where(missing, NAN, y), score, label_model=model, reference=(labels, other))
     assert "calibrator='platt'" in str(error.value)
 
 

@@ -64,11 +64,11 @@ def numbers_of(evaluation, name):
 
 def test_each_group_is_what_evaluate_says_of_its_rows():
     table = rows(900)
-    result = quietly(table, resolution="exact")
+    result = quietly(table, buckets="exact")
     assert len(result) == 3
     for key in result:
         said = evaluated(table[table["country"] == key[0]])
-        assert result.groups[key].census == said.data.census()
+        assert result.groups[key].counts == said.data.counts()
         for name in said:
             found = [getattr(result.groups[key].metrics[name], number) for number in NUMBERS]
             # The same arithmetic on the same cells.
@@ -113,7 +113,7 @@ def test_weights_probabilities_and_decisions_are_those_of_the_columns():
 def test_buckets_leave_metrics_of_decisions_as_they_are():
     table = rows()
     settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "label_model": "half"}
-    exact, bucketed = (by(table, resolution=resolution, **settings) for resolution in ("exact", 64))
+    exact, bucketed = (by(table, buckets=buckets, **settings) for buckets in ("exact", 64))
     assert bucketed.total.data.buckets == 64
     for key in exact:
         assert bucketed.groups[key].metrics["recall"] == exact.groups[key].metrics["recall"]
@@ -266,7 +266,7 @@ def test_time_is_cut_into_periods(every, first, text):
     assert next(iter(result)) == (first,)
     assert result.label(first) == text
     assert result.to_dict()["groups"][0]["key"] == ["2026-01-01"]
-    assert sum(group.census["rows"] for group in result.groups.values()) == 900
+    assert sum(group.counts["rows"] for group in result.groups.values()) == 900
 
 
 def test_time_without_every_has_a_period_per_value():
@@ -406,13 +406,13 @@ def test_with_reference_rows_a_group_needs_no_labels_of_its_own():
     table = rows(600)
     table.loc[table["country"] == "DE", "fraud"] = np.nan
     reference = rows(500, seed=3, missing=0.0)
-    for calibration in (reference, (reference["fraud"], reference["p"])):
-        result = by(table, metrics="recall", calibration=calibration, targets={"recall": 0.9})
+    for given in (reference, (reference["fraud"], reference["p"])):
+        result = by(table, metrics="recall", reference=given, targets={"recall": 0.9})
         assert not result.groups["DE",].too_small
         assert ("DE",) in {key for key, _ in result.q_values}
         assert result["DE"]["recall"].std() > 0.0
     few = table.groupby("country").head(6)
-    result = quietly(few, metrics="recall", calibration=reference)
+    result = quietly(few, metrics="recall", reference=reference)
     assert "labelled and expected" in result.groups["DE",].too_small
 
 

@@ -49,7 +49,7 @@ def evaluated(table: pd.DataFrame, **settings: Any) -> dm.Evaluation:
 def drawn(result: dm.GroupedEvaluation, *, seed: int = 0) -> list[dict[str, np.ndarray]]:
     """Labels of all rows, drawn: for each group one of its nodes, then its missing labels; as rows with weights.
 
-    Readings that are open are the same in all groups: the same uniform number decides in each.
+    Reasons that are open are the same in all groups: the same uniform number decides in each.
     """
     rng = np.random.default_rng(seed)
     found = []
@@ -68,9 +68,9 @@ def drawn(result: dm.GroupedEvaluation, *, seed: int = 0) -> list[dict[str, np.n
 
 
 def _node(nodes: Nodes, level: float, rng: np.random.Generator) -> int:
-    reading = np.zeros(len(nodes), dtype=int) if nodes.reading is None else nodes.reading
-    reached = np.cumsum(np.bincount(reading, nodes.weight))
-    own = nodes.weight * (reading == min(int(np.searchsorted(reached, level)), reading.max()))
+    reason = np.zeros(len(nodes), dtype=int) if nodes.reason is None else nodes.reason
+    reached = np.cumsum(np.bincount(reason, nodes.weight))
+    own = nodes.weight * (reason == min(int(np.searchsorted(reached, level)), reason.max()))
     return int(rng.choice(len(nodes), p=own / own.sum()))
 
 
@@ -208,7 +208,7 @@ def test_known_probabilities_give_what_evaluate_says_of_all_rows():
 def test_the_mean_of_the_total_is_the_sum_of_the_groups_means():
     table = months(6)
     result = by(table, metrics="prevalence", label_model="label_shift")
-    sizes = [group.census["rows"] for group in result.groups.values()]
+    sizes = [group.counts["rows"] for group in result.groups.values()]
     means = [group.metrics["prevalence"].mean for group in result.groups.values()]
     # Equally likely nodes stand for those of a group to a hundredth of their spread.
     assert result.total["prevalence"].mean() == pytest.approx(np.average(means, weights=sizes), abs=1e-4)
@@ -229,7 +229,7 @@ def test_variances_of_many_groups_add_up():
 def test_groups_that_learn_from_the_same_reference_err_together():
     table, held_out = months(7, n=300), months(8, shares=(0.0,), n=200)
     reference = (held_out["truth"], held_out["p"])
-    alone = dm.label_models.Calibrated(calibration=reference, data="calibration")
+    alone = dm.label_models.Calibrated(reference=reference, data="reference")
     shared = by(table, metrics="prevalence", label_model=alone).total["prevalence"]
     # All rows together have learnt from the same rows as each of the groups: here one fit says the same.
     said = dm.evaluate(table["y"], table["p"], label_model=alone, metrics="prevalence")["prevalence"]
@@ -262,9 +262,9 @@ def test_the_total_says_what_it_is():
     result = by(months(2, n=400), metrics="recall", missingness="by_label")
     assert result.total.assumption.startswith("The sum of 6 groups, in each of which missing labels follow the label")
     assert "Assumed: labels are missing by label" in result.total.assumption
-    assert not result.total.diagnosis.readings
+    assert not result.total.diagnosis.reasons
     assert result.total.diagnosis.verdict.startswith("These are the rows of 6 groups")
-    assert result[0].diagnosis.readings
+    assert result[0].diagnosis.reasons
 
 
 def test_the_total_can_be_stored_and_taken_from(tmp_path):
@@ -272,7 +272,7 @@ def test_the_total_can_be_stored_and_taken_from(tmp_path):
     result = by(table, metrics="recall")
     data = result.total.data
     stored = dm.EvaluationSet.from_parquet(data.to_parquet(tmp_path / "all.parquet"))
-    assert stored.census() == data.census() == dm.EvaluationSet(table["y"], table["p"]).census()
+    assert stored.counts() == data.counts() == dm.EvaluationSet(table["y"], table["p"]).counts()
     assert (data - result[0].data).n_rows == len(table) - 400
     assert dm.curves(result.total, metrics="recall")["recall"].mean.size > 2
 
@@ -280,7 +280,7 @@ def test_the_total_can_be_stored_and_taken_from(tmp_path):
 def test_buckets_of_many_groups_keep_what_each_group_says():
     table = months(2, n=2000)
     settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "missingness": "by_label"}
-    exact, coarse = (by(table, resolution=resolution, **settings).total for resolution in ("exact", 256))
+    exact, coarse = (by(table, buckets=buckets, **settings).total for buckets in ("exact", 256))
     for name in exact:
         assert coarse[name].mean() == pytest.approx(exact[name].mean(), abs=1e-3)
         assert coarse[name].std() == pytest.approx(exact[name].std(), rel=0.02)

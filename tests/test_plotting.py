@@ -119,7 +119,7 @@ def test_the_area_under_the_curve_is_the_probability(many):
 
 
 def test_both_peaks_of_a_mixture_are_drawn():
-    """Two readings far apart, each narrow: a bandwidth from the whole spread would blur them into one hill."""
+    """Two reasons far apart, each narrow: a bandwidth from the whole spread would blur them into one hill."""
     mean, sd = np.array([0.3, 0.7]), 0.01
     normal = [Normal(loc=loc, scale=sd, bounds=Interval(0.0, 1.0)) for loc in mean]
     law = mix(normal, np.array([0.5, 0.5]), given_defined=False, bounds=normal[0].bounds)

@@ -189,7 +189,7 @@ def test_evidence_of_label_shift_equals_adaptive_sampling(kind):
     error = np.sqrt(weight @ weight)  # relative standard error of the oracle, at most 1.5%
     assert error < 0.015
     draws = weighted_draws(likelihood.log_posterior, mode, precision, 4096)
-    # 4096 even points are good for 0.02 in log evidence; readings are told apart by differences of order one.
+    # 4096 even points are good for 0.02 in log evidence; reasons are told apart by differences of order one.
     assert draws.log_evidence == pytest.approx(expected, abs=0.02 + 3.0 * error)
     share, truth = (w @ likelihood.share(p) for w, p in [(draws.weight, draws.parameters), (weight, points)])
     np.testing.assert_allclose(share, truth, atol=0.01)

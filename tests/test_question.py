@@ -15,7 +15,7 @@ ASKED: dict[str, Any] = {
     "metrics": ["recall", "accuracy"],
     "label_model": "auto",
     "missingness": None,
-    "calibration": None,
+    "reference": None,
     "method": "auto",
     "zero_division": "warn",
     "confidence_level": 0.9,
@@ -76,7 +76,7 @@ def test_reference_rows_are_read_once_for_all_groups(monkeypatch):
     calls = counting(monkeypatch, dm.EvaluationSet, "__init__")
     reference = ([1, 0] * 20, np.tile([0.8, 0.3], 20) + np.linspace(0.0, 0.1, 40))
     settings: dict[str, Any] = {"label": "y", "score": "p", "metrics": "recall"}
-    dm.evaluate_by(table_of(5), "g", calibration=reference, **settings)
+    dm.evaluate_by(table_of(5), "g", reference=reference, **settings)
     assert len(calls) == 1
 
 

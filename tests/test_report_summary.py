@@ -45,7 +45,7 @@ def test_the_summary_is_plain_json(summary):
 
 def test_it_repeats_the_numbers_of_the_evaluation(learnt, summary):
     numbers = learnt.to_dict()
-    assert summary["census"] == numbers["census"]
+    assert summary["counts"] == numbers["counts"]
     for name, entry in numbers["metrics"].items():
         assert {key: summary["metrics"][name][key] for key in entry} == entry
 
@@ -286,7 +286,7 @@ def test_a_report_of_weighted_rows_finds_no_exact_law_per_threshold_or_share(mon
     made = dm.report.summarize(result)
     assert made["curves"]["method"] == "gaussian"
     assert {band["method"] for band in made["what_if"]["metrics"].values()} == {"gaussian"}
-    # The diagnosis asks for each metric under two readings; thresholds and shares are more than a hundred.
+    # The diagnosis asks for each metric under two reasons; thresholds and shares are more than a hundred.
     assert len(asked) <= 2 * len(result)
 
 
@@ -363,7 +363,7 @@ def test_only_an_evaluation_can_be_summarized():
 
 def keys(value, prefix=""):
     """Every key of the dictionary that does not depend on names of metrics or data."""
-    free = ("metrics", "source", "left_out", "versions", "readings", "absent_parts")
+    free = ("metrics", "source", "left_out", "versions", "reasons", "absent_parts")
     for key, inner in value.items():
         yield f"{prefix}{key}"
         if isinstance(inner, dict) and key not in free and not prefix.startswith("diagnosis"):

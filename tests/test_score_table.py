@@ -155,31 +155,31 @@ def test_reference_labels_are_read_like_those_of_the_set():
 
 
 @pytest.mark.parametrize(
-    ("calibration", "text"),
+    ("reference", "text"),
     [
-        (([1, 0, 1], [0.2, 0.4]), "calibration: labels: 3 values, but scores has 2"),
+        (([1, 0, 1], [0.2, 0.4]), "reference: labels: 3 values, but scores has 2"),
         (
             ([1, 0, None], [0.2, 0.4, 0.5]),
-            "calibration: 1 of 3 rows have no label. Reference rows must all be labelled",
+            "reference: 1 of 3 rows have no label. Reference rows must all be labelled",
         ),
-        (([1, 0], [0.2, NAN]), "calibration: scores: 1 of 2"),
-        (([1, 0], [0.2, float("inf")]), "calibration: scores: "),
-        (([0, 1, 2], [0.2, 0.4, 0.5]), "calibration: labels: "),
-        (([], []), "calibration: "),
-        ([1, 0, 1], "calibration: expected a pair (labels, scores) or an EvaluationSet, got a list of length 3."),
-        ("reference.csv", "calibration: expected a pair (labels, scores) or an EvaluationSet, got a str."),
-        (0.5, "calibration: expected a pair (labels, scores) or an EvaluationSet, got a float."),
-        (pd.DataFrame({"y": [1, 0], "s": [0.2, 0.3]}), "calibration: expected a pair"),
-        (np.array([[1, 0], [0.2, 0.3]]), "calibration: expected a pair"),
-        (([1, 0], [0.2, 0.3], [1, 1]), "calibration: expected a pair"),
-        ({"labels": [1, 0], "scores": [0.2, 0.3]}, "calibration: expected a pair"),
-        (DATA, "calibration: 1 of 3 rows have no label"),
-        (EvaluationSet([None], [0.5]).labelled(), "calibration: the EvaluationSet has no rows."),
+        (([1, 0], [0.2, NAN]), "reference: scores: 1 of 2"),
+        (([1, 0], [0.2, float("inf")]), "reference: scores: "),
+        (([0, 1, 2], [0.2, 0.4, 0.5]), "reference: labels: "),
+        (([], []), "reference: "),
+        ([1, 0, 1], "reference: expected a pair (labels, scores) or an EvaluationSet, got a list of length 3."),
+        ("reference.csv", "reference: expected a pair (labels, scores) or an EvaluationSet, got a str."),
+        (0.5, "reference: expected a pair (labels, scores) or an EvaluationSet, got a float."),
+        (pd.DataFrame({"y": [1, 0], "s": [0.2, 0.3]}), "reference: expected a pair"),
+        (np.array([[1, 0], [0.2, 0.3]]), "reference: expected a pair"),
+        (([1, 0], [0.2, 0.3], [1, 1]), "reference: expected a pair"),
+        ({"labels": [1, 0], "scores": [0.2, 0.3]}, "reference: expected a pair"),
+        (DATA, "reference: 1 of 3 rows have no label"),
+        (EvaluationSet([None], [0.5]).labelled(), "reference: the EvaluationSet has no rows."),
     ],
 )
-def test_bad_reference_rows_are_refused_by_name(calibration, text):
+def test_bad_reference_rows_are_refused_by_name(reference, text):
     with pytest.raises(InputError) as error:
-        reference_table(calibration, DATA)
+        reference_table(reference, DATA)
     assert str(error.value).startswith(text)
     assert "y_true" not in str(error.value)
     assert "y_score" not in str(error.value)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import darkmetrics as dm
-from darkmetrics.diagnosis import CalibrationCheck, Reading, ReliabilityBin
+from darkmetrics.diagnosis import CalibrationCheck, Reason, ReliabilityBin
 from darkmetrics.label_models import Auto, Calibrated, Half, LabelModel, LabelShift, Selection, Tilted
 from darkmetrics.label_models.base import Estimate
 
@@ -50,7 +50,7 @@ REFERENCE = (TRUTH[:400], SCORE[:400])
 # Every way to say why labels are missing, or what their probabilities are.
 STATED: dict[str, dict[str, Any]] = {
     **{word: {"missingness": word} for word in ("random", "by_score", "by_label", "unknown")},
-    "by_score_and_label": {"missingness": "by_score_and_label", "calibration": REFERENCE},
+    "by_score_and_label": {"missingness": "by_score_and_label", "reference": REFERENCE},
     **{f"model {word}": {"label_model": word} for word in ("calibrated", "label_shift", "half", "prevalence")},
     "Calibrated": {"label_model": Calibrated()},
     "LabelShift": {"label_model": LabelShift()},
@@ -62,8 +62,8 @@ STATED: dict[str, dict[str, Any]] = {
     "a model of one's own": {"label_model": Own()},
     "a number": {"label_model": 0.3},
     "an array": {"label_model": SCORE},
-    "reference rows": {"calibration": REFERENCE},
-    "reference rows of Auto": {"label_model": Auto(calibration=REFERENCE)},
+    "reference rows": {"reference": REFERENCE},
+    "reference rows of Auto": {"label_model": Auto(reference=REFERENCE)},
 }
 
 
@@ -138,25 +138,25 @@ def diagnosis_with(**changed: Any) -> dm.Diagnosis:
     return found
 
 
-def readings(*precision: float, recall: float = 0.5) -> dict[str, Reading]:
+def reasons(*precision: float, recall: float = 0.5) -> dict[str, Reason]:
     names = ("by score", "by label")
     return {
-        name: Reading(Estimate(0.3, 0.2, 0.4), {"precision": Estimate(p, p, p), "recall": Estimate(recall, 0.4, 0.6)})
+        name: Reason(Estimate(0.3, 0.2, 0.4), {"precision": Estimate(p, p, p), "recall": Estimate(recall, 0.4, 0.6)})
         for name, p in zip(names, precision, strict=True)
     }
 
 
 @pytest.mark.parametrize("pair", [(0.91651, 0.91749), (0.9170001, 0.9174), (0.5, 0.5), (0.0, 0.0004), (1.0, 0.9996)])
 def test_no_metric_moves_from_a_number_to_the_same_number(pair):
-    assert "moves" not in diagnosis_with(readings=readings(*pair)).verdict
+    assert "moves" not in diagnosis_with(reasons=reasons(*pair)).verdict
 
 
 def test_a_metric_that_moves_is_shown_in_digits_that_differ():
-    assert "; precision moves most, from 0.916 to 0.918." in diagnosis_with(readings=readings(0.9164, 0.9176)).verdict
+    assert "; precision moves most, from 0.916 to 0.918." in diagnosis_with(reasons=reasons(0.9164, 0.9176)).verdict
 
 
-def test_a_metric_that_is_undefined_under_a_reading_does_not_move():
-    assert "moves" not in diagnosis_with(readings=readings(0.9, np.nan)).verdict
+def test_a_metric_that_is_undefined_under_a_reason_does_not_move():
+    assert "moves" not in diagnosis_with(reasons=reasons(0.9, np.nan)).verdict
 
 
 # ----------------------------------------------------------------------------------------------------- calibration

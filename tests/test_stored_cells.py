@@ -1,6 +1,7 @@
 """Sets in Parquet files: nothing is lost, any engine reads them, and what is not such a file is refused by name."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 
 from darkmetrics import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.files import engines
+from darkmetrics.files import readers
 
 ENGINES = ("polars", "pyarrow", "pandas")
 
@@ -52,7 +53,7 @@ def engine(request, monkeypatch):
     """As if no other package were installed."""
     if request.param == "pandas":
         pytest.importorskip("pyarrow")
-    monkeypatch.setattr(engines, "_installed", lambda name: name == request.param)
+    monkeypatch.setattr(readers, "_installed", lambda name: name == request.param)
     return request.param
 
 
@@ -79,9 +80,9 @@ def test_a_stored_set_comes_back_bit_for_bit(kind, engine, tmp_path):
 @pytest.mark.parametrize("reader", ENGINES)
 def test_what_one_engine_wrote_another_reads(writer, reader, tmp_path, monkeypatch):
     data = small(probability=np.full(small().n_missing, 1 / 3), y_pred=np.arange(200) % 2)
-    monkeypatch.setattr(engines, "_installed", lambda name: name == writer)
+    monkeypatch.setattr(readers, "_installed", lambda name: name == writer)
     path = data.to_parquet(tmp_path / "set.parquet")
-    monkeypatch.setattr(engines, "_installed", lambda name: name == reader)
+    monkeypatch.setattr(readers, "_installed", lambda name: name == reader)
     back = EvaluationSet.from_parquet(path)
     assert back.threshold is None
     for name, array in data.cells.arrays().items():
@@ -120,13 +121,14 @@ def test_a_glob_or_a_list_of_days_is_their_sum(tmp_path):
 def test_paths_that_name_nothing_are_refused(tmp_path):
     EvaluationSet([1], [0.5]).to_parquet(tmp_path / "monday.parquet")
     (tmp_path / "empty").mkdir()
-    for path, text in (
+    wrong: list[tuple[Any, str]] = [
         (tmp_path / "mondey.parquet", "no such file. Did you mean"),
         (f"{tmp_path}/x*.parquet", "no file matches this pattern"),
         ([], "path: an empty list"),
         (17, "path: expected a path, a folder, a pattern or a list of these, got int"),
         (tmp_path / "empty", "no Parquet file in this folder"),
-    ):
+    ]
+    for path, text in wrong:
         with pytest.raises(InputError, match=text):
             EvaluationSet.from_parquet(path)
     with pytest.raises(InputError, match=r"nowhere.set\.parquet: cannot be written: No such file or directory"):
@@ -273,7 +275,7 @@ def test_rows_are_not_taken_for_cells(tmp_path):
 
 def test_without_any_engine_the_error_says_which_to_install(tmp_path, monkeypatch):
     path = small().to_parquet(tmp_path / "set.parquet")
-    monkeypatch.setattr(engines, "_installed", lambda name: False)
+    monkeypatch.setattr(readers, "_installed", lambda name: False)
     with pytest.raises(InputError, match="writing Parquet takes one of polars, pyarrow, pandas, and none is installed"):
         small().to_parquet(path)
     with pytest.raises(InputError, match="reading parquet takes one of polars, pyarrow, pandas, and none is installed"):

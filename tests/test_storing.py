@@ -65,7 +65,7 @@ def classes(*without: str) -> Iterator[type]:
 
 
 SETTINGS: dict[str, Any] = {
-    "label model Auto": label_models.Auto(calibration=REFERENCE),
+    "label model Auto": label_models.Auto(reference=REFERENCE),
     "Calibrated": label_models.Calibrated("isotonic"),
     "Features": label_models.Features(LogisticRegression(), SCORE[:, None]),
     "Given": label_models.Given(),
@@ -94,7 +94,7 @@ def evaluated(method: str = "auto", n: int = 400) -> dm.Evaluation:
     result = dm.evaluate(y, score, metrics=("precision", "recall", "roc_auc"), method=method, rng=0)
     if method == "gaussian":  # what was looked at before must not matter
         assert "Proven" in str(result)
-        assert result.diagnosis.readings
+        assert result.diagnosis.reasons
     return result
 
 
@@ -133,7 +133,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "roc": lambda: curved().roc(),
     "best threshold": lambda: curved().best_threshold("f1", rng=0, n_resamples=50),
     "groups": lambda: dm.evaluate_by(FRAME, "k", label="y", score="p", metrics=FEW, targets={"precision": 0.99}),
-    "diagnosis": lambda: dm.diagnose(Y, SCORE, calibration=REFERENCE, metrics=FEW),
+    "diagnosis": lambda: dm.diagnose(Y, SCORE, reference=REFERENCE, metrics=FEW),
     "backtest": lambda: dm.backtest(TRUTH, SCORE, metrics="recall", label_models="calibrated", n_repeats=2, rng=0),
     "robustness": lambda: dm.robustness(KNOWN, share=0.2, metrics="recall", n_resamples=50, rng=0),
     "bounds": lambda: dm.bounds(Y, SCORE, metrics=FEW),
@@ -166,7 +166,7 @@ def plain(thing: Any) -> Any:
     if isinstance(thing, Certificate):  # stored it is its bound, and what it says of single places is not kept
         return thing.to_dict()
     if isinstance(thing, dm.EvaluationSet):
-        return [thing.census(), thing.threshold, thing.pos_label, thing.buckets, plain(thing.cells.arrays())]
+        return [thing.counts(), thing.threshold, thing.pos_label, thing.buckets, plain(thing.cells.arrays())]
     if isinstance(thing, Mapping) and not dataclasses.is_dataclass(thing):
         return {str(key): plain(value) for key, value in thing.items()}
     if isinstance(thing, (list, tuple)):
@@ -283,7 +283,7 @@ def test_what_was_found_out_since_is_not_stored(name):
     fresh = pickle.dumps(copy.deepcopy(result_of(name)))
     result = pickle.loads(fresh)
     evaluation = result.total if isinstance(result, dm.GroupedEvaluation) else result
-    str(result), evaluation.nodes.on_all_cells, evaluation.nodes.rows, evaluation.data.census()
+    str(result), evaluation.nodes.on_all_cells, evaluation.nodes.rows, evaluation.data.counts()
     for law in evaluation.values():
         law.cdf(0.5), law.ppf(0.5), law.certificate
     assert len(pickle.dumps(result)) <= len(fresh) + 200

@@ -79,7 +79,7 @@ def test_cells_are_the_rows_counted_by_stratum(weighted, given):
     arguments, number = rows(1, weighted=weighted, given=given), strata(1, 40)
     data = EvaluationSet(**arguments, strata=number)
     assert counted(data) == counted_from(arguments, number)
-    assert data.census() == EvaluationSet(**arguments).census()
+    assert data.counts() == EvaluationSet(**arguments).counts()
 
 
 # ------------------------------------------------------------------------------------------------- metrics ignore them
@@ -97,7 +97,7 @@ def test_strata_change_the_law_of_no_metric(seed, model):
     assert split.cells.score.size > plain.cells.score.size
     how: dict[str, Any] = {"label_model": model} if model in ("given", "half") else {"missingness": model}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of 0/0, of readings that differ: the same for both
+        warnings.simplefilter("ignore")  # of 0/0, of reasons that differ: the same for both
         one, two = (dm.evaluate(data, metrics=METRICS, rng=0, **how) for data in (plain, split))
     for name, law in one.items():
         other = two[name]
@@ -278,7 +278,7 @@ def test_engines_count_by_stratum(lazy, weighted):
     expected = EvaluationSet(**arguments, strata=number)
     for name, column in expected.cells.arrays().items():
         np.testing.assert_array_equal(getattr(data.cells, name), column)
-    rough, coarse = EvaluationSet.from_frame(frame, **names, resolution=16), expected.coarsened(16)
+    rough, coarse = EvaluationSet.from_frame(frame, **names, buckets=16), expected.coarsened(16)
     for name, column in coarse.cells.arrays().items():
         if column is not None:
             np.testing.assert_allclose(getattr(rough.cells, name), column, rtol=1e-14)

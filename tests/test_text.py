@@ -6,7 +6,7 @@ import pytest
 
 from darkmetrics import InputError
 from darkmetrics._text import NUMBER, markdown_text, number_from, whole_number_from
-from darkmetrics.files import DataFile, engines
+from darkmetrics.files import DataFile, readers
 from darkmetrics.metrics import metrics_from
 
 NUMBERS = {
@@ -81,7 +81,7 @@ def test_queries_of_an_engine_have_the_same_rule(text):
 @pytest.mark.parametrize("text", [text for text in (*NUMBERS, *NO_NUMBERS) if text])
 def test_cells_of_a_file_are_numbers_by_the_same_rule(text, quick, monkeypatch):
     if not quick:
-        monkeypatch.setattr(engines, "_installed", lambda name: False)
+        monkeypatch.setattr(readers, "_installed", lambda name: False)
     found = list(DataFile("x", f'p\n0.5\n"{text}"\n'.encode()).read(["p"])["p"])
     assert found == ([0.5, number_from(text)] if number_from(text) is not None else ["0.5", text.strip()])
 

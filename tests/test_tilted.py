@@ -1,5 +1,7 @@
 """Tilted: a stated prevalence of the missing rows is met exactly, and changes the base model the least."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit, rel_entr
@@ -37,7 +39,7 @@ class Fixed(LabelModel):
         return "Fixed."
 
 
-BASES = {
+BASES: dict[str, Any] = {
     "half": (Half(), data_of),
     "prevalence": ("prevalence", data_of),
     "given": (Given(), lambda: data_of(probability=True)),

@@ -54,7 +54,7 @@ def ours(label_model: str) -> Algorithm:
     """
 
     def run(config: Config, problem: Problem) -> Laws:
-        return _evaluated(config, problem, label_model=label_model, calibration=problem.fold.calibration)
+        return _evaluated(config, problem, label_model=label_model, reference=problem.fold.calibration)
 
     return run
 

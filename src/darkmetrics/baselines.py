@@ -5,20 +5,23 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.accepted import RngLike
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import Discrete, MetricDistribution
 from darkmetrics.evaluating import evaluate
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
+from darkmetrics.label_models.base import LabelModelLike
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.metrics import DEFAULT_METRICS, ConfusionMetric, Metric, metrics_from
+from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.question import generator_from
 
 _CHUNK = 1 << 22
 
 
-def complete_case(data: EvaluationSet, metrics: Any = DEFAULT_METRICS) -> dict[str, float]:
+def complete_case(data: EvaluationSet, metrics: MetricsLike = DEFAULT_METRICS) -> dict[str, float]:
     """What would dropping the unlabelled rows report? One number per metric, NaN where it is 0/0.
 
     Unbiased only if labels are missing completely at random; no error bar.
@@ -35,7 +38,7 @@ def complete_case(data: EvaluationSet, metrics: Any = DEFAULT_METRICS) -> dict[s
 
 
 def bootstrap(
-    data: EvaluationSet, metrics: Any = DEFAULT_METRICS, *, n_resamples: int = 10_000, rng: Any = None
+    data: EvaluationSet, metrics: MetricsLike = DEFAULT_METRICS, *, n_resamples: int = 10_000, rng: RngLike = None
 ) -> dict[str, MetricDistribution]:
     """How much would the complete-case value vary if the labelled rows were drawn again?
 
@@ -75,7 +78,11 @@ def bootstrap(
 
 
 def confidence_based(
-    data: EvaluationSet, metrics: Any = DEFAULT_METRICS, *, label_model: Any = "given", rng: Any = None
+    data: EvaluationSet,
+    metrics: MetricsLike = DEFAULT_METRICS,
+    *,
+    label_model: LabelModelLike = "given",
+    rng: RngLike = None,
 ) -> Evaluation:
     """What do the probabilities alone say, as monitoring tools estimate it? Every label is treated as missing.
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkmetrics import frames
+from darkmetrics.accepted import ArrayLike, LabelValue
 from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
 from darkmetrics.evaluation import oracle_bounds
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
+from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.tables import finite, html_lines, html_table, number_text, text_table
 
 # Parts of a record that are numbers, as the table calls them.
@@ -93,7 +95,7 @@ class Bounds(Mapping[str, MetricBounds]):
         """Everything as plain numbers and text, ready for JSON (`docs/reference/bounds.md` has the schema)."""
         return {
             "schema": "darkmetrics.bounds/1",
-            "census": self.data.census(),
+            "counts": self.data.counts(),
             "threshold": self.data.threshold,
             "metrics": {name: one.to_dict() for name, one in self.bounds.items()},
         }
@@ -128,15 +130,15 @@ class Bounds(Mapping[str, MetricBounds]):
 
 
 def bounds(
-    y_true: Any,
-    y_score: Any = None,
+    y_true: ArrayLike | EvaluationSet,
+    y_score: ArrayLike | None = None,
     *,
-    metrics: Any = DEFAULT_METRICS,
+    metrics: MetricsLike = DEFAULT_METRICS,
     threshold: float | None = None,
-    y_pred: Any = None,
-    pos_label: Any = 1,
-    missing_label: Any = None,
-    sample_weight: Any = None,
+    y_pred: ArrayLike | None = None,
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Bounds:
     """Between which values must each metric lie, whatever the missing labels are?
 

@@ -7,34 +7,39 @@ from typing import Any
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Missingness, RngLike, ZeroDivision
 from darkmetrics.calls import arguments_given
 from darkmetrics.data import rules
 from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError
+from darkmetrics.exceptions import InputError, reference_from
 from darkmetrics.label_models import Features, LabelModel, Tilted, label_model_from
-from darkmetrics.label_models.score_table import reference_set
+from darkmetrics.label_models.base import LabelModelLike
+from darkmetrics.label_models.score_table import ReferenceLike, reference_set
+from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
+from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.question import Question, is_named
 
 
 def evaluate(
-    y_true: Any,
-    y_score: Any = None,
+    y_true: ArrayLike | EvaluationSet,
+    y_score: ArrayLike | None = None,
     *,
-    metrics: Any = DEFAULT_METRICS,
+    metrics: MetricsLike = DEFAULT_METRICS,
     threshold: float | None = None,
-    y_pred: Any = None,
-    label_model: Any = "auto",
-    missingness: Any = None,
-    calibration: Any = None,
-    method: Any = "auto",
-    pos_label: Any = 1,
-    missing_label: Any = None,
-    sample_weight: Any = None,
-    zero_division: Any = "warn",
-    rng: Any = None,
+    y_pred: ArrayLike | None = None,
+    label_model: LabelModelLike = "auto",
+    missingness: Missingness = None,
+    reference: ReferenceLike | None = None,
+    method: MethodLike = "auto",
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
+    sample_weight: ArrayLike | None = None,
+    zero_division: ZeroDivision = "warn",
+    rng: RngLike = None,
     confidence_level: float = 0.9,
+    calibration: ReferenceLike | None = None,
 ) -> Evaluation:
     """How good is this classifier on these rows, when part of their labels is missing?
 
@@ -55,14 +60,14 @@ def evaluate(
         label itself (ten for every fraud) call for probabilities of your own.
     label_model : str, LabelModel, float or array-like
         Where the probabilities of the missing labels come from. "auto", the default, learns them from the labelled
-        rows, the scores of the missing ones and `calibration`, and says what it assumed (`label_models.Auto`). Others:
+        rows, the scores of the missing ones and `reference`, and says what it assumed (`label_models.Auto`). Others:
         "calibrated", "label_shift", "selection", "half", "prevalence", a model from `label_models`, one probability
         for all rows, or an array with one per row or per missing row. A set built with `probability=` uses these.
     missingness : {"random", "by_score", "by_label", "by_score_and_label", "unknown"}, optional
         Why labels are missing, if you know: by chance ("random", MCAR), the scores decide who gets a label
         ("by_score", MAR), or the label itself does (frauds take longer to confirm: "by_label", MNAR), or both, which
-        needs `calibration`.
-    calibration : (labels, scores) or EvaluationSet, optional
+        needs `reference`.
+    reference : (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows, such as the test set of the model; they make it unnecessary to know why labels
         are missing, as long as the relation of score and label has not drifted since.
     method : str or Method
@@ -75,6 +80,8 @@ def evaluate(
         Source of randomness for Monte Carlo; a seed makes the result repeatable.
     confidence_level : float
         Probability of the intervals in the printed table and in `to_dict()`.
+    calibration
+        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -104,6 +111,7 @@ def evaluate(
     >>> round(result["recall"].cdf(0.7), 3)
     0.44
     """
+    reference, calibration = reference_from(reference, calibration), None
     given = dict(locals())
     question = Question.among(given)
     settings = {name: given[name] for name in ("threshold", "y_pred", "pos_label", "missing_label", "sample_weight")}
@@ -112,7 +120,7 @@ def evaluate(
 
 
 def evaluate_frame(
-    frame: Any,
+    frame: FrameLike,
     *,
     label: str,
     score: str,
@@ -120,17 +128,18 @@ def evaluate_frame(
     decision: str | None = None,
     probability: str | None = None,
     weight: str | None = None,
-    resolution: str | int = "auto",
-    metrics: Any = DEFAULT_METRICS,
-    label_model: Any = "auto",
-    missingness: Any = None,
-    calibration: Any = None,
-    method: Any = "auto",
-    pos_label: Any = 1,
-    missing_label: Any = None,
-    zero_division: Any = "warn",
-    rng: Any = None,
+    buckets: str | int = "auto",
+    metrics: MetricsLike = DEFAULT_METRICS,
+    label_model: LabelModelLike = "auto",
+    missingness: Missingness = None,
+    reference: ReferenceLike | FrameLike | None = None,
+    method: MethodLike = "auto",
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
+    zero_division: ZeroDivision = "warn",
+    rng: RngLike = None,
     confidence_level: float = 0.9,
+    calibration: ReferenceLike | FrameLike | None = None,
 ) -> Evaluation:
     """How good is this classifier on the rows of this table, wherever the table is, when part of its labels is missing?
 
@@ -149,13 +158,15 @@ def evaluate_frame(
     decision, probability, weight : str, optional
         Columns with decisions that do not follow from a threshold, with the chance that a row is positive, which is
         then believed as it is (`label_models.Given`), and with weights.
-    resolution : {"auto", "exact"} or int
+    buckets : {"auto", "exact"} or int
         How finely scores are told apart, as in `EvaluationSet.from_frame`. Where that is in buckets, the result's
-        `resolution` says how far that can have moved each metric; metrics of the decisions it does not move.
-    calibration : frame, path, (labels, scores) or EvaluationSet, optional
+        `bucket_effect` says how far that can have moved each metric; metrics of the decisions it does not move.
+    reference : frame, path, (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows; a frame or file has the same label and score columns.
     metrics, label_model, missingness, method, pos_label, missing_label, zero_division, rng, confidence_level
         As in `evaluate`; probabilities of rows are a column, `probability`.
+    calibration
+        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -179,11 +190,12 @@ def evaluate_frame(
     >>> round(result["recall"].mean(), 3)
     0.945
     """
+    reference, calibration = reference_from(reference, calibration), None
     given = dict(locals())
     # Whatever is wrong with the rest is said before a table is read that may take minutes.
     question = with_reference(question_of_table(given), given)
     columns = ("label", "score", "decision", "probability", "weight")
-    settings = {name: given[name] for name in (*columns, "threshold", "pos_label", "missing_label", "resolution")}
+    settings = {name: given[name] for name in (*columns, "threshold", "pos_label", "missing_label", "buckets")}
     data = evaluation_set_from(EvaluationSet.from_frame(frame, **settings), None)
     return question.answer(data, arguments=arguments_given(evaluate_frame, given))
 
@@ -207,26 +219,26 @@ def question_of_table(given: Mapping[str, Any]) -> Question:
 def with_reference(question: Question, given: Mapping[str, Any]) -> Question:
     """The same question with its reference rows, a table or two columns, as a set: read once, whoever asks."""
     model: Any = question.model
-    rows = getattr(model, "calibration", None)
+    rows = getattr(model, "reference", None)
     # A model of the user's own knows itself what to do with its rows.
     if rows is None or isinstance(rows, EvaluationSet) or not hasattr(model, "__dataclass_fields__"):
         return question
     if _is_table(rows):
-        settings = {name: given[name] for name in ("label", "score", "pos_label", "missing_label", "resolution")}
+        settings = {name: given[name] for name in ("label", "score", "pos_label", "missing_label", "buckets")}
         try:
             held_out = EvaluationSet.from_frame(rows, **settings)
         except InputError as error:
-            raise InputError.about("calibration", str(error)) from None
+            raise InputError.about("reference", str(error)) from None
     else:
         held_out = reference_set(rows, given["pos_label"])
-    return replace(question, model=replace(model, calibration=held_out))
+    return replace(question, model=replace(model, reference=held_out))
 
 
-def _is_table(calibration: Any) -> bool:
+def _is_table(reference: Any) -> bool:
     """Whether reference rows are a table of some engine or files, and not columns or a ready set."""
-    if calibration is None or isinstance(calibration, (EvaluationSet, tuple)):
+    if reference is None or isinstance(reference, (EvaluationSet, tuple)):
         return False
-    return not isinstance(calibration, list) or all(isinstance(part, (str, Path)) for part in calibration)
+    return not isinstance(reference, list) or all(isinstance(part, (str, Path)) for part in reference)
 
 
 def rows_asked_of(model: LabelModel, label_model: Any, y_true: Any, y_score: Any, **settings: Any) -> EvaluationSet:

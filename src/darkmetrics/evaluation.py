@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics.accepted import PathLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.exceptions import unknown_name
 from darkmetrics.label_models.base import missing_prevalence
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
@@ -40,7 +42,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
     # What was said about why labels are missing (`label_models.choice.stated_reason`); None: nothing.
     stated: str | None = None
     # Reference rows, if any were given: `diagnosis` compares with them.
-    calibration: Any = None
+    reference: ReferenceLike | None = None
     confidence_level: float = 0.9
     # How the laws were found; what is asked of the same rows later is found in the same way.
     method: Method = field(default_factory=Auto)
@@ -80,10 +82,10 @@ class Evaluation(Mapping[str, MetricDistribution]):
     def diagnosis(self) -> Diagnosis:
         """What the data say about why labels are missing, and what that does to these metrics (made on first use)."""
         metrics = tuple(self.metrics.values())
-        return diagnosis_of(self.data, self.calibration, metrics, self.fills, self.stated, self.groups)
+        return diagnosis_of(self.data, self.reference, metrics, self.fills, self.stated, self.groups)
 
     @cached_property
-    def resolution(self) -> Mapping[str, float]:
+    def bucket_effect(self) -> Mapping[str, float]:
         """How far it can have moved each metric that scores were counted in buckets (made on first use).
 
         A proven bound, whatever the missing labels are; 0 where scores are exact, and for metrics of the decisions;
@@ -130,7 +132,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema)."""
         found: dict[str, Any] = {
             "schema": "darkmetrics.evaluation/1",
-            "census": self.data.census(),
+            "counts": self.data.counts(),
             "threshold": self.data.threshold,
             "assumption": self.assumption,
             "metrics": {
@@ -145,8 +147,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
             },
         }
         if self.data.buckets is not None:
-            effects = {name: finite(effect) for name, effect in self.resolution.items()}
-            found["resolution"] = {"buckets": self.data.buckets, "effects": effects}
+            effects = {name: finite(effect) for name, effect in self.bucket_effect.items()}
+            found |= {"buckets": self.data.buckets, "bucket_effect": effects}
         return found
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -160,7 +162,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     def report(
         self,
-        path: Any,
+        path: PathLike,
         *,
         targets: Mapping[str, float] | None = None,
         title: str | None = None,
@@ -209,13 +211,13 @@ class Evaluation(Mapping[str, MetricDistribution]):
     def words(self) -> list[str]:
         """What stands above the table: how many rows, what was assumed, how many missing rows are positive."""
         n, m = self.data.n_rows, self.data.n_missing
-        census = f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
+        size = f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
         if not m:
-            return [census]
-        words = [census, *filter(None, self.assumption.split("\n"))]
+            return [size]
+        words = [size, *filter(None, self.assumption.split("\n"))]
         if len(self.nodes) > 1 and self.data.missing_cells.size:
             mean, low, high = missing_prevalence(self.data, self.nodes)
-            counts = self.data.census()
+            counts = self.data.counts()
             text = f"About {mean:.1%} of the missing rows are positive (90%: {low:.1%} to {high:.1%})"
             if counts["labelled"]:
                 text += f"; among the labelled ones it is {counts['positive'] / counts['labelled']:.1%}"
@@ -233,7 +235,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         if approximate:
             notes.append(_proven(approximate))
         if self.data.buckets is not None:
-            notes.append(_resolution_in_words(self.data.buckets, self.resolution))
+            notes.append(_buckets_in_words(self.data.buckets, self.bucket_effect))
         return notes
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -313,7 +315,7 @@ def _proven(laws: dict[str, MetricDistribution]) -> str:
     return text + (f" Nothing is proven of {', '.join(useless)}." if useless else "")
 
 
-def _resolution_in_words(buckets: int, effects: Mapping[str, float]) -> str:
+def _buckets_in_words(buckets: int, effects: Mapping[str, float]) -> str:
     """How far buckets can have moved the metrics, in a sentence."""
     moved = [f"{name} by at most {_rounded_up(effect):.2g}" for name, effect in effects.items() if effect > 0.0]
     unknown = [name for name, effect in effects.items() if np.isnan(effect)]

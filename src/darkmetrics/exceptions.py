@@ -2,8 +2,9 @@
 
 import difflib
 import re
+import warnings
 from collections.abc import Iterable, Mapping
-from typing import Self
+from typing import Any, Self
 
 # What stands in quotes is the user's own: messages write it as Python does.
 QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -79,6 +80,16 @@ class MissingnessWarning(UserWarning):
 
 class RefutedWarning(MissingnessWarning):
     """The reason that was stated for missing labels is one that the scores of the missing rows clearly refute."""
+
+
+def reference_from(reference: Any, calibration: Any, stacklevel: int = 3) -> Any:
+    """Reference rows, given by this name or as `calibration`, which they were called before."""
+    if calibration is None:
+        return reference
+    if reference is not None:
+        raise InputError("calibration: an older word for reference, which is given too. Give reference alone.")
+    warnings.warn("calibration: an older word, which will go. Say reference= instead.", FutureWarning, stacklevel)
+    return calibration
 
 
 def unknown_name(argument: str, kind: str, name: str, choices: Iterable[str], hint: str = "") -> UnknownNameError:

@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 
 # A prevalence is met exactly up to the rounding of a 32-bit float, in which it may have been given.
@@ -189,6 +189,10 @@ class ByLabel(Mechanism):
         return f"{note} at a prevalence of {prevalence} instead of {asked}: {why}."
 
 
+# How labels are hidden: a mechanism, or the share of rows to hide by chance.
+MechanismLike: TypeAlias = float | Mechanism
+
+
 def mechanism_from(mechanism: Any) -> Mechanism:
     """The mechanism that a record stands for, or a fraction to hide by pure chance."""
     if isinstance(mechanism, Mechanism):
@@ -204,11 +208,6 @@ def mechanism_from(mechanism: Any) -> Mechanism:
 
 def _rows(fraction: float, n: int) -> int:
     return max(1, round(fraction * n))
-
-
-def is_number(value: Any) -> bool:
-    """Whether this is a number of any kind, numpy's included, and not a truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _check_share(value: Any, name: str) -> None:

@@ -34,9 +34,9 @@ class Nodes:
         The bucket of each of the set's `missing_cells`; None when every missing cell is its own bucket.
     shift : array (k,), optional
         How far the log odds of the missing rows are moved away from the calibrated ones.
-    reading : array of int (k,), optional
-        Which of the `readings` a node belongs to.
-    readings : tuple of str
+    reason : array of int (k,), optional
+        Which of the `reasons` a node belongs to.
+    reasons : tuple of str
         Names of the mechanisms mixed.
 
     Examples
@@ -55,8 +55,8 @@ class Nodes:
     probability: FloatArray
     bucket: IntArray | None = None
     shift: FloatArray | None = None
-    reading: IntArray | None = None
-    readings: tuple[str, ...] = ()
+    reason: IntArray | None = None
+    reasons: tuple[str, ...] = ()
 
     # Whether missing labels are independent given the node.
     independent: ClassVar[bool] = True

@@ -10,6 +10,7 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.bounds.gaps import dkw_radius
+from darkmetrics.accepted import Numbers, RngLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import Discrete, MetricDistribution, Mixture, ProductLaw, check_level
@@ -19,6 +20,7 @@ from darkmetrics.methods import Auto, MonteCarlo, Problem
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.methods.certificates import sampled_certificate
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
+from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.nodes import Nodes
 from darkmetrics.paper_bounds import known_probabilities
 from darkmetrics.question import generator_from
@@ -89,7 +91,7 @@ class Robustness:
         The laws without noise, with independent noise and with shared noise.
     """
 
-    census: Mapping[str, int]
+    counts: Mapping[str, int]
     v_star: float
     variance: float | None
     share: float | None
@@ -111,7 +113,7 @@ class Robustness:
         """Plain numbers at full precision, ready for JSON; what does not exist is None."""
         return {
             "schema": "darkmetrics.robustness/1",
-            "census": dict(self.census),
+            "counts": dict(self.counts),
             "v_star": self.v_star,
             "variance": self.variance,
             "share": self.share,
@@ -134,7 +136,7 @@ class Robustness:
         }
 
     def __repr__(self) -> str:
-        missing, words = self.census["missing"], "changes nothing" if self.agrees else "DISAGREES with the theory"
+        missing, words = self.counts["missing"], "changes nothing" if self.agrees else "DISAGREES with the theory"
         return f"<Robustness of {missing:,} missing rows: v* {self.v_star:.3g}, independent noise {words}>"
 
     def __str__(self) -> str:
@@ -144,7 +146,7 @@ class Robustness:
         return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
 
     def _words(self) -> list[str]:
-        n, m = self.census["rows"], self.census["missing"]
+        n, m = self.counts["rows"], self.counts["missing"]
         if self.share is None:
             noise = f"every probability is off by {np.sqrt(self.variance or 0.0):.2g} (standard deviation)"
         else:
@@ -200,14 +202,14 @@ class Robustness:
 
 def robustness(
     evaluation_set: EvaluationSet,
-    p: Any = None,
+    p: Numbers | None = None,
     *,
-    metrics: Any = DEFAULT_METRICS,
+    metrics: MetricsLike = DEFAULT_METRICS,
     variance: float | None = None,
     share: float | None = None,
     n_resamples: int = 2_000,
     confidence_level: float = 0.9,
-    rng: Any = None,
+    rng: RngLike = None,
 ) -> Robustness:
     """What if the probabilities of the missing labels are off? Row by row, and all in the same direction.
 
@@ -302,11 +304,11 @@ def robustness(
         apart, together = _distance(independent, plain), _distance(shared, known)
         effects[metric.name] = NoiseEffect(known, independent, shared, apart, together, slack)
     n_certain = int(evaluation_set.missing_counts[~uncertain].sum())
-    census = evaluation_set.census()
-    return Robustness(census, v_star, variance, share, float(chance[tightest]), n_certain, size, level, effects)
+    counts = evaluation_set.counts()
+    return Robustness(counts, v_star, variance, share, float(chance[tightest]), n_certain, size, level, effects)
 
 
-def beta_parameters(mean: Any, variance: Any) -> tuple[Any, Any]:
+def beta_parameters(mean: Numbers, variance: Numbers) -> tuple[Any, Any]:
     """Which Beta law has this mean and this variance? Its parameters (alpha, beta).
 
     With `k = mean (1 - mean) / variance - 1` they are `k mean` and `k (1 - mean)`. There is one as long as

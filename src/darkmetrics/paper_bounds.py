@@ -15,12 +15,13 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, dot
 from darkmetrics._kernels.bounds.berry_esseen import CONSTANT
+from darkmetrics.accepted import ArrayLike, Numbers
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, is_number, is_whole
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional
 from darkmetrics.label_models import Given, LabelModel, label_model_from
-from darkmetrics.metrics import metrics_from
+from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.metrics.metric import number_argument
 
 __all__ = [
@@ -124,7 +125,7 @@ class PaperBound:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def lemma_1(a: Any, p: Any) -> PaperBound:
+def lemma_1(a: ArrayLike, p: Numbers | None) -> PaperBound:
     """How far is a weighted sum of independent labels from a Gaussian at most, by the paper's Lemma 1?
 
     The Gaussian has the sum's own mean `sum a p` and variance `sum a^2 p (1 - p)`; the paper prints `a` for `a^2`. The
@@ -210,7 +211,7 @@ def theorem_2(
     return PaperBound("Theorem 2", ratio, hypotheses, mu_z / mu_w, float(np.sqrt(spread)) / mu_w, {"ratio": ratio})
 
 
-def theorem_3(alpha: float, a: Any, beta: float, b: Any, p: Any) -> PaperBound:
+def theorem_3(alpha: float, a: ArrayLike, beta: float, b: ArrayLike, p: Numbers | None) -> PaperBound:
     """How far is a ratio of sums of labels from a Gaussian at most, by the paper's Theorem 3?
 
     The ratio is `(alpha + sum a Y) / (beta + sum b Y)`. The bound has a term from Lemma 1, "sums", and the one of
@@ -265,7 +266,7 @@ def theorem_3(alpha: float, a: Any, beta: float, b: Any, p: Any) -> PaperBound:
     return PaperBound("Theorem 3", sums + ratio, hypotheses, mu_z / mu_w, float(np.sqrt(spread)) / mu_w, terms)
 
 
-def paper_bound(evaluation_set: EvaluationSet, metric: Any, p: Any = None) -> PaperBound:
+def paper_bound(evaluation_set: EvaluationSet, metric: str | Metric, p: Numbers | None = None) -> PaperBound:
     """How far is the law of this metric from its Gaussian at most, by the paper?
 
     Metrics whose denominator does not depend on the missing labels (precision, accuracy) fall under Lemma 1, the others
@@ -358,7 +359,7 @@ class CorollaryRate:
         return {"n": self.n, "leading": self.leading, "bound": self.bound.to_dict()}
 
 
-def corollary_rate(n: Any, r: float, p: float, *, alpha: float = 1.0, beta: float = 1.0) -> CorollaryRate:
+def corollary_rate(n: int, r: float, p: float, *, alpha: float = 1.0, beta: float = 1.0) -> CorollaryRate:
     """How fast does the paper's bound fall with the number of missing rows, in the setting of its corollary?
 
     All `b` are 1, a share `r` of the `a` is 1 and the rest 0, all probabilities are `p`.

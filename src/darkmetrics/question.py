@@ -19,7 +19,7 @@ from darkmetrics.exceptions import (
     UndefinedMetricWarning,
 )
 from darkmetrics.label_models import Given, Half, LabelModel, LabelShift, Prevalence, label_model_from
-from darkmetrics.label_models.auto import REFUTED, mixture_p_value, readings_differ, readings_in_words, weight_by_label
+from darkmetrics.label_models.auto import REFUTED, mixture_p_value, reasons_differ, reasons_in_words, weight_by_label
 from darkmetrics.label_models.choice import stated_reason
 from darkmetrics.label_models.score_table import score_table
 from darkmetrics.methods import Method, method_from
@@ -27,7 +27,7 @@ from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.nodes import Nodes
 
 # The arguments that public functions share and that make a question.
-_ASKED = ("metrics", "label_model", "missingness", "calibration", "method", "zero_division", "confidence_level")
+_ASKED = ("metrics", "label_model", "missingness", "reference", "method", "zero_division", "confidence_level")
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
 _WARN_FROM = 1e-6
 # A stated reason is called into question below this p-value: once in a thousand times without cause.
@@ -35,7 +35,7 @@ _CLEARLY = 1e-3
 _REFUTED_MESSAGE = (
     "It was stated that labels are missing by label, but the scores of the missing rows are no mixture of those of "
     "labelled positives and negatives: the label alone does not decide, and this answer may be far off. If the scores "
-    "do, it is missingness='by_score'; if both do, give calibration=(labels, scores) of fully labelled rows. See "
+    "do, it is missingness='by_score'; if both do, give reference=(labels, scores) of fully labelled rows. See "
     ".diagnosis."
 )
 # A warning that lists more metrics is not read.
@@ -83,14 +83,14 @@ class Question:
         metrics: Any,
         label_model: Any = "auto",
         missingness: Any = None,
-        calibration: Any = None,
+        reference: Any = None,
         method: Any = "auto",
         zero_division: Any = "warn",
         confidence_level: float = 0.9,
         rng: Any = None,
     ) -> "Question":
         """The arguments of `evaluate`, checked."""
-        stated = {"missingness": missingness, "calibration": calibration}
+        stated = {"missingness": missingness, "reference": reference}
         auto = label_model is None or (isinstance(label_model, str) and label_model == "auto")
         return cls(
             metrics=tuple(metrics_from(metrics)),
@@ -126,8 +126,8 @@ class Question:
         about = model.describe(data, nodes) if data.n_missing else ""
         reason = stated_reason(model, self.missingness)
         found = self.answer_given(nodes, data, rng, assumption=about, arguments=arguments, stated=reason, stacklevel=4)
-        if reason is None and readings_differ(nodes):
-            warnings.warn(_readings_message(data, nodes, found.laws), MissingnessWarning, stacklevel=3)
+        if reason is None and reasons_differ(nodes):
+            warnings.warn(_reasons_message(data, nodes, found.laws), MissingnessWarning, stacklevel=3)
         elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
             warnings.warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
         return found
@@ -172,7 +172,7 @@ class Question:
             assumption=assumption,
             nodes=nodes,
             stated=stated,
-            calibration=getattr(self.model, "calibration", None),
+            reference=getattr(self.model, "reference", None),
             confidence_level=self.confidence_level,
             method=self.method,
             arguments=arguments,
@@ -198,14 +198,14 @@ def is_named(label_model: Any) -> bool:
     return label_model is None or isinstance(label_model, (str, LabelModel)) or is_number(label_model)
 
 
-def _named_model(label_model: Any, *, missingness: Any, calibration: Any) -> LabelModel:
+def _named_model(label_model: Any, *, missingness: Any, reference: Any) -> LabelModel:
     """The model that a word, a record or one probability for all rows stands for."""
     if is_number(label_model):
         if not 0.0 <= label_model <= 1.0:
             raise InputError(f"label_model: {label_model!r}. One probability for all missing rows must lie in [0, 1].")
         label_model = Prevalence(float(label_model))
     word = "auto" if label_model is None else label_model
-    return label_model_from(word, missingness=missingness, calibration=calibration)
+    return label_model_from(word, missingness=missingness, reference=reference)
 
 
 def _given(stated: Mapping[str, Any]) -> LabelModel:
@@ -222,9 +222,7 @@ def fill_value(zero_division: Any) -> float | None:
     """None for "warn" (each metric's own value), else the number that stands for 0/0."""
     if isinstance(zero_division, str) and zero_division == "warn":
         return None
-    if isinstance(zero_division, (int, float, np.number)) and (
-        zero_division in (0, 1) or zero_division != zero_division
-    ):
+    if is_number(zero_division) and (zero_division in (0, 1) or zero_division != zero_division):
         return float(zero_division)
     raise InputError(f"zero_division: expected 'warn', 0, 1 or nan, got {zero_division!r}.")
 
@@ -239,18 +237,18 @@ def _undefined_message(metric: Metric, law: MetricDistribution) -> str:
     )
 
 
-def _readings_message(data: EvaluationSet, nodes: Nodes, laws: Mapping[str, MetricDistribution]) -> str:
+def _reasons_message(data: EvaluationSet, nodes: Nodes, laws: Mapping[str, MetricDistribution]) -> str:
     """Both answers, and how to choose between them."""
     answers = []
     for name, law in list(laws.items())[:_METRICS_NAMED]:
         if law.by_node is not None:
-            means = [f"{_mean_of(law, nodes.reading == k):.3f}" for k in range(len(nodes.readings))]
+            means = [f"{_mean_of(law, nodes.reason == k):.3f}" for k in range(len(nodes.reasons))]
             answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
     text = (
         "Missing rows look different from labelled ones, and why they do changes the answer. Of the missing rows "
-        f"{readings_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "
+        f"{reasons_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "
     )
-    give = "give calibration=(labels, scores) of fully labelled rows"
+    give = "give reference=(labels, scores) of fully labelled rows"
     if weight_by_label(nodes) < REFUTED:
         return text + (
             "The scores do not fit 'by label' alone, and the answer is the one by score. If score and label both play "

@@ -17,7 +17,7 @@ import pytest
 import darkmetrics as dm
 from cli.tables import csv_text
 from darkmetrics.cli import messages, output
-from darkmetrics.files import engines
+from darkmetrics.files import readers
 
 NOBODY = 65534
 
@@ -115,7 +115,7 @@ def test_a_truncated_compressed_file_is_refused(refused, tmp_path, data):
 @pytest.fixture(params=["polars", "csv module"])
 def csv_reader(request, monkeypatch):
     if request.param == "csv module":
-        monkeypatch.setattr(engines, "_installed", lambda name: False)
+        monkeypatch.setattr(readers, "_installed", lambda name: False)
 
 
 @pytest.mark.usefixtures("csv_reader")

@@ -99,7 +99,7 @@ def test_reference_rows_from_a_second_file(run, csv_file, tmp_path, data):
     path = tmp_path / "reference.csv"
     path.write_text(csv_text({"label": other.truth, "score": other.score}))
     done = run("evaluate", csv_file, "--reference", path, "-f", "json")
-    result = dm.evaluate(data.label, data.score, calibration=(other.truth, other.score))
+    result = dm.evaluate(data.label, data.score, reference=(other.truth, other.score))
     assert json.loads(done.out) == result.to_dict()
 
 
@@ -117,7 +117,7 @@ def test_warnings_name_options_and_not_arguments(run, csv_file):
     assert "--missingness by_score" in said
     assert "--reference" in said
     assert "missingness=" not in said
-    assert "calibration=" not in said
+    assert "reference=" not in said
 
 
 def test_a_warning_of_0_by_0_names_the_option(run, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from cli.tables import csv_text, rows
 from darkmetrics import frames
 from darkmetrics.exceptions import InputError
-from darkmetrics.files import DataFile, engines
+from darkmetrics.files import DataFile, readers
 
 
 def frame(data):
@@ -61,7 +61,7 @@ CONTENT = {
 @pytest.fixture(params=["polars", "pyarrow", "pandas", "none"])
 def engine(request, monkeypatch):
     """As if only one of the packages was installed."""
-    monkeypatch.setattr(engines, "_installed", lambda name: name == request.param)
+    monkeypatch.setattr(readers, "_installed", lambda name: name == request.param)
     return request.param
 
 
@@ -152,7 +152,7 @@ def test_a_blank_line_is_a_missing_value_of_the_only_column(engine):
 )
 def test_a_column_of_text_has_the_type_that_all_its_values_allow(monkeypatch, written, read, quick):
     if not quick:
-        monkeypatch.setattr(engines, "_installed", lambda name: False)
+        monkeypatch.setattr(readers, "_installed", lambda name: False)
     content = "\n".join(["y,p", *(f"{value},0.5" for value in written)]).encode()
     assert list(DataFile("x", content).read(["y"])["y"]) == read
 
@@ -175,7 +175,7 @@ def test_words_for_missing_labels_in_csv_are_missing_labels(run, tmp_path, data,
         labels = [missing if y is None else yes if y else no for y in data.label]
         (tmp_path / f"{name}.csv").write_text(csv_text({"label": labels, "score": data.score}))
     done = run("evaluate", tmp_path / "words.csv", *told)
-    assert json.loads(done.out)["census"]["missing"] == data.label.count(None)
+    assert json.loads(done.out)["counts"]["missing"] == data.label.count(None)
     assert done.out == run("evaluate", tmp_path / "empty.csv", *told).out
 
 
@@ -190,8 +190,8 @@ def test_words_for_missing_labels_are_those_that_pandas_takes_for_missing():
 def test_a_word_that_is_the_positive_label_is_not_missing(run, tmp_path):
     (tmp_path / "x.csv").write_text("label,score\nNA,0.9\nEU,0.3\n,0.5\nnull,0.5\n")
     told = ("--pos-label", "NA", "--label-model", "half", "-m", "recall", "-f", "json")
-    census = json.loads(run("evaluate", tmp_path / "x.csv", *told).out)["census"]
-    assert (census["labelled"], census["missing"]) == (2, 2)
+    counts = json.loads(run("evaluate", tmp_path / "x.csv", *told).out)["counts"]
+    assert (counts["labelled"], counts["missing"]) == (2, 2)
 
 
 @pytest.mark.usefixtures("engine")
@@ -233,5 +233,5 @@ def test_columns_of_json_lines_are_guessed_from_more_than_the_first(run, tmp_pat
     path = tmp_path / "x.json"
     path.write_text('{"score": 0.5}\n' * 50 + '{"score": 0.4, "label": 1}\n{"score": 0.2, "label": 0}\n')
     done = run("evaluate", path, "--label-model", "half", "-m", "recall", "-f", "json")
-    assert json.loads(done.out)["census"]["missing"] == 50
+    assert json.loads(done.out)["counts"]["missing"] == 50
     assert "Taking column 'label' as --label." in done.err

@@ -46,7 +46,7 @@ def test_names_of_metrics_are_plain_text_in_markdown(run, csv_file, command):
         ["curves", "--best", "recall", "--risk", "{}"],
         ["monitor", "--by", "id", "--fdr", "{}"],
         ["monitor", "--by", "id", "--min-labels", "{}"],
-        ["monitor", "--by", "id", "--resolution", "{}"],
+        ["monitor", "--by", "id", "--buckets", "{}"],
         ["monitor", "--by", "id", "--jobs", "{}"],
     ],
     ids=" ".join,

@@ -87,7 +87,7 @@ def test_each_group_is_what_evaluate_says_of_its_rows(run, csv_rows, rows):
     for group in found["groups"]:
         part = rows.filter(pl.col("country") == group["key"][0])
         alone = dm.evaluate(part["label"], part["score"], missingness="random", metrics="recall")
-        assert group["census"] == alone.data.census()
+        assert group["counts"] == alone.data.counts()
         # The same counts in the same order, but for the last bits.
         assert group["metrics"]["recall"]["mean"] == pytest.approx(alone["recall"].mean(), abs=1e-12)
         assert group["metrics"]["recall"]["low"] == pytest.approx(alone["recall"].interval().low, abs=1e-12)
@@ -131,7 +131,7 @@ def test_a_folder_that_may_be_partitioned_is_all_of_its_parquet_files(run, dated
 def test_a_file_with_the_name_of_a_pattern_is_that_file(run, dated, tmp_path):
     write(dated, tmp_path / "x[1].parquet")
     write(dated.head(3), tmp_path / "x1.parquet")
-    assert json.loads(run("monitor", "x[1].parquet", *SEGMENTS, "-f", "json").out)["total"]["census"]["rows"] == 1500
+    assert json.loads(run("monitor", "x[1].parquet", *SEGMENTS, "-f", "json").out)["total"]["counts"]["rows"] == 1500
 
 
 def test_weights_decisions_and_own_probabilities_are_taken(run, dated, tmp_path):
@@ -149,7 +149,7 @@ def test_reference_rows_are_taken(run, csv_rows, dated, tmp_path):
     reference = write(dated.drop_nulls("label"), tmp_path / "reference.csv")
     told = ["--by", "country", "-m", "recall", "--missingness", "by_score", "--reference", reference, "-f", "json"]
     labels, scores = dated.drop_nulls("label")["label"], dated.drop_nulls("label")["score"]
-    result = expected(dated, "country", missingness="by_score", calibration=(labels, scores), rng=None)
+    result = expected(dated, "country", missingness="by_score", reference=(labels, scores), rng=None)
     found = json.loads(run("monitor", csv_rows, *told).out)
     for ours, theirs in zip(found["groups"], result.to_dict()["groups"], strict=True):
         assert ours["metrics"]["recall"]["mean"] == pytest.approx(theirs["metrics"]["recall"]["mean"], abs=1e-12)
@@ -288,7 +288,7 @@ def test_late_labels_are_pointed_out(run, rows, csv_rows, tmp_path, options):
 
 def test_notes_are_said_in_options(run, csv_rows):
     done = run("monitor", csv_rows, "--by", "month", "-m", "recall")
-    for word in ("groups[key]", "missingness=", "calibration=", "y_true"):
+    for word in ("groups[key]", "missingness=", "reference=", "y_true"):
         assert word not in done.err
     wide = run("monitor", csv_rows, "--by", "month", "--missingness", "random", "--target", "recall=0.1")
     assert "precision, accuracy, f1 and roc_auc; --format csv has them." in wide.err
@@ -378,9 +378,9 @@ def test_without_matplotlib_a_picture_is_refused_before_the_work(refused, monkey
         (["--by", "month", "--correction", "bonferroni"], "--correction: unknown correction 'bonferroni'."),
         (["--by", "month", "--min-labels", "-1"], "--min-labels: -1. It must be a whole number"),
         (["--by", "month", "--jobs", "0"], "--jobs: 0. It must be at least 1, or -1 for one per core."),
-        (["--by", "month", "--resolution", "fine"], "--resolution: "),
-        (["--by", "month", "--resolution", "3"], "--resolution: 3"),
-        (["--by", "month", "--resolution", "9" * 5000], "--resolution: "),
+        (["--by", "month", "--buckets", "fine"], "--buckets: "),
+        (["--by", "month", "--buckets", "3"], "--buckets: 3"),
+        (["--by", "month", "--buckets", "9" * 5000], "--buckets: "),
         (["--by", "month", "--target", "recal=0.8"], "--target: unknown metric 'recal'. Did you mean 'recall'?"),
         (["--by", "month", "--target", "recall"], "--target: cannot read 'recall'. Write it like recall=0.8."),
         (["--by", "month", "--target", "recall=80"], "--target: 80 for 'recall', which lies between 0 and 1. Give 0.8"),

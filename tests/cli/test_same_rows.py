@@ -87,7 +87,7 @@ def tree(request, tmp_path, monkeypatch):
         "from_frame": lambda given: dm.EvaluationSet.from_frame(given, **ask).n_rows,
         "evaluate_frame": lambda given: dm.evaluate_frame(given, **ask, **told).data.n_rows,
         "evaluate_by": lambda given: sum(
-            group.census["rows"] for group in dm.evaluate_by(given, "k", **ask, **told).groups.values()
+            group.counts["rows"] for group in dm.evaluate_by(given, "k", **ask, **told).groups.values()
         ),
     }
 
@@ -116,7 +116,7 @@ def rows_counted(run, command, given):
     if command == "curves":
         return int(re.findall(r"^([\d,]+) rows", done.err)[0].replace(",", ""))
     document = json.loads(Path("page.json").read_text() if command == "report" else done.out)
-    return (document["total"] if command == "monitor" else document)["census"]["rows"]
+    return (document["total"] if command == "monitor" else document)["counts"]["rows"]
 
 
 @pytest.mark.parametrize("tree", ["rows"], indirect=True)
@@ -191,16 +191,16 @@ def test_links_to_folders_are_followed_and_a_circle_of_them_ends(tmp_path):
 
 
 def both(run, text, name="x.csv"):
-    """What the library and the command line say of a CSV file: its census, or the error."""
+    """What the library and the command line say of a CSV file: its counts, or the error."""
     Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
     told = ("--label", "y", "--score", "p", "-m", "recall", "-f", "json")
     done = run("bounds", name, *told)
     ours: Any
     try:
-        ours = dm.EvaluationSet.from_frame(name, label="y", score="p").census()
+        ours = dm.EvaluationSet.from_frame(name, label="y", score="p").counts()
     except dm.InputError as error:
         ours = str(error)
-    theirs = json.loads(done.out)["census"] if done.code == 0 else done.err.strip().removeprefix("darkmetrics: ")
+    theirs = json.loads(done.out)["counts"] if done.code == 0 else done.err.strip().removeprefix("darkmetrics: ")
     return ours, theirs
 
 
@@ -255,7 +255,7 @@ def test_several_text_files_are_one_table(run, tmp_path, monkeypatch, suffix):
         content = text.encode()
         Path(f"{day}.{suffix}").write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
     told = ("--label", "y", "--score", "p", "-m", "recall", "-f", "json")
-    assert json.loads(run("bounds", f"*.{suffix}", *told).out)["census"]["rows"] == 6
+    assert json.loads(run("bounds", f"*.{suffix}", *told).out)["counts"]["rows"] == 6
     if suffix != "jsonl":
         assert dm.EvaluationSet.from_frame(f"*.{suffix}", label="y", score="p").n_rows == 6
 

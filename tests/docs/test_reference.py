@@ -88,7 +88,7 @@ def test_the_readme_counts_the_metrics():
 
 def test_the_schema_page_names_every_key_of_to_dict():
     result = dm.evaluate([1, 0, None], [0.9, 0.2, 0.7], label_model="half", metrics="recall").to_dict()
-    keys = {*result, *result["census"], *result["metrics"]["recall"]}
+    keys = {*result, *result["counts"], *result["metrics"]["recall"]}
     page = (DOCS / "reference/evaluation.md").read_text(encoding="utf-8")
     section = page.partition("## to_dict\n")[2].partition("\n## ")[0]
     said = set(re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE))

@@ -68,14 +68,14 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("resolution", ["exact", 16])
+@pytest.mark.parametrize("buckets", ["exact", 16])
 @pytest.mark.parametrize("case", CASES)
-def test_columns_that_break_a_rule_are_refused_by_name(engine, case, resolution):
+def test_columns_that_break_a_rule_are_refused_by_name(engine, case, buckets):
     names, message = CASES[case]
     threshold = None if "decision" in names else 0.5
     with pytest.raises(InputError, match="^" + message):
         count_cells(engine(TABLE), ColumnNames(**({"label": "y", "score": "p"} | names)), threshold=threshold,
-                    resolution=resolution)  # fmt: skip
+                    buckets=buckets)  # fmt: skip
 
 
 GROUPS: dict[str, tuple[dict[str, Any], str]] = {
@@ -107,9 +107,9 @@ def test_keys_that_make_no_groups_are_refused_by_name(engine, case):
 
 def test_a_frame_without_rows_is_refused(engine):
     empty = pa.table({"y": pa.array([], pa.int64()), "p": pa.array([], pa.float64())})
-    for resolution in ("auto", "exact", 64):
+    for buckets in ("auto", "exact", 64):
         with pytest.raises(InputError, match=r"^frame: no rows"):
-            count_cells(engine(empty), ColumnNames("y", "p"), threshold=0.5, resolution=resolution)
+            count_cells(engine(empty), ColumnNames("y", "p"), threshold=0.5, buckets=buckets)
 
 
 def test_labels_that_are_no_labels_are_refused(engine):
@@ -120,11 +120,11 @@ def test_labels_that_are_no_labels_are_refused(engine):
         count_cells(engine(lists), ColumnNames("y", "p"), threshold=0.5)
 
 
-@pytest.mark.parametrize("resolution", ["automatic", 15, 2**25, True, 64.0, None])
-def test_a_resolution_is_a_word_or_a_number_of_buckets(resolution):
+@pytest.mark.parametrize("buckets", ["automatic", 15, 2**25, True, 64.0, None])
+def test_buckets_are_a_word_or_a_number_of_buckets(buckets):
     frame = pa.table({"y": [1, 0], "p": [0.1, 0.2]})
-    with pytest.raises(InputError, match=r"^resolution: "):
-        count_cells(frame, ColumnNames("y", "p"), threshold=0.5, resolution=resolution)
+    with pytest.raises(InputError, match=r"^buckets: "):
+        count_cells(frame, ColumnNames("y", "p"), threshold=0.5, buckets=buckets)
 
 
 LIMITS: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
@@ -133,8 +133,8 @@ LIMITS: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
     "scores": (
         "_MOST_DEMANDED",
         {},
-        {"resolution": "exact"},
-        r"resolution: 'exact', but there are more than 20 cells\.",
+        {"buckets": "exact"},
+        r"buckets: 'exact', but there are more than 20 cells\.",
     ),
     "decisions": (
         "_MOST_WEIGHTED",
@@ -153,4 +153,4 @@ def test_more_cells_than_this_process_should_hold_are_refused(engine, monkeypatc
     frame = engine({"y": [1, 0] * 20, "p": many, "w": [1.0 + u for u in many], "k": list(range(40))})
     threshold = None if "decision" in names else 0.5
     with pytest.raises(InputError, match="^" + message):
-        count_cells(frame, ColumnNames("y", "p", **names), threshold=threshold, **({"resolution": 64} | settings))
+        count_cells(frame, ColumnNames("y", "p", **names), threshold=threshold, **({"buckets": 64} | settings))

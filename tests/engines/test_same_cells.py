@@ -104,11 +104,11 @@ AWKWARD = [0.0, -0.0, 5e-324, 1e-300, 1e-9, 0.3, 0.5, np.nextafter(0.5, 1), 0.7,
 AWKWARD += [np.nextafter(1, 2), 1.5, 3.0, 1e6, 1e300, -1e-300, -0.3, -1.0, -1.5, -1e300]
 
 
-@pytest.mark.parametrize("resolution", ["auto", "exact"])
-def test_scores_of_every_size_stay_what_they_are(engine, resolution):
+@pytest.mark.parametrize("buckets", ["auto", "exact"])
+def test_scores_of_every_size_stay_what_they_are(engine, buckets):
     rows = [(s, y, None, None, None) for s in AWKWARD for y in (True, False, None)]
     frame = engine({"y": [y for _, y, *_ in rows], "p": [s for s, *_ in rows]})
-    assert_same(count_cells(frame, Y_P, threshold=0.5, resolution=resolution), exact_cells(rows))
+    assert_same(count_cells(frame, Y_P, threshold=0.5, buckets=buckets), exact_cells(rows))
 
 
 @pytest.mark.parametrize("buckets", [16, 64, 2**16])
@@ -117,7 +117,7 @@ def test_scores_of_every_size_fall_into_the_same_buckets(engine, buckets):
     scores = [*AWKWARD, *rng.random(300), *rng.random(100) ** 20, *(1 - rng.random(100) ** 20), *rng.normal(size=100)]
     rows = [(float(s), [True, False, None][i % 3], None, None, None) for i, s in enumerate(scores)]
     frame = engine({"y": [y for _, y, *_ in rows], "p": [s for s, *_ in rows]})
-    counted = count_cells(frame, Y_P, threshold=0.4, resolution=buckets)
+    counted = count_cells(frame, Y_P, threshold=0.4, buckets=buckets)
     assert counted.buckets == buckets
     assert_same(counted, bucketed_cells(rows, buckets, 0.4))
 
@@ -126,14 +126,14 @@ def test_the_threshold_cuts_buckets_exactly(engine):
     """Scores a hair's breadth apart on both sides of the threshold are two cells, even in very wide buckets."""
     cut = 0.3
     scores = [np.nextafter(cut, 0), cut, np.nextafter(cut, 1), 0.29, 0.31]
-    counted = count_cells(engine({"y": [1, 0, None, 1, 0], "p": scores}), Y_P, threshold=cut, resolution=16)
+    counted = count_cells(engine({"y": [1, 0, None, 1, 0], "p": scores}), Y_P, threshold=cut, buckets=16)
     assert counted.decision.tolist() == [False, True]
     assert (counted.positives + counted.negatives + counted.missing).tolist() == [2, 3]
     assert counted.high[0] < cut <= counted.low[1]
 
 
 def test_buckets_with_one_score_each_are_exact(engine):
-    counted = count_cells(engine({"y": [1, 0, None], "p": [0.1, 0.1, 0.7]}), Y_P, threshold=0.5, resolution=1000)
+    counted = count_cells(engine({"y": [1, 0, None], "p": [0.1, 0.1, 0.7]}), Y_P, threshold=0.5, buckets=1000)
     assert counted.buckets is None
     assert counted.low is None
     assert counted.score.tolist() == [0.1, 0.7]
@@ -141,7 +141,7 @@ def test_buckets_with_one_score_each_are_exact(engine):
 
 def test_a_number_of_buckets_is_rounded_down_to_a_power_of_two(engine):
     frame = engine({"y": [1, 0, None, 1], "p": [0.1, 0.11, 0.7, 0.1000001]})
-    assert count_cells(frame, Y_P, threshold=0.5, resolution=100).buckets == 64
+    assert count_cells(frame, Y_P, threshold=0.5, buckets=100).buckets == 64
 
 
 NUMBERS = {
@@ -169,9 +169,9 @@ def drawn(seed, size=400):
     return rows
 
 
-@pytest.mark.parametrize("resolution", ["exact", 32])
+@pytest.mark.parametrize("buckets", ["exact", 32])
 @pytest.mark.parametrize("parts", [("decision",), ("weight",), ("probability",), ("decision", "weight", "probability")])
-def test_decisions_weights_and_probabilities_are_counted_alike(engine, parts, resolution):
+def test_decisions_weights_and_probabilities_are_counted_alike(engine, parts, buckets):
     places = {"decision": 2, "weight": 3, "probability": 4}
     rows = [
         tuple(v if i < 2 or i in [places[p] for p in parts] else None for i, v in enumerate(row)) for row in drawn(2)
@@ -180,8 +180,8 @@ def test_decisions_weights_and_probabilities_are_counted_alike(engine, parts, re
     columns |= {part: [row[places[part]] for row in rows] for part in parts}
     names = ColumnNames("y", "p", **{part: part for part in parts})
     threshold = None if "decision" in parts else 0.5
-    counted = count_cells(engine(columns), names, threshold=threshold, resolution=resolution)
-    expected = exact_cells(rows) if resolution == "exact" else bucketed_cells(rows, 32)
+    counted = count_cells(engine(columns), names, threshold=threshold, buckets=buckets)
+    expected = exact_cells(rows) if buckets == "exact" else bucketed_cells(rows, 32)
     assert_same(counted, expected)
 
 
@@ -196,8 +196,8 @@ def test_cells_equal_those_of_arrays_bit_for_bit(engine):
 
 def test_a_probability_may_be_missing_where_a_label_is_known(engine):
     frame = engine({"y": [1, 0, None], "p": [0.1, 0.2, 0.3], "c": [None, NAN, 0.5]})
-    for resolution in ("exact", 16):
-        counted = count_cells(frame, ColumnNames("y", "p", probability="c"), threshold=0.5, resolution=resolution)
+    for buckets in ("exact", 16):
+        counted = count_cells(frame, ColumnNames("y", "p", probability="c"), threshold=0.5, buckets=buckets)
         known = counted.probability[~np.isnan(counted.probability)]
         assert known.tolist() == [0.5]
 
@@ -208,7 +208,7 @@ def test_the_score_may_also_be_the_probability(engine):
     assert counted.probability.tolist() == counted.score.tolist() == [0.1, 0.2, 0.3]
 
 
-DECISIONS = {
+DECISIONS: dict[str, Any] = {
     "booleans": ([True, False, True], [1, 0, None], 1),
     "integers": ([1, 0, 1], [1, 0, None], 1),
     "minus one for no": ([1, -1, 1], [1, 0, None], 1),
@@ -235,8 +235,8 @@ def test_groups_are_counted_apart(engine):
     keys = [[None, "a", "b"][i % 3] for i in range(len(rows))]
     other = [i % 2 for i in range(len(rows))]
     columns = {"y": [r[1] for r in rows], "p": [r[0] for r in rows], "region": keys, "shift": other}
-    for resolution in ("exact", 32):
-        counted = count_cells(engine(columns), Y_P, threshold=0.5, by=["region", "shift"], resolution=resolution)
+    for buckets in ("exact", 32):
+        counted = count_cells(engine(columns), Y_P, threshold=0.5, by=["region", "shift"], buckets=buckets)
         found = list(zip(counted.keys["region"], counted.keys["shift"], strict=True))
         assert found == [("a", 0), ("a", 1), ("b", 0), ("b", 1), (None, 0), (None, 1)]
         assert counted.starts[0] == 0
@@ -248,7 +248,7 @@ def test_groups_are_counted_apart(engine):
                 for r, k, o in zip(rows, keys, other, strict=True)
                 if (k, o) == (region, shift)
             ]
-            expected = exact_cells(chosen) if resolution == "exact" else bucketed_cells(chosen, 32)
+            expected = exact_cells(chosen) if buckets == "exact" else bucketed_cells(chosen, 32)
             assert_same(_slice(counted, part), expected)
 
 
@@ -341,7 +341,7 @@ def test_a_period_is_the_last_key(engine):
     assert counted.keys == {"k": ["a", "b"], "t": [dt.date(2024, 5, 1)] * 2}
 
 
-# ---------------------------------------------------------------------------------------------- resolution
+# ---------------------------------------------------------------------------------------------- buckets
 
 
 @pytest.mark.parametrize("distinct", [50, 2000])
@@ -376,6 +376,6 @@ def test_columns_may_have_any_name(engine):
     named = {"score": [1, 0, None], "bucket": [0.1, 0.2, 0.3], "by 0": ["a", "a", "b"], "sum low": [1.0, 2.0, 1.0]}
     frame = engine(named | {"rows": [0.5] * 3, "decision": [True, False, True], "label": ["x", "y", "z"]})
     columns = ColumnNames("score", "bucket", decision="decision", weight="sum low", probability="rows")
-    counted = count_cells(frame, columns, threshold=None, by=["by 0", "label"], resolution=16)
+    counted = count_cells(frame, columns, threshold=None, by=["by 0", "label"], buckets=16)
     assert counted.keys == {"by 0": ["a", "a", "b"], "label": ["x", "y", "z"]}
     assert counted.weight.tolist() == [1.0, 2.0, 1.0]

@@ -66,7 +66,7 @@ def test_bucketed_counts_by_decision_are_those_of_the_rows(engine, rows):
     """Counts on both sides of the threshold are exact in any buckets, and so are worst and best confusion metrics."""
     label, score, _ = rows
     names = ("precision", "recall", "accuracy")
-    coarse = evaluate_frame(engine({"y": label, "p": score}), label="y", score="p", resolution=16, metrics=names, rng=0)
+    coarse = evaluate_frame(engine({"y": label, "p": score}), label="y", score="p", buckets=16, metrics=names, rng=0)
     fine = dm.evaluate(label, score, metrics=names, rng=0)
     assert coarse.data.buckets == 16
     assert coarse.data.by_decision == fine.data.by_decision

@@ -34,7 +34,7 @@ def queries(monkeypatch):
 
 
 def test_the_count_takes_a_single_shuffle(scored, queries, capsys):
-    count_cells(scored, ColumnNames("y", "p"), threshold=0.5, resolution=2**16)
+    count_cells(scored, ColumnNames("y", "p"), threshold=0.5, buckets=2**16)
     assert len(queries) == 1
     queries[0].to_native().explain()
     # Of a query that has run, Spark shows the plan that it took in the end and the one that it began with.
@@ -43,7 +43,7 @@ def test_the_count_takes_a_single_shuffle(scored, queries, capsys):
 
 
 def test_the_driver_gets_no_more_cells_than_buckets(scored, queries):
-    counted = count_cells(scored, ColumnNames("y", "p"), threshold=0.31, resolution=1024)
+    counted = count_cells(scored, ColumnNames("y", "p"), threshold=0.31, buckets=1024)
     assert counted.buckets == 1024
     assert 800 < counted.score.size <= 1025
     assert counted.positives.sum() + counted.negatives.sum() + counted.missing.sum() == 200_000
@@ -53,8 +53,8 @@ def test_spark_finds_the_cells_that_numpy_finds(scored):
     cached = scored.cache()
     rows = cached.toArrow()
     score, label = rows["p"].to_numpy(), rows["y"].to_numpy(zero_copy_only=False)
-    from_spark = count_cells(cached, ColumnNames("y", "p"), threshold=0.5, resolution=2**12)
-    from_arrow = count_cells(rows, ColumnNames("y", "p"), threshold=0.5, resolution=2**12)
+    from_spark = count_cells(cached, ColumnNames("y", "p"), threshold=0.5, buckets=2**12)
+    from_arrow = count_cells(rows, ColumnNames("y", "p"), threshold=0.5, buckets=2**12)
     cached.unpersist()
     for name in ("decision", "positives", "negatives", "missing", "low", "high"):
         np.testing.assert_array_equal(getattr(from_spark, name), getattr(from_arrow, name))

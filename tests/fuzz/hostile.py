@@ -30,7 +30,7 @@ N = len(Y)
 
 def ev(y: Any = Y, s: Any = S, **options: Any) -> Any:
     """An evaluation with given probabilities, unless something else is said of the labels."""
-    if "missingness" not in options and "calibration" not in options:
+    if "missingness" not in options and "reference" not in options:
         options.setdefault("label_model", "half")
     return dm.evaluate(y, s, **options)
 
@@ -193,12 +193,12 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "an unknown reason": (lambda: ev(missingness="by_magic"), "missingness"),
     "a reason as a number": (lambda: ev(missingness=3), "missingness"),
     "two reasons at once": (lambda: ev(label_model=P, missingness="by_score"), "missingness"),
-    "both reasons without reference rows": (lambda: ev(missingness="by_score_and_label"), "calibration"),
-    "reference rows as a frame": (lambda: ev(calibration=table()), "calibration"),
-    "reference rows with gaps": (lambda: ev(calibration=(Y, S)), "calibration"),
-    "reference rows of different length": (lambda: ev(calibration=([0, 1], S)), "calibration"),
-    "no reference rows": (lambda: ev(calibration=([], [])), "calibration"),
-    "reference rows as three columns": (lambda: ev(calibration=([0], [0.1], [1])), "calibration"),
+    "both reasons without reference rows": (lambda: ev(missingness="by_score_and_label"), "reference"),
+    "reference rows as a frame": (lambda: ev(reference=table()), "reference"),
+    "reference rows with gaps": (lambda: ev(reference=(Y, S)), "reference"),
+    "reference rows of different length": (lambda: ev(reference=([0, 1], S)), "reference"),
+    "no reference rows": (lambda: ev(reference=([], [])), "reference"),
+    "reference rows as three columns": (lambda: ev(reference=([0], [0.1], [1])), "reference"),
     # ------------------------------------------------------------------------------------------- metrics, methods
     "an unknown metric": (lambda: ev(metrics="roc-auc"), "metrics"),
     "no metric": (lambda: ev(metrics=[]), "metrics"),
@@ -287,9 +287,9 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a table with gaps in the decisions": (lambda: ef(table(d=[None, *[1] * 9]), decision="d"), "decision column 'd'"),
     "probabilities beside a table": (lambda: ef(label_model=P), "label_model"),
-    "a resolution of none": (lambda: ef(resolution=0), "resolution"),
-    "a resolution of NaN": (lambda: ef(resolution=NAN), "resolution"),
-    "an unknown resolution": (lambda: ef(resolution="fine"), "resolution"),
+    "no buckets": (lambda: ef(buckets=0), "buckets"),
+    "NaN buckets": (lambda: ef(buckets=NAN), "buckets"),
+    "an unknown word for buckets": (lambda: ef(buckets="fine"), "buckets"),
     "a table of one label in pandas": (lambda: ef(pd.DataFrame({"y": [1.0, NAN], "s": [0.5, 0.6]})), "works"),
     "columns of one name in pandas": (lambda: ef(pd.DataFrame([[1, 0.5, 2]], columns=["y", "s", "s"])), "frame"),
     # ---------------------------------------------------------------------------------------------------- groups
@@ -345,7 +345,7 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "a diagnosis of one row": (lambda: di([None], [0.5]), "works"),
     "a diagnosis of huge scores": (lambda: di(Y, [1e308, -1e308] * 5), "works"),
     "a diagnosis of an unknown metric": (lambda: di(metrics="speed"), "metrics"),
-    "a diagnosis with reference rows of one class": (lambda: di(calibration=([0, 0], [0.1, 0.2])), "works"),
+    "a diagnosis with reference rows of one class": (lambda: di(reference=([0, 0], [0.1, 0.2])), "works"),
 }
 
 

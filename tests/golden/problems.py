@@ -93,7 +93,7 @@ def answer(number: int) -> dict[str, Any]:
     if model.get("label_model") == "reference":
         held_out = table_of(np.random.default_rng([16, number]))
         known = held_out["y"].notna()
-        model = {"calibration": (held_out["y"][known].to_numpy(), held_out["p"][known].to_numpy())}
+        model = {"reference": (held_out["y"][known].to_numpy(), held_out["p"][known].to_numpy())}
     if given:
         model = {"label_model": table["chance"].to_numpy()}
     settings |= model

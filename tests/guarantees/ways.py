@@ -21,7 +21,7 @@ def with_model(label_model, metrics=METRICS):
 @cache
 def with_reference(label_model):
     """The model on the evaluation set and the reference rows."""
-    return lambda sample: _evaluate(sample, label_model=label_model, calibration=sample.reference)
+    return lambda sample: _evaluate(sample, label_model=label_model, reference=sample.reference)
 
 
 def from_reference_alone(sample):

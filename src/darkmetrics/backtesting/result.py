@@ -1,4 +1,4 @@
-"""What a backtest found, for every way and metric: as words, as a table and as numbers."""
+"""What a backtest found, for every setup and metric: as words, as a table and as numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +14,14 @@ from darkmetrics.tables import html_lines, html_table, level_text, text_table
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Backtest:
-    """How well did the laws hold where the labels are known? One `Scores` per way (label model and method) and metric.
+    """How well did the laws hold where the labels are known? One `Scores` per setup and metric.
+
+    A setup is a label model with a method.
 
     Attributes
     ----------
-    scores : mapping from way to mapping from metric name to Scores
-        What was found. `result[way, metric]` is one of them, `result[metric]` if there is one way.
+    scores : mapping from setup to mapping from metric name to Scores
+        What was found. `result[setup, metric]` is one of them, `result[metric]` if there is one setup.
     mechanism : str
         How labels were hidden.
     n_rows, n_repeats : int
@@ -27,15 +29,15 @@ class Backtest:
     confidence_level : float
         What the intervals promise.
     notes : tuple of str
-        What had to be given up on the way, such as fewer rows hidden than asked for, and why repeats failed.
+        What had to be given up, such as fewer rows hidden than asked for, and why repeats failed.
 
     Examples
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [0, 1, 0, 1, 1, 0, 1, 1] * 20, [0.1, 0.8, 0.3, 0.6, 0.9, 0.6, 0.2, 0.7] * 20
-    >>> ways = ["prevalence", "half"]
-    >>> result = dm.backtest(y_true, y_score, label_models=ways, metrics="accuracy", n_repeats=20, rng=0)
-    >>> [round(result[way, "accuracy"].mae.value, 3) for way in ways]
+    >>> setups = ["prevalence", "half"]
+    >>> result = dm.backtest(y_true, y_score, label_models=setups, metrics="accuracy", n_repeats=20, rng=0)
+    >>> [round(result[setup, "accuracy"].mae.value, 3) for setup in setups]
     [0.061, 0.068]
     """
 
@@ -46,28 +48,28 @@ class Backtest:
     confidence_level: float
     notes: tuple[str, ...] = ()
 
-    # Neither ways nor metrics are "the" keys, so nothing is iterated; without this Python would try 0, 1, 2 and so on.
+    # Neither setups nor metrics are "the" keys, so nothing is iterated; else Python would try 0, 1, 2 and so on.
     __iter__ = None
 
     def __getitem__(self, key: str | tuple[str, str]) -> Scores:
         if not isinstance(key, tuple):
             if len(self.scores) != 1:
                 raise UnknownNameError(
-                    f"key: {key!r}, with {len(self.scores)} ways. Write result[way, metric]; {self._choices()}."
+                    f"key: {key!r}, with {len(self.scores)} setups. Write result[setup, metric]; {self._choices()}."
                 )
             key = (next(iter(self.scores)), key)
         if len(key) != 2:
-            raise UnknownNameError(f"key: {key!r}. Write result[way, metric]; {self._choices()}.")
-        way, metric = key
-        if way not in self.scores:
-            raise unknown_name("way", "way", str(way), self.scores)
-        if metric not in self.scores[way]:
-            raise unknown_name("metric", "metric", str(metric), self.scores[way])
-        return self.scores[way][metric]
+            raise UnknownNameError(f"key: {key!r}. Write result[setup, metric]; {self._choices()}.")
+        setup, metric = key
+        if setup not in self.scores:
+            raise unknown_name("setup", "setup", str(setup), self.scores)
+        if metric not in self.scores[setup]:
+            raise unknown_name("metric", "metric", str(metric), self.scores[setup])
+        return self.scores[setup][metric]
 
     def _choices(self) -> str:
-        ways, metrics = list(self.scores), list(next(iter(self.scores.values())))
-        return f"ways are {', '.join(map(repr, ways))}, metrics {', '.join(map(repr, metrics))}"
+        setups, metrics = list(self.scores), list(next(iter(self.scores.values())))
+        return f"setups are {', '.join(map(repr, setups))}, metrics {', '.join(map(repr, metrics))}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the single repeats, ready for JSON."""
@@ -79,26 +81,27 @@ class Backtest:
             "confidence_level": self.confidence_level,
             "notes": list(self.notes),
             "scores": {
-                way: {name: score.to_dict() for name, score in of_way.items()} for way, of_way in self.scores.items()
+                setup: {name: score.to_dict() for name, score in of_setup.items()}
+                for setup, of_setup in self.scores.items()
             },
         }
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """One row per way and metric, as a pandas, Polars or PyArrow frame."""
+        """One row per setup and metric, as a pandas, Polars or PyArrow frame."""
         rows = [
-            {"way": way, "metric": name, **score.to_dict()}
-            for way, of_way in self.scores.items()
-            for name, score in of_way.items()
+            {"setup": setup, "metric": name, **score.to_dict()}
+            for setup, of_setup in self.scores.items()
+            for name, score in of_setup.items()
         ]
         columns = {key: [np.nan if row[key] is None else row[key] for row in rows] for key in rows[0]}
         return frames.to_native_frame(columns, backend)
 
     def __repr__(self) -> str:
-        ways, rows, repeats = (
+        setups, rows, repeats = (
             f"{number:,} {word}{'' if number == 1 else 's'}"
-            for number, word in ((len(self.scores), "way"), (self.n_rows, "row"), (self.n_repeats, "repeat"))
+            for number, word in ((len(self.scores), "setup"), (self.n_rows, "row"), (self.n_repeats, "repeat"))
         )
-        return f"<Backtest of {ways} on {rows}, {repeats}>"
+        return f"<Backtest of {setups} on {rows}, {repeats}>"
 
     def __str__(self) -> str:
         return "\n".join([*self._words(), "", *text_table(*self._table(), words=2), "", *self._notes()])
@@ -119,11 +122,11 @@ class Backtest:
         ]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        header = ["way", "metric", "coverage", "width", "mean abs. error", "W1 of PIT", "floor", "failed"]
+        header = ["setup", "metric", "coverage", "width", "mean abs. error", "W1 of PIT", "floor", "failed"]
         rows = [
-            [way, name, *_cells(score), str(score.n_failed)]
-            for way, of_way in self.scores.items()
-            for name, score in of_way.items()
+            [setup, name, *_cells(score), str(score.n_failed)]
+            for setup, of_setup in self.scores.items()
+            for name, score in of_setup.items()
         ]
         return header, rows
 

@@ -1,7 +1,7 @@
 """The run of a backtest: hide, evaluate, keep what is needed; the same numbers for any number of processes."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,17 +10,27 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics.accepted import ArrayLike, LabelValue, RngLike
 from darkmetrics.backtesting.result import Backtest
 from darkmetrics.backtesting.scores import Scores
-from darkmetrics.backtesting.ways import Ground, Way
+from darkmetrics.backtesting.setups import Ground, Setup
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, check_length, read_labels
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluating import rows_asked_of
-from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, UndefinedMetricWarning
-from darkmetrics.mechanisms import Masked, Mechanism, mechanism_from
-from darkmetrics.methods.base import check_n_resamples
+from darkmetrics.exceptions import (
+    CalibrationWarning,
+    InputError,
+    MissingnessWarning,
+    UndefinedMetricWarning,
+    reference_from,
+)
+from darkmetrics.label_models.base import LabelModelLike
+from darkmetrics.label_models.score_table import ReferenceLike
+from darkmetrics.mechanisms import Masked, Mechanism, MechanismLike, mechanism_from
+from darkmetrics.methods.base import MethodLike, check_n_resamples
 from darkmetrics.metrics import DEFAULT_METRICS
+from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.processes import generators_from, jobs_from, run_each
 from darkmetrics.question import Question
 
@@ -32,15 +42,15 @@ class _Task:
     y: BoolArray
     score: FloatArray
     mechanism: Mechanism
-    ways: Mapping[str, Way]
-    # What is asked of the rows in each of the ways.
+    setups: Mapping[str, Setup]
+    # What is asked of the rows in each of the setups.
     questions: Mapping[str, Question]
     truth: Mapping[str, float]
     threshold: float | None
 
 
 class _Found(NamedTuple):
-    """What a repeat found: centre, low, high and PIT by way and metric; a note; why ways failed."""
+    """What a repeat found: centre, low, high and PIT by setup and metric; a note; why setups failed."""
 
     laws: dict[tuple[str, str], tuple[float, ...]]
     note: str
@@ -48,27 +58,28 @@ class _Found(NamedTuple):
 
 
 def backtest(
-    y_true: Any,
-    y_score: Any,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    mechanism: Any = 0.3,
-    metrics: Any = DEFAULT_METRICS,
-    label_models: Any = "auto",
-    methods: Any = "auto",
+    mechanism: MechanismLike = 0.3,
+    metrics: MetricsLike = DEFAULT_METRICS,
+    label_models: LabelModelLike | Sequence[LabelModelLike] | Mapping[str, LabelModelLike] = "auto",
+    methods: MethodLike | Sequence[MethodLike] | Mapping[str, MethodLike] = "auto",
     n_repeats: int = 100,
     threshold: float | None = None,
-    calibration: Any = None,
-    pos_label: Any = 1,
-    missing_label: Any = None,
+    reference: ReferenceLike | None = None,
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
     confidence_level: float = 0.9,
-    rng: Any = None,
+    rng: RngLike = None,
     n_jobs: int = 1,
     progress: bool | None = None,
+    calibration: ReferenceLike | None = None,
 ) -> Backtest:
     """Would the intervals have held on data like mine? Hides known labels, evaluates, and compares with the truth.
 
     Use it before you rely on a label model: the figures say how often intervals hold the truth, how wide they are and
-    whether the whole law is right, if labels go missing in the way you name.
+    whether the whole law is right, if labels go missing as you name it.
 
     Parameters
     ----------
@@ -86,8 +97,8 @@ def backtest(
         that is told how labels went missing. Probabilities and features are those of the labelled rows.
     n_repeats : int
         How often labels are hidden. Time, and accuracy: 100 repeats tell a coverage to about 5 points.
-    threshold, calibration, pos_label, missing_label, confidence_level
-        As in `evaluate`; `calibration` goes to label models that are given as words and learn from labels.
+    threshold, reference, pos_label, missing_label, confidence_level
+        As in `evaluate`; `reference` goes to label models that are given as words and learn from labels.
     rng : None, int or numpy Generator
         Source of randomness; a seed makes all of it repeatable, whatever `n_jobs`.
     n_jobs : int
@@ -95,6 +106,8 @@ def backtest(
         defined on the fly.
     progress : bool, optional
         Show a progress bar (needs the package rich); by default where standard error is a terminal.
+    calibration
+        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -114,7 +127,7 @@ def backtest(
     >>> y_true = (rng.random(500) < y_score).astype(int)
     >>> result = dm.backtest(y_true, y_score, label_models="calibrated", metrics="recall", n_repeats=20, rng=1)
     >>> result
-    <Backtest of 1 way on 500 rows, 20 repeats>
+    <Backtest of 1 setup on 500 rows, 20 repeats>
     >>> 0.7 <= result["recall"].coverage.value <= 1.0
     True
     """
@@ -124,14 +137,16 @@ def backtest(
     repeats, jobs = check_n_resamples(n_repeats, "n_repeats"), jobs_from(n_jobs)
     complete = EvaluationSet(y.astype(np.float64), score, threshold=threshold)
     ground = Ground(hidden_by, pos_label, missing_label, complete, n_given, names)
-    ways = ground.ways(label_models, methods, calibration)
+    setups = ground.setups(label_models, methods, reference_from(reference, calibration))
     truth = {metric.name: metric.value(complete, metric.undefined_as) for metric in asked.metrics}
-    questions = {name: replace(asked, model=way.model, method=way.method, believes=False) for name, way in ways.items()}
-    task = _Task(y, score, hidden_by, ways, questions, truth, complete.threshold)
+    questions = {
+        name: replace(asked, model=setup.model, method=setup.method, believes=False) for name, setup in setups.items()
+    }
+    task = _Task(y, score, hidden_by, setups, questions, truth, complete.threshold)
     found = run_each(partial(_repeat, task), generators_from(rng, repeats), jobs, progress, "Backtest")
-    scores = {way: {name: _collected(found, way, name, truth[name]) for name in truth} for way in ways}
-    notes = _notes(found, ways, truth)
-    if not any(of_metric.n for of_way in scores.values() for of_metric in of_way.values()):
+    scores = {setup: {name: _collected(found, setup, name, truth[name]) for name in truth} for setup in setups}
+    notes = _notes(found, setups, truth)
+    if not any(of_metric.n for of_setup in scores.values() for of_metric in of_setup.values()):
         where = "1 repeat" if repeats == 1 else f"any of {repeats:,} repeats"
         reasons = " ".join(notes) or "Every metric is undefined."
         raise InputError(f"label_models: no law of any metric in {where}. {reasons}")
@@ -159,18 +174,18 @@ def _labelled_rows(
 
 
 def _repeat(task: _Task, rng: np.random.Generator) -> _Found:
-    """Hide, evaluate in every way, compare."""
+    """Hide, evaluate in every setup, compare."""
     masked = _checked(task.mechanism.mask(task.y, task.score, rng), task)
-    # Drawn before any way draws, and once: ways are compared on the same ground, and not changed by each other.
+    # Drawn before any setup draws, and once: setups are compared on the same ground, and not changed by each other.
     within = float(rng.random())
     partly = np.where(masked.missing, np.nan, task.y.astype(np.float64))
     found = _Found({}, masked.note, {})
-    for name, way in task.ways.items():
+    for name, setup in task.setups.items():
         try:
             with warnings.catch_warnings():
                 for category in (MissingnessWarning, CalibrationWarning, UndefinedMetricWarning):
                     warnings.simplefilter("ignore", category)
-                rows = rows_asked_of(way.model, way.label_model, partly, task.score, threshold=task.threshold)
+                rows = rows_asked_of(setup.model, setup.label_model, partly, task.score, threshold=task.threshold)
                 laws = task.questions[name].answer(rows, rng)
         except InputError as error:
             found.failures[name] = str(error)
@@ -199,21 +214,21 @@ def _pit(law: MetricDistribution, truth: float, within: float) -> float:
     return float(np.clip(middle + (2.0 * within - 1.0) * (law.cdf(truth) - middle), 0.0, 1.0))
 
 
-def _collected(found: list[_Found], way: str, metric: str, truth: float) -> Scores:
-    rows = np.array([repeat.laws.get((way, metric), (np.nan,) * 4) for repeat in found])
+def _collected(found: list[_Found], setup: str, metric: str, truth: float) -> Scores:
+    rows = np.array([repeat.laws.get((setup, metric), (np.nan,) * 4) for repeat in found])
     kept = np.isfinite(rows).all(axis=1) & np.isfinite(truth)
     centre, low, high, pit = rows[kept].T
     return Scores(np.full(centre.size, truth), centre, low, high, pit, n_failed=int((~kept).sum()))
 
 
-def _notes(found: list[_Found], ways: Mapping[str, Way], truth: Mapping[str, float]) -> tuple[str, ...]:
-    """What had to be given up: rows to hide, metrics that are 0/0 with all labels, ways that gave no law."""
+def _notes(found: list[_Found], setups: Mapping[str, Setup], truth: Mapping[str, float]) -> tuple[str, ...]:
+    """What had to be given up: rows to hide, metrics that are 0/0 with all labels, setups that gave no law."""
     notes = list(dict.fromkeys(repeat.note for repeat in found if repeat.note))
     undefined = [name for name, value in truth.items() if not np.isfinite(value)]
     notes += [f"{name} is undefined with all labels: there is nothing to compare with." for name in undefined]
-    for way in ways:
-        reasons = [repeat.failures[way] for repeat in found if way in repeat.failures]
+    for setup in setups:
+        reasons = [repeat.failures[setup] for repeat in found if setup in repeat.failures]
         if reasons:
             count = f"{len(reasons):,} of {len(found):,} {'repeat' if len(found) == 1 else 'repeats'}"
-            notes.append(f"{way!r} gave no law in {count}. {reasons[0]}")
+            notes.append(f"{setup!r} gave no law in {count}. {reasons[0]}")
     return tuple(notes)

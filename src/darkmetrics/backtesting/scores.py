@@ -32,7 +32,7 @@ _NOTHING = Estimate(np.nan, np.nan, np.nan)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores:
-    """One way and one metric: the truth and the predicted law in every repeat that has a law.
+    """One setup and one metric: the truth and the predicted law in every repeat that has a law.
 
     Attributes
     ----------

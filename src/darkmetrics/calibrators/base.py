@@ -2,13 +2,14 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.posterior.sobol import sobol_points
+from darkmetrics.accepted import ArrayLike, Classifier
 from darkmetrics.data import rules
 from darkmetrics.exceptions import InputError, unknown_name
 
@@ -22,7 +23,7 @@ class Calibrator(ABC):
     and `sklearn.base.clone` makes an unfitted copy. A calibrator of your own implements `_fit`, `predict` and `draws`.
     """
 
-    def fit(self, scores: Any, labels: Any, sample_weight: Any = None) -> Self:
+    def fit(self, scores: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from labelled rows.
 
         Parameters
@@ -51,11 +52,11 @@ class Calibrator(ABC):
         """Learn from counts per row; rows may have equal scores, none counts 0 times."""
 
     @abstractmethod
-    def predict(self, scores: Any) -> FloatArray:
+    def predict(self, scores: ArrayLike) -> FloatArray:
         """The chance of each score to be that of a positive."""
 
     @abstractmethod
-    def draws(self, scores: Any, n_draws: int) -> FloatArray:
+    def draws(self, scores: ArrayLike, n_draws: int) -> FloatArray:
         """Equally likely calibration curves given what was fitted: `predict` under `n_draws` sets of parameters.
 
         One row per curve, one column per score. The same call gives the same curves. Numbers of draws that are a power
@@ -89,6 +90,10 @@ def _setting_names(kind: type[Calibrator]) -> list[str]:
     if kind.__init__ is object.__init__:
         return []
     return [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
+
+
+# "beta", "platt", "isotonic", "scaling_binning", a calibrator, or a fitted classifier that is taken as it is.
+CalibratorLike: TypeAlias = str | Calibrator | Classifier
 
 
 def checked_scores(scores: Any) -> FloatArray:

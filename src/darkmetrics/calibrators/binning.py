@@ -7,6 +7,7 @@ from scipy.special import betaincinv, expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.posterior.logistic import logistic_mode
+from darkmetrics.accepted import ArrayLike
 from darkmetrics.calibrators.base import (
     Calibrator,
     check_in_unit_interval,
@@ -94,11 +95,11 @@ class ScalingBinning(Calibrator):
         check_in_unit_interval(score, _ADVICE)
         return self._bin_of(self._scaled(score))
 
-    def predict(self, scores: Any) -> FloatArray:
+    def predict(self, scores: ArrayLike) -> FloatArray:
         bins = self._bins(scores)
         return self.values_[bins]
 
-    def draws(self, scores: Any, n_draws: int) -> FloatArray:
+    def draws(self, scores: ArrayLike, n_draws: int) -> FloatArray:
         bins = self._bins(scores)
         value = np.clip(self.values_, _CLIP, 1.0 - _CLIP)  # a Beta law needs two positive parameters
         points = uniform_points(n_draws, value.size)

@@ -1,10 +1,11 @@
 """A classifier that somebody else has fitted, as a calibrator."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.accepted import ArrayLike, Classifier
 from darkmetrics.calibrators.base import Calibrator, checked_number, checked_scores
 from darkmetrics.exceptions import InputError
 
@@ -29,7 +30,7 @@ class Fitted(Calibrator):
     array([0.21, 0.53])
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: Classifier) -> None:
         self.estimator = estimator
 
     def __sklearn_clone__(self) -> Self:
@@ -38,7 +39,7 @@ class Fitted(Calibrator):
     def _fit(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> None:
         pass
 
-    def predict(self, scores: Any) -> FloatArray:
+    def predict(self, scores: ArrayLike) -> FloatArray:
         score = checked_scores(scores)
         if score.size == 0:
             return score  # estimators refuse empty input
@@ -65,5 +66,5 @@ class Fitted(Calibrator):
             )
         return chance
 
-    def draws(self, scores: Any, n_draws: int) -> FloatArray:
+    def draws(self, scores: ArrayLike, n_draws: int) -> FloatArray:
         return np.tile(self.predict(scores), (checked_number(n_draws, "n_draws", 1, 1 << 20), 1))

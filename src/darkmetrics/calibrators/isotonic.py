@@ -1,10 +1,9 @@
 """Isotonic calibration: the best curve that never falls."""
 
-from typing import Any
-
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.accepted import ArrayLike
 from darkmetrics.calibrators.base import Calibrator, checked_number, checked_scores, random_generator
 from darkmetrics.exceptions import InputError
 
@@ -42,11 +41,11 @@ class Isotonic(Calibrator):
         self.negatives_ = np.asarray(np.bincount(of_cell, negatives), dtype=np.float64)
         self.values_ = _never_falling(self.positives_, self.negatives_)
 
-    def predict(self, scores: Any) -> FloatArray:
+    def predict(self, scores: ArrayLike) -> FloatArray:
         self._check_fitted("values_")
         return np.interp(checked_scores(scores), self.scores_, self.values_)
 
-    def draws(self, scores: Any, n_draws: int) -> FloatArray:
+    def draws(self, scores: ArrayLike, n_draws: int) -> FloatArray:
         self._check_fitted("values_")
         score, rng = checked_scores(scores), random_generator()
         curves = np.empty((checked_number(n_draws, "n_draws", 1, 1 << 20), score.size))

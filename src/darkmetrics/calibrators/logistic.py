@@ -8,6 +8,7 @@ from scipy.special import expit, logit, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.posterior.logistic import logistic_mode
+from darkmetrics.accepted import ArrayLike
 from darkmetrics.calibrators.base import (
     Calibrator,
     check_in_unit_interval,
@@ -38,7 +39,7 @@ class LogisticCalibrator(Calibrator):
     def __init__(self, prior_sd: float | None = 1.0) -> None:
         self.prior_sd = prior_sd
 
-    def prepare(self, scores: Any, sample_weight: Any = None) -> Self:
+    def prepare(self, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn what needs no labels: where to clip, how to standardise, and the prior (see `design`)."""
         score = checked_scores(scores)
         count = checked_counts(sample_weight, score.size)
@@ -53,7 +54,7 @@ class LogisticCalibrator(Calibrator):
     def _design(self, scores: FloatArray) -> FloatArray:
         """The columns of the regression for checked scores."""
 
-    def design(self, scores: Any) -> FloatArray:
+    def design(self, scores: ArrayLike) -> FloatArray:
         """The columns of the logistic regression, one row per score; needs `prepare` or `fit` first."""
         self._check_fitted("prior_mean_", "fit(scores, labels) or prepare(scores)")
         return self._design(checked_scores(scores))
@@ -81,11 +82,11 @@ class LogisticCalibrator(Calibrator):
             _check_overlap(X, positives, negatives, type(self).__name__)
         self.coef_, self.covariance_ = mode, _inverse(hessian, precision)
 
-    def predict(self, scores: Any) -> FloatArray:
+    def predict(self, scores: ArrayLike) -> FloatArray:
         self._check_fitted("coef_")
         return np.asarray(expit(self.design(scores) @ self.coef_), dtype=np.float64)
 
-    def draws(self, scores: Any, n_draws: int) -> FloatArray:
+    def draws(self, scores: ArrayLike, n_draws: int) -> FloatArray:
         self._check_fitted("coef_")
         X = self.design(scores)
         normal = ndtri(uniform_points(n_draws, self.coef_.size))

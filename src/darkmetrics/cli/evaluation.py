@@ -35,7 +35,7 @@ def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed
         metrics=metrics,
         label_model=rows.columns.get("prob", model),
         missingness=options.missingness,
-        calibration=load_reference(options.reference, rows.names, rows.pos_label),
+        reference=load_reference(options.reference, rows.names, rows.pos_label),
         method=options.method,
         zero_division=zero_division_of(options),
         rng=seed,
@@ -43,7 +43,7 @@ def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed
     )
 
 
-def label_model_of(options: EstimateOptions) -> object:
+def label_model_of(options: EstimateOptions) -> float | str:
     """The label model that the options name; beside a column of probabilities there is none."""
     if options.prob is not None and options.label_model != "auto":
         raise WordedError("--prob: --label-model already says where probabilities come from. Give one of them.")
@@ -57,7 +57,7 @@ def label_model_of(options: EstimateOptions) -> object:
     return probability
 
 
-def zero_division_of(options: EstimateOptions) -> object:
+def zero_division_of(options: EstimateOptions) -> float | str:
     """What a 0/0 counts as, or a word about it."""
     number = number_from(options.zero_division)
     return options.zero_division if number is None else number

@@ -10,7 +10,6 @@ from darkmetrics.exceptions import QUOTED, InputError
 _ROLES = {"y_true": "label", "y_score": "score", "y_pred": "pred", "sample_weight": "weight"}
 # The option for each argument, where the two have different names.
 _OTHERS = {
-    "calibration": "--reference",
     "decision": "--pred",
     "false_discovery_rate": "--fdr",
     "metric": "--best",
@@ -21,21 +20,21 @@ _OTHERS = {
     **{argument: f"--{role}" for argument, role in _ROLES.items()},
 }
 _SAME = (
-    *("by", "confidence_level", "correction", "every", "label", "label_model", "method", "min_labels"),
-    *("missing_label", "missingness", "pos_label", "resolution", "risk", "score", "threshold", "thresholds", "time"),
-    *("weight", "zero_division"),
+    *("buckets", "by", "confidence_level", "correction", "every", "label", "label_model", "method", "min_labels"),
+    *("missing_label", "missingness", "pos_label", "reference", "risk", "score", "threshold"),
+    *("thresholds", "time", "weight", "zero_division"),
 )
 _OPTIONS = _OTHERS | {argument: f"--{argument.replace('_', '-')}" for argument in _SAME}
 # What the library says in Python alone. A test holds that it does.
 PHRASES = {
-    "Give it to the label model itself, such as label_models.Calibrated(calibration=(labels, scores)), "
+    "Give it to the label model itself, such as label_models.Calibrated(reference=(labels, scores)), "
     "or leave label_model out": "Leave one out",
     "; if it is the same, and not that of probabilities, say so: "
     "label_models.Selection((labels, scores), calibrator='platt')": "",
     "; or state the share of positives, such as label_models.Tilted('calibrated', prevalence=0.1)": "",
     "label_models.Prevalence(0.1)": "--label-model 0.1",
     "metrics.expected_cost(1, 10)": "'expected_cost(1, 10)'",
-    "calibration=(labels, scores)": "--reference with a file",
+    "reference=(labels, scores)": "--reference with a file",
     "Give one per row, or one per missing row.": "Give one per row.",
     "label_model=y_score": "--prob with the score column",
     "; see to_frame().": "; --format csv has them.",

@@ -1,4 +1,4 @@
-"""EvaluationSet: scores, decisions and partly missing labels, as a table of cells that prints a census of itself."""
+"""EvaluationSet: scores, decisions and partly missing labels, as a table of counted cells."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,9 +9,9 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Numbers, PathLike
 from darkmetrics.data import merging
 from darkmetrics.data.cells import COUNTS, Cells, count_type, group_rows
-from darkmetrics.data.census import Census
 from darkmetrics.data.parquet import Stored, read_cells, write_cells
 from darkmetrics.data.rules import (
     check_classes,
@@ -26,11 +26,12 @@ from darkmetrics.data.rules import (
     row_weights,
     threshold_number,
 )
+from darkmetrics.data.totals import Totals
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import files_named
 
 
-class EvaluationSet(Census):
+class EvaluationSet(Totals):
     """What a metric needs to know about a test set whose labels are partly missing.
 
     Rows are not kept: those that share score and decision (and weight, probability and stratum, where given) form a
@@ -72,16 +73,16 @@ class EvaluationSet(Census):
 
     def __init__(
         self,
-        y_true: Any,
-        y_score: Any,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
         *,
         threshold: float | None = None,
-        y_pred: Any = None,
-        pos_label: Any = 1,
-        missing_label: Any = None,
-        sample_weight: Any = None,
-        probability: Any = None,
-        strata: Any = None,
+        y_pred: ArrayLike | None = None,
+        pos_label: LabelValue = 1,
+        missing_label: LabelValue = None,
+        sample_weight: ArrayLike | None = None,
+        probability: Numbers | None = None,
+        strata: ArrayLike | None = None,
     ) -> None:
         score = frames.number_column(y_score, "y_score")
         labels, missing = frames.label_column(y_true, "y_true")
@@ -111,7 +112,7 @@ class EvaluationSet(Census):
 
     @classmethod
     def from_cells(
-        cls, cells: Cells, *, threshold: float | None = None, pos_label: Any = 1, buckets: int | None = None
+        cls, cells: Cells, *, threshold: float | None = None, pos_label: LabelValue = 1, buckets: int | None = None
     ) -> Self:
         """A set from counted cells; the caller vouches for them."""
         new = cls.__new__(cls)
@@ -121,7 +122,7 @@ class EvaluationSet(Census):
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: FrameLike,
         *,
         label: str,
         score: str,
@@ -130,9 +131,9 @@ class EvaluationSet(Census):
         probability: str | None = None,
         weight: str | None = None,
         stratum: str | None = None,
-        pos_label: Any = 1,
-        missing_label: Any = None,
-        resolution: str | int = "auto",
+        pos_label: LabelValue = 1,
+        missing_label: LabelValue = None,
+        buckets: str | int = "auto",
     ) -> Self:
         """The set of the rows of a table, wherever it is: the table's own engine counts, and only counts come here.
 
@@ -149,7 +150,7 @@ class EvaluationSet(Census):
             `sample_weight` and `strata` above.
         pos_label, missing_label : object
             As above.
-        resolution : {"auto", "exact"} or int
+        buckets : {"auto", "exact"} or int
             "exact" counts every distinct score by itself. A number counts scores in so many buckets (a power of two;
             other numbers are rounded down), which are narrow near 0 and 1 and cut at the threshold, so that metrics of
             decisions are exact. "auto" is exact up to about a million distinct scores, and takes 65,536 buckets beyond.
@@ -171,7 +172,7 @@ class EvaluationSet(Census):
             threshold=cut,
             pos_label=pos_label,
             missing_label=missing_label,
-            resolution=resolution,
+            buckets=buckets,
         )
         (found,) = sets_from_counted(counted, threshold=cut, pos_label=pos_label, label=columns.title("label"))
         return cls.from_cells(found.cells, threshold=found.threshold, pos_label=pos_label, buckets=found.buckets)
@@ -187,7 +188,7 @@ class EvaluationSet(Census):
         return where
 
     @classmethod
-    def from_parquet(cls, path: Any) -> Self:
+    def from_parquet(cls, path: PathLike | Sequence[PathLike]) -> Self:
         """The set that `to_parquet` wrote; of a folder, a pattern or a list of files, all of them merged into one.
 
         Examples

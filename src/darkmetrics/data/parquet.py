@@ -19,7 +19,7 @@ from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArra
 from darkmetrics._kernels.buckets import FEWEST_BUCKETS, bucket_index, nested_number
 from darkmetrics.data.cells import COUNTS, Cells, count_type
 from darkmetrics.exceptions import InputError
-from darkmetrics.files import DataFile, engines, write_whole
+from darkmetrics.files import DataFile, readers, write_whole
 
 VERSION = 1
 _FACTS = ("format_version", "checksum", "threshold", "pos_label", "buckets", "has_weight", "has_probability")
@@ -67,7 +67,7 @@ def write_cells(path: Path, stored: Stored) -> None:
         columns[_STRATUM] = cells.stratum
     constants["checksum"] = _checksum(constants, columns)
     try:
-        write_whole(path, engines.parquet_bytes({name: constants[name] for name in _FACTS}, columns))
+        write_whole(path, readers.parquet_bytes({name: constants[name] for name in _FACTS}, columns))
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from None
 
@@ -95,7 +95,7 @@ def _checksum(facts: Mapping[str, Any], columns: Mapping[str, AnyArray]) -> int:
 
 def read_cells(path: Path) -> Stored:
     """What `write_cells` wrote; anything else is refused by the file's name, the column and the rule."""
-    file = replace(DataFile.of_path(path), engine_order=engines.CAREFUL)
+    file = replace(DataFile.of_path(path), engine_order=readers.CAREFUL)
     with file.reading("Parquet"):
         return _read(file)
 

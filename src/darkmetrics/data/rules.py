@@ -205,14 +205,8 @@ def given_decisions(y_pred: Any, rows: int, pos_label: Any, classes: list[Any]) 
     if gaps.any():
         raise InputError(f"y_pred: missing at row {int(np.argmax(gaps))}. Every row needs a decision.")
     found = _classes(decisions, gaps)
-    # 0/1 are no and yes where they cannot be meant as classes; False and True also where the classes are 1 and 2.
-    as_answers = decisions.dtype.kind == "b" or not any(c in (0, 1) for c in classes)
-    if as_answers and pos_label not in (0, 1) and all(value in (0, 1) for value in found):
-        pos_label, classes = 1, []
+    pos_label, known = frames.meant_decisions(found, pos_label, classes, truth=decisions.dtype.kind == "b")
     positive, found = positive_labels(decisions, gaps, pos_label, "y_pred")
-    known = [pos_label, *(c for c in classes if c != pos_label)]
-    if pos_label == 1:
-        known += [c for c in (0, -1) if c not in known]  # beside 1, both are in use for negative
     stranger = next((c for c in found if c not in known), None)
     if stranger is not None and len(known) > 1:
         at = int(np.argmax(equals(decisions, gaps, stranger)))
@@ -231,16 +225,7 @@ def row_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     if (weight < 0.0).any():
         first = int(np.argmax(weight < 0.0))
         raise InputError(f"sample_weight: {_shown(weight[first])} at row {first}. Weights must not be negative.")
-    if not weight.any():
-        raise InputError("sample_weight: the weights sum to zero. At least one row must count.")
-    low, high = float(weight[weight > 0.0].min()), float(weight.max())
-    most, ratio = frames.LARGEST_WEIGHT, frames.WEIGHT_RATIO
-    if high > most or low < 1.0 / most or high > ratio * low:
-        raise InputError(
-            f"sample_weight: weights from {low:g} to {high:g}. They must lie between {1.0 / most:g} and "
-            f"{most:g} and differ by a factor of {ratio:g} at most: sums would lose the small ones. "
-            "Rescale them, or give such rows weight 0."
-        )
+    frames.check_weight_sizes(weight, "sample_weight")
     return None if bool(np.all(weight == 1.0)) else weight
 
 

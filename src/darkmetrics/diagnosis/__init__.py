@@ -5,7 +5,7 @@ Import rule: a diagnosis knows label models, metrics and methods; evaluations kn
 
 from darkmetrics.diagnosis.calibration import CalibrationCheck, ReferenceCheck, ReliabilityBin
 from darkmetrics.diagnosis.diagnose import diagnose, diagnosis_of
-from darkmetrics.diagnosis.readings import Reading
+from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
 from darkmetrics.label_models.base import Estimate
@@ -15,7 +15,7 @@ __all__ = [
     "Diagnosis",
     "Estimate",
     "MixtureCheck",
-    "Reading",
+    "Reason",
     "ReferenceCheck",
     "ReliabilityBin",
     "ScoreDifference",

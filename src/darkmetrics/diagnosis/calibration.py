@@ -213,7 +213,7 @@ class ReferenceCheck:
 def reference_check(material: Material) -> ReferenceCheck:
     """One curve for labelled and reference rows against one for each: the score test, from the common fit alone."""
     if material.reference is None:
-        raise AbsentError("no reference rows were given (calibration=).")
+        raise AbsentError("no reference rows were given (reference=).")
     labelled = _labelled_rows(material)
     reference = _Labelled(material.reference.score, material.reference.positives, material.reference.negatives)
     both = _Labelled(*(np.append(a, b) for a, b in zip(labelled, reference, strict=True)))

@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.accepted import ArrayLike, LabelValue
 from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
 from darkmetrics.diagnosis.calibration import calibration_check, raw_check, reference_check
 from darkmetrics.diagnosis.parts import AbsentError
-from darkmetrics.diagnosis.readings import READINGS, reading_of
+from darkmetrics.diagnosis.reasons import REASONS, reason_of
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
-from darkmetrics.exceptions import CalibrationWarning, InputError
+from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from
 from darkmetrics.label_models.fitting import Material
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
+from darkmetrics.metrics.metric import MetricsLike
 
 # Name of each part and the function that computes it.
 _CHECKS: dict[str, Callable[[Material], Any]] = {
@@ -27,16 +30,17 @@ _CHECKS: dict[str, Callable[[Material], Any]] = {
 
 
 def diagnose(
-    y_true: Any,
-    y_score: Any = None,
+    y_true: ArrayLike | EvaluationSet,
+    y_score: ArrayLike | None = None,
     *,
-    calibration: Any = None,
-    metrics: Any = DEFAULT_METRICS,
+    reference: ReferenceLike | None = None,
+    metrics: MetricsLike = DEFAULT_METRICS,
     threshold: float | None = None,
-    y_pred: Any = None,
-    pos_label: Any = 1,
-    missing_label: Any = None,
-    sample_weight: Any = None,
+    y_pred: ArrayLike | None = None,
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
+    sample_weight: ArrayLike | None = None,
+    calibration: ReferenceLike | None = None,
 ) -> Diagnosis:
     """Why are labels missing, and does it matter?
 
@@ -48,10 +52,12 @@ def diagnose(
     ----------
     y_true, y_score, threshold, y_pred, pos_label, missing_label, sample_weight
         As in `evaluate`: arrays, or an EvaluationSet as the only data.
-    calibration : (labels, scores) or EvaluationSet, optional
+    reference : (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows: an earlier month, the test set of the model.
     metrics : str, Metric, callable, or a sequence or mapping of these
-        The metrics whose movement between the readings is reported.
+        The metrics whose movement between the reasons is reported.
+    calibration
+        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -74,7 +80,7 @@ def diagnose(
     >>> diagnosis = dm.diagnose(y_true, y_score)
     >>> diagnosis.missingness
     'by score or by label'
-    >>> {name: round(reading.prevalence.mean, 2) for name, reading in diagnosis.readings.items()}
+    >>> {name: round(reason.prevalence.mean, 2) for name, reason in diagnosis.reasons.items()}
     {'by score': 0.4, 'by label': 0.71}
     """
     chosen = metrics_from(metrics)
@@ -87,12 +93,12 @@ def diagnose(
         missing_label=missing_label,
         sample_weight=sample_weight,
     )
-    return diagnosis_of(data, calibration, chosen)
+    return diagnosis_of(data, reference_from(reference, calibration), chosen)
 
 
 def diagnosis_of(
     data: EvaluationSet,
-    calibration: Any = None,
+    reference: Any = None,
     metrics: Sequence[Metric] = tuple(metrics_from(DEFAULT_METRICS)),
     fills: Mapping[str, float] | None = None,
     stated: str | None = None,
@@ -105,23 +111,23 @@ def diagnosis_of(
     which would contradict theirs.
     """
     fills = {metric.name: metric.undefined_as for metric in metrics} if fills is None else fills
-    material = Material.of(data, calibration)
+    material = Material.of(data, reference)
     absent: dict[str, str] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # the verdict says how few labels there are
         checks = {name: _part(name, absent, check, material) for name, check in _CHECKS.items()}
-        readings = {
-            name: _part(name, absent, reading_of, name, material, metrics, fills) for name in READINGS if not groups
+        reasons = {
+            name: _part(name, absent, reason_of, name, material, metrics, fills) for name in REASONS if not groups
         }
     labelled = data.n_labelled > 0
     return Diagnosis(
-        census=data.census(),
+        counts=data.counts(),
         n_reference=0 if material.reference is None else int(material.reference.labelled.sum()),
-        readings={name: reading for name, reading in readings.items() if reading is not None},
+        reasons={name: reason for name, reason in reasons.items() if reason is not None},
         labelled_only={
             metric.name: metric.value(data, fills[metric.name]) if labelled else np.nan for metric in metrics
         },
-        absent=absent | dict.fromkeys(READINGS if groups else (), "the groups have label models of their own."),
+        absent=absent | dict.fromkeys(REASONS if groups else (), "the groups have label models of their own."),
         stated=stated,
         groups=groups,
         **checks,

@@ -8,7 +8,7 @@ import numpy as np
 
 from darkmetrics.diagnosis import verdict
 from darkmetrics.diagnosis.calibration import CalibrationCheck, ReferenceCheck
-from darkmetrics.diagnosis.readings import Reading
+from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
 from darkmetrics.label_models.base import Estimate
 from darkmetrics.tables import html_lines, html_table, number_text, plain_numbers, text_table
@@ -20,13 +20,13 @@ class Diagnosis:
 
     Attributes
     ----------
-    census : mapping
+    counts : mapping
         Rows, labelled, positive, negative and missing ones.
     n_reference : int
         Rows of the reference set.
     score_difference : ScoreDifference or None
         Do missing rows have other scores than labelled ones?
-    readings : mapping from reason to Reading
+    reasons : mapping from name to Reason
         Share of positives among the missing rows, and the metrics, if labels are missing "by score", "by label" or
         (with reference rows) "by score and label".
     labelled_only : mapping
@@ -38,7 +38,7 @@ class Diagnosis:
     reference : ReferenceCheck or None
         Do the labelled rows contradict the reference rows?
     absent : mapping
-        For each part that is None, or reading that is not there: why.
+        For each part that is None, or reason that is not there: why.
     stated : str or None
         What the evaluation was told about why labels are missing: the word for `missingness=`, or "probabilities" where
         a label model gives these whatever the reason; None when nothing was said.
@@ -52,9 +52,9 @@ class Diagnosis:
     <Diagnosis of 5 rows: 3 labelled, 2 missing (40.0%): cannot be told>
     """
 
-    census: Mapping[str, int]
+    counts: Mapping[str, int]
     n_reference: int
-    readings: Mapping[str, Reading]
+    reasons: Mapping[str, Reason]
     labelled_only: Mapping[str, float]
     score_difference: ScoreDifference | None
     mixture: MixtureCheck | None
@@ -68,7 +68,7 @@ class Diagnosis:
     @property
     def labelled_prevalence(self) -> float | None:
         """Share of positives among the labelled rows."""
-        return self.census["positive"] / self.census["labelled"] if self.census["labelled"] else None
+        return self.counts["positive"] / self.counts["labelled"] if self.counts["labelled"] else None
 
     @property
     def missingness(self) -> str:
@@ -89,19 +89,19 @@ class Diagnosis:
         """Everything as plain numbers and text, ready for JSON (`docs/how-to/diagnose.md` has the keys)."""
         return {
             "schema": "darkmetrics.diagnosis/1",
-            "census": dict(self.census),
+            "counts": dict(self.counts),
             "n_reference": self.n_reference,
             "missingness": self.missingness,
             "stated": self.stated,
             "verdict": self.verdict,
             "score_difference": _plain(self.score_difference, "p_value", "differs", "words"),
             "labelled_prevalence": self.labelled_prevalence,
-            "readings": {
+            "reasons": {
                 name: {
-                    "prevalence": plain_numbers(reading.prevalence._asdict()),
-                    "metrics": {key: plain_numbers(value._asdict()) for key, value in reading.metrics.items()},
+                    "prevalence": plain_numbers(reason.prevalence._asdict()),
+                    "metrics": {key: plain_numbers(value._asdict()) for key, value in reason.metrics.items()},
                 }
-                for name, reading in self.readings.items()
+                for name, reason in self.reasons.items()
             },
             "labelled_only": plain_numbers(self.labelled_only),
             "mixture": _plain(self.mixture, "refutes_by_label"),
@@ -112,7 +112,7 @@ class Diagnosis:
         }
 
     def __repr__(self) -> str:
-        return f"<Diagnosis of {verdict.census(self)}: {self.missingness}>"
+        return f"<Diagnosis of {verdict.size(self)}: {self.missingness}>"
 
     def __str__(self) -> str:
         lines = self.sentences()
@@ -122,24 +122,24 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         tables = (html_table(header, rows, title) for title, header, rows in self.tables())
-        return f"<div>{html_lines([verdict.census(self), self.verdict])}{''.join(tables)}</div>"
+        return f"<div>{html_lines([verdict.size(self), self.verdict])}{''.join(tables)}</div>"
 
     def sentences(self) -> list[str]:
-        """The census and the verdict, a line each."""
-        return [verdict.census(self), *verdict.sentences(self)]
+        """How many rows, and the verdict, a line each."""
+        return [verdict.size(self), *verdict.sentences(self)]
 
     def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
         """Title, header and rows of each table that has something to show."""
         tables = []
-        if self.readings:
+        if self.reasons:
             share = self.labelled_prevalence
             rows = [["positive", "no labels" if share is None else f"{share:.1%}"]]
-            rows[0] += [_percent(reading.prevalence) for reading in self.readings.values()]
+            rows[0] += [_percent(reason.prevalence) for reason in self.reasons.values()]
             for name, value in self.labelled_only.items():
-                shown = [_interval(reading.metrics[name]) for reading in self.readings.values()]
+                shown = [_interval(reason.metrics[name]) for reason in self.reasons.values()]
                 rows.append([name, "no labels" if share is None else number_text(value, 3), *shown])
             title = "Positive missing rows, and the metrics, by what labels are missing by (90% intervals)"
-            tables.append((title, ["", "labelled only", *self.readings], rows))
+            tables.append((title, ["", "labelled only", *self.reasons], rows))
         if self.calibration is not None:
             header = ["scores", "labelled rows", "positive", "calibrated"]
             bins = [

@@ -9,7 +9,7 @@ from darkmetrics.diagnosis.parts import LEVEL
 from darkmetrics.tables import number_text
 
 if TYPE_CHECKING:
-    from darkmetrics.diagnosis.readings import Reading
+    from darkmetrics.diagnosis.reasons import Reason
     from darkmetrics.diagnosis.result import Diagnosis
 
 _FEW_LABELS = 5
@@ -17,22 +17,22 @@ _FEW_LABELS = 5
 
 def missingness(found: "Diagnosis") -> str:
     """Why labels are missing, in a few words (see `Diagnosis.missingness`)."""
-    if found.census["missing"] == 0:
+    if found.counts["missing"] == 0:
         return "no missing labels"
     if found.score_difference is None:
         return "cannot be told"
     if not found.score_difference.differs:
         # With few rows on either side even a large difference would not show.
-        few = min(found.census["labelled"], found.census["missing"]) < LEAST_ROWS
+        few = min(found.counts["labelled"], found.counts["missing"]) < LEAST_ROWS
         return "cannot be told" if few else "looks random"
     if found.mixture is not None and found.mixture.refutes_by_label:
         return "not by label alone"
     return "by score or by label"
 
 
-def census(found: "Diagnosis") -> str:
+def size(found: "Diagnosis") -> str:
     """How many rows there are, with and without a label."""
-    n, m = found.census["rows"], found.census["missing"]
+    n, m = found.counts["rows"], found.counts["missing"]
     return f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
 
 
@@ -51,7 +51,7 @@ def sentences(found: "Diagnosis") -> list[str]:
 
 
 def _of_groups(found: "Diagnosis") -> str:
-    if not found.groups or not found.census["missing"]:
+    if not found.groups or not found.counts["missing"]:
         return ""
     return (
         f"These are the rows of {found.groups:,} groups, each with a label model of its own. Where groups differ, the "
@@ -91,19 +91,19 @@ def _of_scores(found: "Diagnosis", kind: str) -> str:
 def _of_prevalence(found: "Diagnosis", kind: str) -> str:
     """The share of positives among missing rows, and the metric that moves most."""
     # What was just refuted is left to the table.
-    readings = {k: r for k, r in found.readings.items() if not (k == "by label" and kind == "not by label alone")}
-    if not readings:
+    reasons = {k: r for k, r in found.reasons.items() if not (k == "by label" and kind == "not by label alone")}
+    if not reasons:
         return ""
-    shown = [f"{reading.prevalence.mean:.1%} if {name}" for name, reading in readings.items()]
+    shown = [f"{reason.prevalence.mean:.1%} if {name}" for name, reason in reasons.items()]
     text = f"Positive missing rows: {_listed(shown)}"
     if found.labelled_prevalence is not None:
         text += f" (labelled ones: {found.labelled_prevalence:.1%})"
-    return text + _largest_move(list(readings.values())) + "."
+    return text + _largest_move(list(reasons.values())) + "."
 
 
-def _largest_move(readings: "list[Reading]") -> str:
-    """The metric that moves most from the first reading to another one, in the digits that are printed; or nothing."""
-    first, *others = readings
+def _largest_move(reasons: "list[Reason]") -> str:
+    """The metric that moves most from the first reason to another one, in the digits that are printed; or nothing."""
+    first, *others = reasons
     moves = []
     for name, start in first.metrics.items():
         for other in others:
@@ -124,10 +124,10 @@ def _printed(value: float) -> float:
 
 
 def _of_calibration(found: "Diagnosis") -> str:
-    counts = {which: found.census[which] for which in ("positive", "negative")}
+    counts = {which: found.counts[which] for which in ("positive", "negative")}
     which = min(counts, key=lambda name: counts[name])
     few = counts[which]
-    if found.census["labelled"] and few < _FEW_LABELS:
+    if found.counts["labelled"] and few < _FEW_LABELS:
         number = "no" if few == 0 else f"only {few}"
         return f"There {'is' if few == 1 else 'are'} {number} {which} label{'' if few == 1 else 's'} to learn from."
     check = found.calibration
@@ -162,11 +162,11 @@ def _of_reference(found: "Diagnosis") -> str:
 
 
 def _advice(found: "Diagnosis", kind: str) -> str:
-    give = "give calibration=(labels, scores) of fully labelled rows"
+    give = "give reference=(labels, scores) of fully labelled rows"
     if kind == "no missing labels":
         return ""
     if found.reference is not None and found.reference.contradicts:
-        return "If you know that it drifted, leave calibration= out; if you know that it did not, keep it."
+        return "If you know that it drifted, leave reference= out; if you know that it did not, keep it."
     if found.n_reference:
         return "With reference rows nothing has to be stated about why labels are missing, as long as nothing drifts."
     if found.stated is not None:

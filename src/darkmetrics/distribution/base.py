@@ -11,7 +11,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.accepted import Numbers, RngLike
 from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
+from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.storing import made_of
 from darkmetrics.tables import finite
@@ -62,8 +64,8 @@ def slack(t: FloatArray, noise: float) -> FloatArray:
 
 def check_level(confidence_level: Any, name: str = "confidence_level") -> float:
     """The probability of an interval, checked."""
-    if not isinstance(confidence_level, (int, float, np.number)) or not 0.0 < confidence_level < 1.0:
-        percent = isinstance(confidence_level, (int, float, np.number)) and 50.0 <= confidence_level < 100.0
+    if not is_number(confidence_level) or not 0.0 < confidence_level < 1.0:
+        percent = is_number(confidence_level) and 50.0 <= confidence_level < 100.0
         hint = f" Give {confidence_level / 100.0:.6g} for {confidence_level:.6g}%." if percent else ""
         raise InputError(f"{name}: {confidence_level!r}. It must lie strictly between 0 and 1.{hint}")
     return float(confidence_level)
@@ -147,19 +149,19 @@ class MetricDistribution(ABC):
         """Value that the metric exceeds with probability one half at most."""
         return float(self.ppf(0.5))
 
-    def cdf(self, t: Any) -> Any:
+    def cdf(self, t: Numbers) -> Any:
         """Probability that the metric is at most `t`."""
         return self._over(_numbers("t", t), lambda x: self._cdf(x, left=False))
 
-    def sf(self, t: Any) -> Any:
+    def sf(self, t: Numbers) -> Any:
         """Probability that the metric is above `t`."""
         return self._over(_numbers("t", t), lambda x: 1.0 - self._cdf(x, left=False))
 
-    def pit(self, t: Any) -> Any:
+    def pit(self, t: Numbers) -> Any:
         """Where a realised value falls in the law: (F(t-) + F(t)) / 2, uniform if the law is right."""
         return self._over(_numbers("t", t), lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
 
-    def ppf(self, q: Any) -> Any:
+    def ppf(self, q: Numbers) -> Any:
         """Quantile: the smallest value that the metric stays at or below with probability at least `q`.
 
         Those of 0 and 1 are the worst and best case, `support()`.
@@ -206,7 +208,7 @@ class MetricDistribution(ABC):
         """Worst and best case over all labelings of the missing rows (`bounds_sharp` says if both can happen)."""
         return self.bounds
 
-    def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
+    def rvs(self, size: int | tuple[int, ...] | None = None, rng: RngLike = None) -> Any:
         """Draws from the law; `rng` is a seed or a numpy Generator."""
         uniform = np.random.default_rng(rng).random(size)
         return self._over(uniform, self._quantiles)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from darkmetrics.exceptions import InputError
-from darkmetrics.files import engines, text
+from darkmetrics.files import readers, text
 from darkmetrics.files.text import GZIP, Source
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
@@ -30,7 +30,7 @@ _SUFFIXES = {
     ".ipc": "arrow",
 }
 _BINARY = ("parquet", "arrow")
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", engines.ARROW_STREAM: "arrow"}
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", readers.ARROW_STREAM: "arrow"}
 _HEAD = 1 << 16
 # Columns named in a message about one that is not there.
 _SHOWN = 12
@@ -55,7 +55,7 @@ class DataFile:
     name: str
     source: Source
     stated_format: str | None = None
-    engine_order: Sequence[str] = engines.ENGINES
+    engine_order: Sequence[str] = readers.ENGINES
 
     @classmethod
     def of_path(cls, path: Path, stated_format: str | None = None) -> "DataFile":
@@ -117,7 +117,7 @@ class DataFile:
             if self.format == "jsonl":
                 rows = islice(text.json_rows(self.source), _NAMING_ROWS)
                 return list(dict.fromkeys(name for row in rows for name in row))
-            return engines.column_names(self.source, self._kind, self.engine_order)
+            return readers.column_names(self.source, self._kind, self.engine_order)
 
     def read(
         self,
@@ -139,7 +139,7 @@ class DataFile:
             elif self.format == "jsonl":
                 columns = text.json_columns(self.source, wanted)
             else:
-                columns = engines.columns(self.source, self._kind, wanted, self.engine_order)
+                columns = readers.columns(self.source, self._kind, wanted, self.engine_order)
         for name in wanted:
             if name not in columns:
                 raise self.missing_column(name)
@@ -199,7 +199,7 @@ class DataFile:
 
     @property
     def _kind(self) -> str:
-        return "arrow stream" if self._head.startswith(engines.ARROW_STREAM) else self.format
+        return "arrow stream" if self._head.startswith(readers.ARROW_STREAM) else self.format
 
     @contextmanager
     def reading(self, what: str | None = None) -> Iterator[None]:

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from darkmetrics._text import number_from
 from darkmetrics.exceptions import InputError
-from darkmetrics.files import engines
+from darkmetrics.files import readers
 
 Source = Path | bytes
 GZIP = b"\x1f\x8b"
@@ -64,7 +64,7 @@ def csv_columns(
     places = [header.index(name) for name in names]
     rows = _count(source, separator, len(header))
     kept = [header.index(name) for name in as_text]
-    quickly = None if rows is None else engines.csv_columns(source, separator, places, rows, kept)
+    quickly = None if rows is None else readers.csv_columns(source, separator, places, rows, kept)
     found = _csv_values(source, separator, places, len(header)) if quickly is None else quickly
     return {
         name: _typed(values, missing.get(name, ()), as_text=name in as_text)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from darkmetrics.exceptions import InputError
-from darkmetrics.files import engines
+from darkmetrics.files import readers
 from darkmetrics.files.datafile import DataFile
 
 TEXT_FORMATS = ("csv", "jsonl")
@@ -40,7 +40,7 @@ def read_together(
                 f"{kinds['text']}: column {name!r} has text, and numbers in {kinds['numbers']}. Give it one type in "
                 "all files."
             )
-    return {name: engines.joined([part[name] for part in parts]) for name in names}
+    return {name: readers.joined([part[name] for part in parts]) for name in names}
 
 
 def _kind(column: Any) -> str:

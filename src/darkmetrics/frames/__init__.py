@@ -12,7 +12,7 @@ from darkmetrics.frames.arrays import (
     take_rows,
     to_native_frame,
 )
-from darkmetrics.frames.checks import LARGEST_WEIGHT, WEIGHT_RATIO, are_strata
+from darkmetrics.frames.checks import LARGEST_WEIGHT, are_strata, check_weight_sizes, meant_decisions
 from darkmetrics.frames.counting import count_cells
 from darkmetrics.frames.group_cells import Counted
 from darkmetrics.frames.indexes import RowNames, row_names
@@ -22,16 +22,17 @@ from darkmetrics.frames.texts import table_of
 
 __all__ = [
     "LARGEST_WEIGHT",
-    "WEIGHT_RATIO",
     "ColumnNames",
     "Counted",
     "RowNames",
     "are_strata",
+    "check_weight_sizes",
     "count_cells",
     "is_container",
     "is_missing",
     "label_column",
     "lazy_frame",
+    "meant_decisions",
     "number_column",
     "row_count",
     "row_names",

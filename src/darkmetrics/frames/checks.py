@@ -13,7 +13,7 @@ from darkmetrics.frames.group_cells import Tally
 from darkmetrics.frames.roles import ColumnNames
 
 _LARGEST_FLOAT = np.finfo(np.float64).max
-LARGEST_WEIGHT, WEIGHT_RATIO = 1e50, 1e9
+LARGEST_WEIGHT, _WEIGHT_RATIO = 1e50, 1e9
 
 
 def check_scores(frame: Any, columns: ColumnNames, bad: int, rows: int) -> NoReturn:
@@ -44,14 +44,19 @@ def check_weights(columns: ColumnNames, tally: Tally) -> None:
         raise InputError.about(
             name, f"{_of(count, int(rows.sum()))} negative (such as {weight.min():g}). Weights must not be negative."
         )
+    check_weight_sizes(weight, name)
+
+
+def check_weight_sizes(weight: FloatArray, name: str) -> None:
+    """Weights, finite and not negative, are not all zero and of comparable size; the same for columns and arrays."""
     if not weight.any():
         raise InputError.about(name, "the weights sum to zero. At least one row must count.")
     low, high = float(weight[weight > 0.0].min()), float(weight.max())
-    if high > LARGEST_WEIGHT or low < 1.0 / LARGEST_WEIGHT or high > WEIGHT_RATIO * low:
+    if high > LARGEST_WEIGHT or low < 1.0 / LARGEST_WEIGHT or high > _WEIGHT_RATIO * low:
         raise InputError.about(
             name,
             f"weights from {low:g} to {high:g}. They must lie between {1.0 / LARGEST_WEIGHT:g} and "
-            f"{LARGEST_WEIGHT:g} and differ by a factor of {WEIGHT_RATIO:g} at most: sums would lose the small ones. "
+            f"{LARGEST_WEIGHT:g} and differ by a factor of {_WEIGHT_RATIO:g} at most: sums would lose the small ones. "
             "Rescale them, or give such rows weight 0.",
         )
 
@@ -101,10 +106,7 @@ def decided(columns: ColumnNames, source: Any, tally: Tally, labels: list[Any]) 
     pos_label, classes = source.pos_label, labels
     if source.rows.label.kind in ("number", "whole", "truth") and pos_label == 1 and all(c in (0, 1) for c in labels):
         classes = [0, 1]
-    # 0/1 are no and yes where they cannot be meant as classes; False and True also where the classes are 1 and 2.
-    as_answers = source.rows.decision.kind == "truth" or not any(c in (0, 1) for c in classes)
-    if as_answers and pos_label not in (0, 1) and all(value in (0, 1) for value in found):
-        pos_label, classes = 1, []
+    pos_label, known = meant_decisions(found, pos_label, classes, truth=source.rows.decision.kind == "truth")
     shown = " and ".join(map(_shown, found[:2]))
     if len(found) > 2:
         raise InputError.about(name, f"a third value {_shown(found[2])} besides {shown}. Decisions take two values.")
@@ -113,15 +115,27 @@ def decided(columns: ColumnNames, source: Any, tally: Tally, labels: list[Any]) 
             name,
             f"pos_label={pos_label!r} is not among the decisions ({shown}). Say which one is positive with pos_label=.",
         )
-    known = [pos_label, *(c for c in classes if c != pos_label)]
-    if pos_label == 1:
-        known += [c for c in (0, -1) if c not in known]  # beside 1, both are in use for negative
     stranger = next((value for value in found if value not in known), None)
     if stranger is not None and len(known) > 1:
         both = " and ".join(map(_shown, known[:2]))
         raise InputError.about(name, f"{_shown(stranger)} is none of the labels ({both}).")
     yes = np.array([value == pos_label for value in found], dtype=np.bool_)
     return np.asarray(yes[codes], dtype=np.bool_)
+
+
+def meant_decisions(found: list[Any], pos_label: Any, classes: list[Any], *, truth: bool) -> tuple[Any, list[Any]]:
+    """The value that is a positive decision and all that decisions may be; the same for columns and arrays.
+
+    `classes` are those of the labels; `truth`: decisions are False and True.
+    """
+    # 0/1 are no and yes where they cannot be meant as classes; False and True also where the classes are 1 and 2.
+    as_answers = truth or not any(c in (0, 1) for c in classes)
+    if as_answers and pos_label not in (0, 1) and all(value in (0, 1) for value in found):
+        pos_label, classes = 1, []
+    known = [pos_label, *(c for c in classes if c != pos_label)]
+    if pos_label == 1:
+        known += [c for c in (0, -1) if c not in known]  # beside 1, both are in use for negative
+    return pos_label, known
 
 
 def _of(count: int, rows: int) -> str:

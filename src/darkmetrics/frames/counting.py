@@ -35,7 +35,7 @@ def count_cells(
     threshold: float | None,
     pos_label: Any = 1,
     missing_label: Any = None,
-    resolution: str | int = "auto",
+    buckets: str | int = "auto",
     by: Sequence[str] = (),
     time: str | None = None,
     every: str | None = None,
@@ -55,7 +55,7 @@ def count_cells(
         A score from here on is decided positive; None if a column of decisions is given.
     pos_label, missing_label : object
         The label that counts as positive, and one that also means missing.
-    resolution : "auto", "exact" or int
+    buckets : "auto", "exact" or int
         How many score buckets, if any: "auto" keeps distinct scores while they fit into 2**20 cells.
     by : sequence of str
         Columns whose values make groups; null and NaN are the group None.
@@ -71,7 +71,7 @@ def count_cells(
     >>> cells.score.tolist(), cells.missing.tolist()
     ([0.2, 0.7, 0.9], [0, 2, 0])
     """
-    wanted = _buckets_wanted(resolution)
+    wanted = _buckets_wanted(buckets)
     check_period(time, every)
     by = (by,) if isinstance(by, str) else tuple(by)
     files = files_given(frame)
@@ -110,16 +110,16 @@ def _counted(
     return counter.result(tally, buckets)
 
 
-def _buckets_wanted(resolution: Any) -> str | int:
-    if isinstance(resolution, str) and resolution in ("auto", "exact"):
-        return resolution
-    if isinstance(resolution, bool) or not isinstance(resolution, (int, np.integer)):
-        raise InputError(f"resolution: expected 'auto', 'exact' or a number of score buckets, got {resolution!r}.")
-    if not FEWEST_BUCKETS <= resolution <= MOST_BUCKETS:
+def _buckets_wanted(buckets: Any) -> str | int:
+    if isinstance(buckets, str) and buckets in ("auto", "exact"):
+        return buckets
+    if isinstance(buckets, bool) or not isinstance(buckets, (int, np.integer)):
+        raise InputError(f"buckets: expected 'auto', 'exact' or a number of score buckets, got {buckets!r}.")
+    if not FEWEST_BUCKETS <= buckets <= MOST_BUCKETS:
         raise InputError(
-            f"resolution: {int(resolution):,} buckets. Give {FEWEST_BUCKETS} to {MOST_BUCKETS:,}, or say 'exact'."
+            f"buckets: {int(buckets):,} buckets. Give {FEWEST_BUCKETS} to {MOST_BUCKETS:,}, or say 'exact'."
         )
-    return nested_number(int(resolution))
+    return nested_number(int(buckets))
 
 
 class _Counter:
@@ -154,7 +154,7 @@ class _Counter:
         if or_none:
             return None
         raise InputError(
-            f"resolution: 'exact', but there are more than {most:,} cells. Say 'auto' or a number of buckets."
+            f"buckets: 'exact', but there are more than {most:,} cells. Say 'auto' or a number of buckets."
         )
 
     def bucketed(self, buckets: int) -> Tally:
@@ -188,7 +188,7 @@ class _Counter:
                 )
             raise InputError(
                 f"by: more than {most:,} cells of {buckets:,} score buckets per group. Use fewer groups, or a "
-                "smaller resolution."
+                "smaller number of buckets."
             )
         return self._checked(tallied(table, self.source.rows, keys))
 

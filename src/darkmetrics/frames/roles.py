@@ -14,7 +14,7 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.frames.arrays import is_container, is_missing, label_column, number_column
 from darkmetrics.frames.calendar import check_time_type, period_number, period_start
 from darkmetrics.frames.collecting import collected, in_order
-from darkmetrics.frames.native import addressable, on_wall_clock, type_name, with_plain_floats
+from darkmetrics.frames.engines import addressable, on_wall_clock, type_name, with_plain_floats
 
 _SHOWN = 12
 # Types of Spark that narwhals has no name for.

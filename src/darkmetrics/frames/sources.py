@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import PARQUET, DataFile, check_one_format, files_named, read_together
 from darkmetrics.frames.arrays import to_native_frame
-from darkmetrics.frames.native import check_levels
+from darkmetrics.frames.engines import check_levels
 from darkmetrics.frames.scans import scanned
 
 _CSV = (".csv", ".tsv")

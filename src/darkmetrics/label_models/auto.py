@@ -1,7 +1,6 @@
 """Auto: the default, which never silently picks a reason for the missing labels."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import eval_legendre, expit
@@ -10,17 +9,18 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.hypotheses.mixture_fit import mixture_test
 from darkmetrics._kernels.posterior.draws import posterior_draws
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
+from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models.base import LabelModel, missing_prevalence
+from darkmetrics.label_models.base import LabelModel, missing_prevalence, takes_calibration
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
 from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes
 from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
-from darkmetrics.label_models.score_table import ScoreTable, score_table
+from darkmetrics.label_models.score_table import ReferenceLike, ScoreTable, score_table
 from darkmetrics.label_models.selection import Selection
 from darkmetrics.nodes import Nodes
 
-READINGS = ("by score", "by label")
-# A reading that is not refuted keeps this weight. Any pattern of missing scores can come about by score, so no data
+REASONS = ("by score", "by label")
+# A reason that is not refuted keeps this weight. Any pattern of missing scores can come about by score, so no data
 # refute that one.
 _LEAST_WEIGHT = 0.2
 _REFUTED_AT = 0.05
@@ -30,27 +30,28 @@ REFUTED = 0.01
 _CURVE = (3.0, 2.0, 1.0, 1.0)
 
 
+@takes_calibration
 @dataclass(frozen=True, eq=False)
 class Auto(LabelModel):
     """The default: makes use of what there is, and says what it could not decide.
 
     With a reference set it is `Selection`, which needs no statement about why labels are missing. Without one it mixes
-    two readings, "by score" (`Calibrated`) and "by label" (`LabelShift`), weighted by how well each explains which rows
-    are missing. Where missing rows look like labelled ones both readings agree; where they do not, the law spans both
+    two reasons, "by score" (`Calibrated`) and "by label" (`LabelShift`), weighted by how well each explains which rows
+    are missing. Where missing rows look like labelled ones both agree; where they do not, the law spans both
     answers and a `MissingnessWarning` names them.
 
     Parameters
     ----------
-    calibration : (labels, scores) or EvaluationSet, optional
+    reference : (labels, scores) or EvaluationSet, optional
         Fully labelled rows from the same population, since which nothing has drifted.
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
     n_nodes : int
-        How many cases stand for the posterior of each reading.
+        How many cases stand for the posterior of each reason.
 
     Notes
     -----
-    A reading that is not refuted keeps a weight of one fifth. Any distribution of missing scores can come about "by
+    A reason that is not refuted keeps a weight of one fifth. Any distribution of missing scores can come about "by
     score", so data can refute "by label" (`mixture` of the diagnosis) but never "by score".
 
     Examples
@@ -64,16 +65,16 @@ class Auto(LabelModel):
     Assumed: labels are missing at random, as far as scores can tell
     """
 
-    calibration: Any = field(default=None, repr=False)
-    calibrator: Any = "beta"
+    reference: ReferenceLike | None = field(default=None, repr=False)
+    calibrator: CalibratorLike = "beta"
     n_nodes: int = N_NODES
 
     def __post_init__(self) -> None:
         check_n_nodes(self.n_nodes)
 
     def nodes(self, data: EvaluationSet) -> Nodes:
-        if self.calibration is not None:
-            return Selection(self.calibration, self.calibrator, self.n_nodes).nodes(data)
+        if self.reference is not None:
+            return Selection(self.reference, self.calibrator, self.n_nodes).nodes(data)
         material = Material.of(data)
         positives, negatives = material.label_counts()
         if positives == 0 < negatives:
@@ -91,14 +92,14 @@ class Auto(LabelModel):
         return _both(score.nodes, label.nodes, by_label)
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
-        if self.calibration is not None:
-            return Selection(self.calibration).describe(data, nodes)
-        if not nodes.readings:
+        if self.reference is not None:
+            return Selection(self.reference).describe(data, nodes)
+        if not nodes.reasons:
             return Calibrated(self.calibrator).describe(data, nodes)
         by_label = weight_by_label(nodes)
         if by_label < REFUTED:
             return "Assumed: labels are missing by score; the scores of missing rows do not fit 'by label' alone."
-        if not readings_differ(nodes):
+        if not reasons_differ(nodes):
             return (
                 "Assumed: labels are missing at random, as far as scores can tell. Allowance is made for what the "
                 "scores of the missing rows leave open."
@@ -110,10 +111,10 @@ class Auto(LabelModel):
         )
 
 
-def reading_nodes(nodes: Nodes, reading: int) -> Nodes:
-    """The nodes of one reading alone."""
-    assert nodes.reading is not None
-    own = np.flatnonzero(nodes.reading == reading)
+def nodes_of_reason(nodes: Nodes, reason: int) -> Nodes:
+    """The nodes of one reason alone."""
+    assert nodes.reason is not None
+    own = np.flatnonzero(nodes.reason == reason)
     weight = nodes.weight[own]
     total = float(weight.sum())
     weight = weight / total if total > 0.0 else np.full(own.size, 1.0 / own.size)
@@ -129,28 +130,28 @@ def _missing_score_higher(data: EvaluationSet) -> bool:
 
 
 def weight_by_label(nodes: Nodes) -> float:
-    """The weight of the reading "by label"."""
-    return float(nodes.weight[nodes.reading == 1].sum())
+    """The weight of the reason "by label"."""
+    return float(nodes.weight[nodes.reason == 1].sum())
 
 
-def readings_differ(nodes: Nodes) -> bool:
+def reasons_differ(nodes: Nodes) -> bool:
     """Whether the scores of missing rows, read "by label", say clearly that their prevalence is another one."""
-    if not nodes.readings:
+    if not nodes.reasons:
         return False
     mean, sd = _shift(nodes)
     return abs(mean) > max(2.0 * sd, 0.05)  # less than 5% in the odds moves no metric that anyone would act on
 
 
-def readings_in_words(data: EvaluationSet, nodes: Nodes) -> str:
-    """How many of the missing rows are positive under either reading."""
-    shares = [missing_prevalence(data, reading_nodes(nodes, k)) for k in range(len(READINGS))]
-    return " and ".join(f"{share.mean:.1%} {name!r}" for share, name in zip(shares, READINGS, strict=True))
+def reasons_in_words(data: EvaluationSet, nodes: Nodes) -> str:
+    """How many of the missing rows are positive under either reason."""
+    shares = [missing_prevalence(data, nodes_of_reason(nodes, k)) for k in range(len(REASONS))]
+    return " and ".join(f"{share.mean:.1%} {name!r}" for share, name in zip(shares, REASONS, strict=True))
 
 
 def _shift(nodes: Nodes) -> tuple[float, float]:
     """Mean and standard deviation of the move in log odds under "by label"."""
     assert nodes.shift is not None
-    shift = nodes.shift[nodes.reading == 1]
+    shift = nodes.shift[nodes.reason == 1]
     return float(shift.mean()), float(shift.std())
 
 
@@ -165,8 +166,8 @@ def _both(score: Nodes, label: Nodes, by_label: float) -> Nodes:
         weight=np.append((1.0 - by_label) * score.weight, by_label * own),
         probability=np.concatenate([score.probability, label.probability[kept]]),
         shift=np.append(np.zeros(len(score)), label.shift[kept]),
-        reading=np.repeat([0, 1], [len(score), own.size]),
-        readings=READINGS,
+        reason=np.repeat([0, 1], [len(score), own.size]),
+        reasons=REASONS,
     )
 
 
@@ -182,7 +183,7 @@ def mixture_p_value(table: ScoreTable) -> float:
 def _curve_evidence(table: ScoreTable) -> float:
     """Log evidence of "by score" for which rows are missing: a cubic curve over the ranks, whatever the labels.
 
-    Ranks, because nothing in this reading singles out the log odds, and a far-out score must not decide.
+    Ranks, because by score nothing singles out the log odds, and a far-out score must not decide.
     """
     rows = table.labelled + table.missing
     place = 2.0 * (np.cumsum(rows) - 0.5 * rows) / rows.sum() - 1.0

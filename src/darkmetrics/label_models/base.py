@@ -1,13 +1,17 @@
 """What every label model is: a record with `nodes`, and a sentence on what it assumes."""
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
+from darkmetrics.accepted import ArrayLike
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.exceptions import reference_from
 from darkmetrics.nodes import Nodes
 
 
@@ -21,6 +25,28 @@ class LabelModel(ABC):
     @abstractmethod
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         """What is assumed about the missing labels, in one sentence; `nodes` are those of the same set."""
+
+
+# Where probabilities come from: a word, a model, one probability for all rows, or one per row or missing row.
+LabelModelLike: TypeAlias = str | LabelModel | float | ArrayLike | None
+
+
+_Model = TypeVar("_Model", bound=type[LabelModel])
+
+
+def takes_calibration(model: _Model) -> _Model:
+    """The class, which may be told `calibration=` for `reference=`: the older word, with a warning."""
+    changed: Any = model
+    made: Callable[..., None] = changed.__init__
+
+    @wraps(made)
+    def told(self: LabelModel, *given: Any, calibration: Any = None, **named: Any) -> None:
+        if calibration is not None:
+            named["reference"] = reference_from(named.get("reference"), calibration)
+        made(self, *given, **named)
+
+    changed.__init__ = told
+    return model
 
 
 def missing_rows(data: EvaluationSet, nodes: Nodes) -> FloatArray:

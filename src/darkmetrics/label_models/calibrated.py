@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.calibrators import Calibrator
+from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.fitted import Fitted
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
-from darkmetrics.label_models.base import LabelModel
+from darkmetrics.label_models.base import LabelModel, takes_calibration
 from darkmetrics.label_models.fitting import (
     N_NODES,
     Material,
@@ -20,11 +21,13 @@ from darkmetrics.label_models.fitting import (
     posterior_nodes,
     warn_if_few_labels,
 )
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.nodes import Nodes
 
-_SOURCES = ("all", "labelled", "calibration")
+_SOURCES = ("all", "labelled", "reference")
 
 
+@takes_calibration
 @dataclass(frozen=True, eq=False)
 class Calibrated(LabelModel):
     """Probabilities learnt from the labelled rows: right when labels are missing at random, or because of the score.
@@ -37,9 +40,9 @@ class Calibrated(LabelModel):
     calibrator : {"beta", "platt", "scaling_binning", "isotonic"}, Calibrator, or fitted object with predict_proba
         The curve from scores to probabilities. "beta" turns into Platt scaling of the standardised score when scores
         are not probabilities. A fitted object is taken as it is.
-    calibration : (labels, scores) or EvaluationSet, optional
+    reference : (labels, scores) or EvaluationSet, optional
         Held-out, fully labelled rows to learn from as well. Using them assumes that nothing has drifted since.
-    data : {"all", "labelled", "calibration"}
+    data : {"all", "labelled", "reference"}
         What to learn from: all there is, the labelled rows of the evaluation set, or the held-out rows alone.
     uncertainty : bool
         False takes the fitted probabilities as known, as the paper does: intervals are then too narrow.
@@ -60,8 +63,8 @@ class Calibrated(LabelModel):
     0.0088
     """
 
-    calibrator: Any = "beta"
-    calibration: Any = field(default=None, repr=False)
+    calibrator: CalibratorLike = "beta"
+    reference: ReferenceLike | None = field(default=None, repr=False)
     data: str = "all"
     uncertainty: bool = True
     n_nodes: int = N_NODES
@@ -70,20 +73,20 @@ class Calibrated(LabelModel):
         check_n_nodes(self.n_nodes)
         if self.data not in _SOURCES:
             raise unknown_name("data", "source of labels", str(self.data), _SOURCES)
-        if self.data == "calibration" and self.calibration is None:
+        if self.data == "reference" and self.reference is None:
             raise InputError(
-                "calibration: missing. data='calibration' learns from held-out rows alone: give (labels, scores)."
+                "reference: missing. data='reference' learns from held-out rows alone: give (labels, scores)."
             )
 
     def nodes(self, data: EvaluationSet) -> Nodes:
-        return calibrated_nodes(self, Material.of(data, self.calibration), type(self).__name__).nodes
+        return calibrated_nodes(self, Material.of(data, self.reference), type(self).__name__).nodes
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         sources = {
             "labelled": f"the {data.n_labelled:,} labelled rows",
-            "calibration": "the held-out rows",
+            "reference": "the held-out rows",
             "all": f"the {data.n_labelled:,} labelled rows"
-            + ("" if self.calibration is None else " and the held-out ones (assumed: no drift since)"),
+            + ("" if self.reference is None else " and the held-out ones (assumed: no drift since)"),
         }
         known = "" if self.uncertainty else ", taken as known"
         return (
@@ -96,7 +99,7 @@ def calibrated_nodes(settings: Calibrated, material: Material, what: str) -> Pos
     """The nodes of a calibration; the evidence is that of the labels, where the curve is logistic."""
     if settings.data == "labelled":
         material = replace(material, reference=None)
-    elif settings.data == "calibration":
+    elif settings.data == "reference":
         none = np.zeros(material.table.score.size)
         material = replace(material, table=replace(material.table, positives=none, negatives=none))
     calibrator = material.calibrator(settings.calibrator)
@@ -112,7 +115,7 @@ def calibrated_nodes(settings: Calibrated, material: Material, what: str) -> Pos
 def _fitted_nodes(settings: Calibrated, material: Material, calibrator: Calibrator) -> Nodes:
     """Nodes of any calibrator: fitted on every label, not on buckets, because its curve may have steps."""
     cells = material.data.cells
-    learnt: list[Any] = [(material.value, cells.positives, cells.negatives)] if settings.data != "calibration" else []
+    learnt: list[Any] = [(material.value, cells.positives, cells.negatives)] if settings.data != "reference" else []
     if material.reference is not None:
         held_out = material.reference.cells
         learnt.append((held_out.score, held_out.positives, held_out.negatives))

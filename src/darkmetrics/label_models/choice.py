@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.exceptions import InputError, reference_from, unknown_name
 from darkmetrics.label_models.auto import Auto
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.calibrated import Calibrated
 from darkmetrics.label_models.given import Given
 from darkmetrics.label_models.label_shift import LabelShift
 from darkmetrics.label_models.maxent import Half, Prevalence
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.label_models.selection import Selection
 
 _KNOWN: dict[str, type[LabelModel]] = {"half": Half, "prevalence": Prevalence, "given": Given}
@@ -29,8 +30,15 @@ _MECHANISMS = {
 }
 
 
-def label_model_from(label_model: Any, *, missingness: Any = None, calibration: Any = None) -> LabelModel:
+def label_model_from(
+    label_model: Any,
+    *,
+    missingness: Any = None,
+    reference: ReferenceLike | None = None,
+    calibration: ReferenceLike | None = None,
+) -> LabelModel:
     """The label model that a word or a record stands for, or the one for a stated mechanism."""
+    reference = reference_from(reference, calibration)
     if missingness is not None:
         if not isinstance(missingness, str) or missingness not in _MECHANISMS:
             raise unknown_name("missingness", "mechanism", str(missingness), _MECHANISMS)
@@ -41,11 +49,11 @@ def label_model_from(label_model: Any, *, missingness: Any = None, calibration: 
             )
         label_model = _MECHANISMS[missingness]
     if isinstance(label_model, str) and label_model in _LEARNT:
-        return _LEARNT[label_model](calibration=calibration)
-    if calibration is not None:
+        return _LEARNT[label_model](reference=reference)
+    if reference is not None:
         raise InputError(
-            f"calibration: label_model={_named(label_model)} does not take it here. Give it to the label model itself, "
-            "such as label_models.Calibrated(calibration=(labels, scores)), or leave label_model out."
+            f"reference: label_model={_named(label_model)} does not take it here. Give it to the label model itself, "
+            "such as label_models.Calibrated(reference=(labels, scores)), or leave label_model out."
         )
     if isinstance(label_model, LabelModel):
         return label_model

@@ -8,6 +8,8 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics.accepted import Learner
+from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
@@ -55,10 +57,10 @@ class Features(LabelModel):
     0.61 to 0.64, in truth 0.61; dropping rows says 0.53
     """
 
-    estimator: Any
+    estimator: Learner
     X: Any
     n_folds: int = 5
-    calibrator: Any = "beta"
+    calibrator: CalibratorLike = "beta"
     n_nodes: int = N_NODES
 
     def __post_init__(self) -> None:

@@ -35,11 +35,11 @@ class Material:
     value: FloatArray
 
     @classmethod
-    def of(cls, data: EvaluationSet, calibration: Any = None, *, by_probability: bool = False) -> "Material":
-        """The tables of a set and of `calibration`."""
+    def of(cls, data: EvaluationSet, reference: Any = None, *, by_probability: bool = False) -> "Material":
+        """The tables of a set and of `reference`."""
         value = data.cells.probability if by_probability else data.cells.score
         assert value is not None
-        return cls(data, score_table(data, by_probability=by_probability), reference_table(calibration, data), value)
+        return cls(data, score_table(data, by_probability=by_probability), reference_table(reference, data), value)
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -71,7 +71,7 @@ class Material:
         if len({low >= 0.0 and high <= 1.0 for low, high in ranges}) > 1:
             (low, high), (low_reference, high_reference) = ranges
             raise InputError(
-                f"calibration: scores from {low_reference:g} to {high_reference:g}, but y_score is from {low:g} to "
+                f"reference: scores from {low_reference:g} to {high_reference:g}, but y_score is from {low:g} to "
                 f"{high:g}, and only one of them can be probabilities. Give both on the same scale; if it is the same, "
                 "and not that of probabilities, say so: label_models.Selection((labels, scores), calibrator='platt')."
             )
@@ -150,7 +150,7 @@ def check_labelled(material: Material, what: str) -> None:
     """There is a label to learn from."""
     if sum(material.label_counts()) == 0:
         raise InputError(
-            f"y_true: no labelled row, so there is nothing to learn from ({what}). Give calibration=(labels, scores) "
+            f"y_true: no labelled row, so there is nothing to learn from ({what}). Give reference=(labels, scores) "
             "of fully labelled rows; or label_model=y_score if the scores are probabilities you trust, or "
             "label_model='half'."
         )
@@ -164,9 +164,9 @@ def check_both_classes(material: Material, what: str) -> None:
         return
     only, other = ("positive", "negatives") if positives else ("negative", "positives")
     n = positives + negatives
-    where, wanted = "y_true", "Give calibration=(labels, scores): fully labelled rows with both classes"
+    where, wanted = "y_true", "Give reference=(labels, scores): fully labelled rows with both classes"
     if material.reference is not None:
-        where, wanted = "y_true and calibration", "Give reference rows with both classes"
+        where, wanted = "y_true and reference", "Give reference rows with both classes"
     raise InputError(
         f"{where}: {'the one label is' if n == 1 else f'all {n:,} labels are'} {only}, which says nothing about "
         f"{other} ({what}). {wanted}; or state the share of positives, such as "
@@ -176,7 +176,7 @@ def check_both_classes(material: Material, what: str) -> None:
 
 def warn_if_few_labels(material: Material, what: str) -> None:
     """A warning when a class has so few labels that the prior matters."""
-    help_by = "Give calibration=(labels, scores) of fully labelled rows if you can."
+    help_by = "Give reference=(labels, scores) of fully labelled rows if you can."
     _warn_if_few("y_true", material.label_counts(), what, help_by if material.reference is None else "")
 
 
@@ -185,7 +185,7 @@ def warn_if_few_reference_labels(material: Material, what: str) -> None:
     reference = material.reference
     assert reference is not None
     counts = int(reference.positives.sum()), int(reference.negatives.sum())
-    _warn_if_few("calibration", counts, what, "Give more reference rows if you can.")
+    _warn_if_few("reference", counts, what, "Give more reference rows if you can.")
 
 
 def _warn_if_few(argument: str, counts: tuple[int, int], what: str, advice: str) -> None:

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel
+from darkmetrics.label_models.base import LabelModel, takes_calibration
 from darkmetrics.label_models.fitting import (
     N_NODES,
     Material,
@@ -18,6 +19,7 @@ from darkmetrics.label_models.fitting import (
     posterior_nodes,
     warn_if_few_labels,
 )
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.nodes import Nodes
 
 # Prior of the chance to be missing, on the log odds scale: anything for the level common to both classes (Gaussian);
@@ -27,6 +29,7 @@ _COMMON, _DIFFERENCE = 3.0, 2.0
 _HEAVY = (False, True)
 
 
+@takes_calibration
 @dataclass(frozen=True, eq=False)
 class LabelShift(LabelModel):
     """Labels are missing because of what they are (frauds take longer to confirm), whatever the score.
@@ -38,7 +41,7 @@ class LabelShift(LabelModel):
     ----------
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
-    calibration : (labels, scores) or EvaluationSet, optional
+    reference : (labels, scores) or EvaluationSet, optional
         Held-out, fully labelled rows. They say how many positives there should be in all, and so how many are left over
         for the missing rows; this assumes that nothing has drifted since.
     prior_scale : float
@@ -62,8 +65,8 @@ class LabelShift(LabelModel):
     in truth 0.58
     """
 
-    calibrator: Any = "beta"
-    calibration: Any = field(default=None, repr=False)
+    calibrator: CalibratorLike = "beta"
+    reference: ReferenceLike | None = field(default=None, repr=False)
     prior_scale: float = _DIFFERENCE
     n_nodes: int = N_NODES
 
@@ -74,13 +77,13 @@ class LabelShift(LabelModel):
             raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number.")
 
     def nodes(self, data: EvaluationSet) -> Nodes:
-        material = Material.of(data, self.calibration)
+        material = Material.of(data, self.reference)
         nodes = shifted_nodes(self, material).nodes
         warn_if_few_labels(material, "LabelShift")
         return nodes
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
-        held_out = "" if self.calibration is None else " and the held-out rows (assumed: no drift since)"
+        held_out = "" if self.reference is None else " and the held-out rows (assumed: no drift since)"
         return (
             "Assumed: labels are missing by label, whatever the score. "
             f"How many missing rows are positive is read off their scores{held_out}."

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.nodes import Nodes
@@ -45,7 +46,7 @@ class Prevalence(LabelModel):
 
     def __post_init__(self) -> None:
         given: Any = self.prevalence
-        if given is not None and not (isinstance(given, (int, float, np.number)) and 0.0 <= given <= 1.0):
+        if given is not None and not (is_number(given) and 0.0 <= given <= 1.0):
             raise InputError(f"prevalence: {self.prevalence!r}. It must lie in [0, 1].")
 
     def _value(self, data: EvaluationSet) -> float:

@@ -5,12 +5,13 @@ neither fitting nor a posterior node costs more for a billion rows than for a fe
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import logit
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.accepted import ArrayLike
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
@@ -90,34 +91,38 @@ def _bucket_starts(ranked: FloatArray, rows: IntArray, threshold: float | None) 
     return np.flatnonzero(new)
 
 
-def reference_table(calibration: Any, data: EvaluationSet) -> ScoreTable | None:
+# Reference rows, all labelled: labels and scores, or a set.
+ReferenceLike: TypeAlias = tuple[ArrayLike, ArrayLike] | list[ArrayLike] | EvaluationSet
+
+
+def reference_table(reference: Any, data: EvaluationSet) -> ScoreTable | None:
     """The table of held-out rows given as `(labels, scores)` or as an EvaluationSet; None when there are none."""
-    if calibration is None:
+    if reference is None:
         return None
-    if not isinstance(calibration, EvaluationSet):
-        calibration = reference_set(calibration, data.pos_label)
-    if calibration.n_rows == 0:
-        raise InputError("calibration: the EvaluationSet has no rows. Give fully labelled rows, or leave it out.")
-    if calibration.n_missing:
+    if not isinstance(reference, EvaluationSet):
+        reference = reference_set(reference, data.pos_label)
+    if reference.n_rows == 0:
+        raise InputError("reference: the EvaluationSet has no rows. Give fully labelled rows, or leave it out.")
+    if reference.n_missing:
         raise InputError(
-            f"calibration: {calibration.n_missing:,} of {calibration.n_rows:,} rows have no label. "
+            f"reference: {reference.n_missing:,} of {reference.n_rows:,} rows have no label. "
             "Reference rows must all be labelled; drop the others."
         )
-    return score_table(calibration)
+    return score_table(reference)
 
 
-def reference_set(calibration: Any, pos_label: Any, missing_label: Any = None) -> EvaluationSet:
+def reference_set(reference: Any, pos_label: Any, missing_label: Any = None) -> EvaluationSet:
     """Held-out rows given as `(labels, scores)`, as a set."""
     # Nothing else is unpacked: a DataFrame would give the names of its columns, and an array rows for columns.
-    if not isinstance(calibration, (tuple, list)) or len(calibration) != 2:
-        length = f" of length {len(calibration)}" if isinstance(calibration, (tuple, list)) else ""
+    if not isinstance(reference, (tuple, list)) or len(reference) != 2:
+        length = f" of length {len(reference)}" if isinstance(reference, (tuple, list)) else ""
         raise InputError(
-            "calibration: expected a pair (labels, scores) or an EvaluationSet, "
-            f"got a {type(calibration).__name__}{length}."
+            "reference: expected a pair (labels, scores) or an EvaluationSet, "
+            f"got a {type(reference).__name__}{length}."
         )
-    labels, scores = calibration
+    labels, scores = reference
     try:
         return EvaluationSet(labels, scores, pos_label=pos_label, missing_label=missing_label)
     except InputError as error:
         said = error.renamed({"y_true": "labels", "y_score": "scores"})
-        raise InputError.about("calibration", str(said)) from None
+        raise InputError.about("reference", str(said)) from None

@@ -1,15 +1,15 @@
 """Selection: labels missing by score and by label, with a reference set to tell them apart."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.hypotheses.mixture_fit import equal_bins
+from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel
+from darkmetrics.label_models.base import LabelModel, takes_calibration
 from darkmetrics.label_models.fitting import (
     N_NODES,
     Material,
@@ -19,6 +19,7 @@ from darkmetrics.label_models.fitting import (
     posterior_nodes,
     warn_if_few_reference_labels,
 )
+from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.nodes import Nodes
 
 # Prior of the chance to be missing, on the log odds scale and per standard deviation of the score. Common to both
@@ -31,6 +32,7 @@ _DIFFERENCE = (1.0, 0.5)
 _N_EIGHTHS = 8
 
 
+@takes_calibration
 @dataclass(frozen=True, eq=False)
 class Selection(LabelModel):
     """Labels are missing by score and by label, in any combination; a reference set tells how much of each.
@@ -41,7 +43,7 @@ class Selection(LabelModel):
 
     Parameters
     ----------
-    calibration : (labels, scores) or EvaluationSet
+    reference : (labels, scores) or EvaluationSet
         Fully labelled rows from the same population: the test set of the model, an earlier month.
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
@@ -66,25 +68,25 @@ class Selection(LabelModel):
     >>> y = (rng.random(3000) < y_score).astype(float)
     >>> found = (y == 1) & (rng.random(3000) < 0.4)  # only positives ever get a label
     >>> y_true = np.where(found, y, np.nan)[1000:]
-    >>> law = dm.evaluate(y_true, y_score[1000:], calibration=(y[:1000], y_score[:1000]))["precision"]
+    >>> law = dm.evaluate(y_true, y_score[1000:], reference=(y[:1000], y_score[:1000]))["precision"]
     >>> print(f"{law.mean():.2f}, in truth {y[1000:][y_score[1000:] >= 0.5].mean():.2f}")
     0.74, in truth 0.74
     """
 
-    calibration: Any = field(default=None, repr=False)
-    calibrator: Any = "beta"
+    reference: ReferenceLike | None = field(default=None, repr=False)
+    calibrator: CalibratorLike = "beta"
     n_nodes: int = N_NODES
 
     def __post_init__(self) -> None:
         check_n_nodes(self.n_nodes)
-        if self.calibration is None:
+        if self.reference is None:
             raise InputError(
-                "calibration: missing. Labels missing by score and label can only be told from reference rows without "
-                "drift: give calibration=(labels, scores), fully labelled."
+                "reference: missing. Labels missing by score and label can only be told from reference rows without "
+                "drift: give reference=(labels, scores), fully labelled."
             )
 
     def nodes(self, data: EvaluationSet) -> Nodes:
-        material = Material.of(data, self.calibration)
+        material = Material.of(data, self.reference)
         nodes = selected_nodes(self, material).nodes
         warn_if_few_reference_labels(material, "Selection")
         return nodes

@@ -10,7 +10,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel, missing_rows
+from darkmetrics.label_models.base import LabelModel, LabelModelLike, missing_rows
 from darkmetrics.nodes import Nodes
 
 # Beyond these log odds a probability is 0 or 1 to the last bit.
@@ -43,7 +43,7 @@ class Tilted(LabelModel):
     0.7
     """
 
-    base: Any = "calibrated"
+    base: LabelModelLike = "calibrated"
     prevalence: float | None = None
     delta: float | None = None
 

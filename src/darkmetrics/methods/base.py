@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.data.rules import is_whole
 from darkmetrics.distribution import Discrete, Interval, MetricDistribution, mix
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import Functional
@@ -63,8 +64,12 @@ def mixed(functional: Functional, laws: Sequence[MetricDistribution], weight: Fl
     return mix(laws, weight, given_defined=given_defined, **about(functional, method))
 
 
+# How laws are found: "auto", "exact", "monte_carlo", "gaussian", or a settings object.
+MethodLike: TypeAlias = str | Method
+
+
 def check_n_resamples(number: Any, name: str = "n_resamples") -> int:
     """A number of random labelings, resamples or repeats, checked."""
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+    if not is_whole(number) or number < 1:
         raise InputError(f"{name}: {number!r}. It must be a whole number of at least 1.")
     return int(number)

@@ -2,9 +2,9 @@
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -166,6 +166,12 @@ def metric_from_text(text: str) -> Metric:
         raise
     except (SyntaxError, ValueError, TypeError):
         raise InputError(f"metrics: cannot read {text!r}. Write it like {record.example.name!r}.") from None
+
+
+# One metric: its name, its record, or a function of labels and scores.
+MetricLike: TypeAlias = str | Metric | Family | Callable[..., Any]
+# What to evaluate: a metric, several, or several with names of their own.
+MetricsLike: TypeAlias = MetricLike | Iterable[MetricLike] | Mapping[str, MetricLike]
 
 
 def _argument(node: ast.expr, text: str) -> Any:

@@ -33,7 +33,7 @@ class Lender(NamedTuple):
     data: EvaluationSet
     weight: FloatArray
     positives: FloatArray
-    reading: IntArray
+    reason: IntArray
 
 
 class Shape(NamedTuple):
@@ -59,12 +59,12 @@ class Shape(NamedTuple):
 def borrowed(data: EvaluationSet, lenders: Sequence[Lender], shape: Shape, rng: np.random.Generator) -> Nodes:
     """Nodes of the missing rows of a group that has too few labels for nodes of its own."""
     each = -(-_NODES // len(lenders))
-    shifts, reading = [], []
+    shifts, reason = [], []
     for lender in lenders:
         reached = np.cumsum(lender.weight)
         chosen = np.searchsorted(reached / reached[-1], (np.arange(each) + rng.random()) / each)
         shifts.append(_shifts(lender, shape, chosen))
-        reading.append(lender.reading[chosen])
+        reason.append(lender.reason[chosen])
     shift = np.concatenate(shifts)
     if len(lenders) > 1:
         # The others are a sample of what a group can be: their spread is that of one more group once it is widened.
@@ -73,7 +73,7 @@ def borrowed(data: EvaluationSet, lenders: Sequence[Lender], shape: Shape, rng: 
     cells = data.missing_cells
     side = np.where(data.cells.decision[cells], 0, 1)
     probability = expit(shape.at(data.cells.score[cells]) + shift[:, side])
-    return Nodes(np.full(len(shift), 1.0 / len(shift)), probability, reading=np.concatenate(reading))
+    return Nodes(np.full(len(shift), 1.0 / len(shift)), probability, reason=np.concatenate(reason))
 
 
 def _shifts(lender: Lender, shape: Shape, chosen: IntArray) -> FloatArray:

@@ -38,26 +38,26 @@ def verdict(
     *,
     fill: float | None,
     n_draws: int,
-    resolution: float = 0.0,
+    bucket_effect: float = 0.0,
 ) -> Verdict:
     """What a law says about a target.
 
     The p-value is the probability that the target is met, or a little more where that probability is not known well:
     in the tails of a law that is mixed over a few dozen nodes, or that is a sample of `n_draws`. `fill` is what a 0/0
-    counts as; None: it misses no target. `resolution` is how far score buckets can have moved the metric: the p-value
-    is that of a target which is so much easier, and NaN where the effect of buckets is not known.
+    counts as; None: it misses no target. `bucket_effect` is how far score buckets can have moved the metric: the
+    p-value is that of a target which is so much easier, and NaN where it is not known.
     """
     met = float(_met(law, np.array([target]), metric)[0])
     if np.isnan(met) or (fill is None and law.undefined >= 1.0):
         return NOTHING
     low, high = law.support()
-    reach = np.inf if np.isnan(resolution) else resolution
+    reach = np.inf if np.isnan(bucket_effect) else bucket_effect
     # Certain is only what holds for every labeling, wherever in their buckets the scores are.
     rounding = _ROUNDING if low - reach < target < high + reach else 0.0
     missed = float(np.clip(_missed(law, met, metric, target, fill), rounding, 1.0 - rounding))
-    if np.isnan(resolution):
+    if np.isnan(bucket_effect):
         return Verdict(missed, np.nan)
-    target = target + resolution if metric.better == "lower" else target - resolution
+    target = target + bucket_effect if metric.better == "lower" else target - bucket_effect
     met = float(_met(law, np.array([target]), metric)[0])
     p_value = 1.0 - float(np.clip(_missed(law, met, metric, target, fill), rounding, 1.0 - rounding))
     spread = _spread_of_nodes(law, nodes)
@@ -90,11 +90,11 @@ def _missed(law: MetricDistribution, met: float, metric: Metric, target: float, 
 
 
 def _spread_of_nodes(law: MetricDistribution, nodes: Nodes) -> float:
-    """Standard deviation of the metric's mean between nodes; where several readings are mixed, within each of them."""
+    """Standard deviation of the metric's mean between nodes; where several reasons are mixed, within each of them."""
     parts = law.by_node
     if parts is None:
         return 0.0
-    reading = np.zeros(parts.weight.size, dtype=np.int64) if nodes.reading is None else nodes.reading
-    weight = np.bincount(reading, parts.weight)
-    mean = np.bincount(reading, parts.weight * parts.mean) / np.where(weight > 0.0, weight, 1.0)
-    return float(np.sqrt(parts.weight @ (parts.mean - mean[reading]) ** 2))
+    reason = np.zeros(parts.weight.size, dtype=np.int64) if nodes.reason is None else nodes.reason
+    weight = np.bincount(reason, parts.weight)
+    mean = np.bincount(reason, parts.weight * parts.mean) / np.where(weight > 0.0, weight, 1.0)
+    return float(np.sqrt(parts.weight @ (parts.mean - mean[reason]) ** 2))

@@ -41,8 +41,8 @@ def late_labels(
     for key, group in groups.items():
         if key[place] is not None:
             sums = counts.setdefault(key[place], [0, 0])
-            sums[0] += group.census["missing"]
-            sums[1] += group.census["rows"]
+            sums[0] += group.counts["missing"]
+            sums[1] += group.counts["rows"]
     if len(counts) < 3:
         return []
     try:

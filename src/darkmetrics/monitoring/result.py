@@ -121,7 +121,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             if all(metric.method == "bounds" for metric in summary.metrics.values()):
                 raise InputError(
                     f"{named(self.names, key)}: {summary.too_small}, so there is nothing to learn from. groups[key] "
-                    "has what any labels can make of the metrics; calibration= (reference rows) would give more."
+                    "has what any labels can make of the metrics; reference= (fully labelled rows) would give more."
                 )
             with Notes().taken():  # they are among the notes of the group already
                 evaluation = self.task.evaluated(self.pieces[key])
@@ -214,7 +214,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             "groups": [
                 {
                     "key": list(map(plain, key)),
-                    "census": dict(group.census),
+                    "counts": dict(group.counts),
                     "too_small": group.too_small,
                     "notes": list(group.notes),
                     "chance_missed": plain_numbers(group.chance_missed),
@@ -249,7 +249,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             for name, one in group.metrics.items():
                 numbers = {
                     "metric": name,
-                    **group.census,
+                    **group.counts,
                     **asdict(one),
                     "target": self.targets.get(name, np.nan),
                     "chance_missed": group.chance_missed.get(name, np.nan),
@@ -279,10 +279,10 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
     def words(self) -> list[str]:
         """What stands above the table: how many groups and rows, which targets are missed, what is too small."""
-        census = self.total.data.census()
+        counts = self.total.data.counts()
         by = listed([key_text(name) for name in self.names])
-        whole = f"{counted(census['rows'], 'row')}, {census['labelled']:,} labelled, {census['missing']:,} missing"
-        share = census["missing"] / census["rows"]
+        whole = f"{counted(counts['rows'], 'row')}, {counts['labelled']:,} labelled, {counts['missing']:,} missing"
+        share = counts["missing"] / counts["rows"]
         words = [f"{counted(len(self.groups), 'group')} by {by}: {whole} ({share:.1%})"]
         words += [self._verdict(name) for name in self.targets]
         small = sum(bool(group.too_small) for group in self.groups.values())
@@ -335,7 +335,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         """What counting scores in buckets can have done to the metrics; nothing where scores are exact."""
         if self.total.data.buckets is None:
             return []
-        effects = {name: [group.metrics[name].resolution for group in self.groups.values()] for name in self.metrics}
+        effects = {name: [group.metrics[name].bucket_effect for group in self.groups.values()] for name in self.metrics}
         moved = [f"{name} by at most {max(found):.1g}" for name, found in effects.items() if max(found) > 0.0]
         unknown = [name for name, found in effects.items() if any(math.isnan(effect) for effect in found)]
         text = f"Scores are in {self.total.data.buckets:,} buckets per group"
@@ -381,8 +381,8 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
     def _cells(self, group: GroupSummary, shown: list[str]) -> list[str]:
         return [
-            f"{group.census['rows']:,}",
-            f"{group.census['missing'] / max(group.census['rows'], 1):.1%}",
+            f"{group.counts['rows']:,}",
+            f"{group.counts['missing'] / max(group.counts['rows'], 1):.1%}",
             *(_cell(group.metrics[name]) for name in shown),
             *(chance_text(group.chance_missed[name]) for name in self.targets),
         ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics.accepted import FrameLike, LabelValue, Missingness, RngLike, ZeroDivision
 from darkmetrics.calls import arguments_given
 from darkmetrics.data.evaluation_set import EvaluationSet, sets_from_counted
 from darkmetrics.data.rules import check_label_values, decided_from, is_whole
@@ -18,8 +19,13 @@ from darkmetrics.exceptions import (
     MissingnessWarning,
     RefutedWarning,
     UndefinedMetricWarning,
+    reference_from,
 )
+from darkmetrics.label_models.base import LabelModelLike
+from darkmetrics.label_models.score_table import ReferenceLike
+from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
+from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
 from darkmetrics.monitoring.group_names import counted, group_text, in_order, named
 from darkmetrics.monitoring.result import GroupedEvaluation
@@ -37,14 +43,14 @@ _PHRASES = {
 
 
 def evaluate_by(
-    frame: Any,
+    frame: FrameLike,
     by: str | Sequence[str] | None = None,
     *,
     label: str,
     score: str,
     time: str | None = None,
     every: str | None = None,
-    metrics: Any = DEFAULT_METRICS,
+    metrics: MetricsLike = DEFAULT_METRICS,
     targets: Mapping[str, float] | None = None,
     false_discovery_rate: float = 0.05,
     correction: str = "bh",
@@ -53,18 +59,19 @@ def evaluate_by(
     decision: str | None = None,
     probability: str | None = None,
     weight: str | None = None,
-    resolution: str | int = "auto",
-    label_model: Any = "auto",
-    missingness: Any = None,
-    calibration: Any = None,
-    method: Any = "auto",
-    pos_label: Any = 1,
-    missing_label: Any = None,
-    zero_division: Any = "warn",
-    rng: Any = None,
+    buckets: str | int = "auto",
+    label_model: LabelModelLike = "auto",
+    missingness: Missingness = None,
+    reference: ReferenceLike | FrameLike | None = None,
+    method: MethodLike = "auto",
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
+    zero_division: ZeroDivision = "warn",
+    rng: RngLike = None,
     confidence_level: float = 0.9,
     n_jobs: int = 1,
     progress: bool | None = None,
+    calibration: ReferenceLike | FrameLike | None = None,
 ) -> GroupedEvaluation:
     """How good is this classifier in each segment and period, and which of them miss their target?
 
@@ -97,12 +104,12 @@ def evaluate_by(
         A group with fewer labelled positives or negatives than this is too small to judge: its label model leans on a
         prior, and a label more or less moves its metrics by a fifth. It is marked (`too_small`), what is possible at
         all (`lowest_possible`, `highest_possible`) is right all the same, and it takes no part in the alerts. With
-        reference rows (`calibration`) or a `probability` column, positives expected among the missing rows count too.
-    threshold, decision, probability, weight, resolution
+        `reference` rows or a `probability` column, positives expected among the missing rows count too.
+    threshold, decision, probability, weight, buckets
         As in `evaluate_frame`. Beyond a million rows scores are counted in 1,024 to 65,536 buckets per group, the more
         the fewer groups there are; decisions, and metrics of them, stay exact, and alerts allow for what buckets can
         do to other metrics.
-    label_model, missingness, calibration, method, pos_label, missing_label, zero_division, confidence_level
+    label_model, missingness, reference, method, pos_label, missing_label, zero_division, confidence_level
         As in `evaluate_frame`, for each group. A metric that is 0/0 misses no target unless `zero_division` says what
         it counts as.
     rng : None, int or numpy Generator
@@ -111,6 +118,8 @@ def evaluate_by(
         Processes, -1 for one per core.
     progress : bool, optional
         Show a progress bar (needs the package rich); by default where standard error is a terminal.
+    calibration
+        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -154,9 +163,10 @@ def evaluate_by(
     >>> result["IT"]["precision"]
     <Discrete: mean 0.7321, 90% interval 0.7027 to 0.7588, exact>
     """
+    reference, calibration = reference_from(reference, calibration), None
     given = dict(locals())
     names = _names(by, time, every)
-    rate, way, least = check_rate(false_discovery_rate), check_correction(correction), _least(min_labels)
+    rate, procedure, least = check_rate(false_discovery_rate), check_correction(correction), _least(min_labels)
     number: Any = n_jobs
     if isinstance(number, (int, np.integer)) and number < 1 and number != -1:
         raise InputError(f"n_jobs: {n_jobs!r}. It must be at least 1, or -1 for one per core.")
@@ -174,7 +184,7 @@ def evaluate_by(
         min_labels=least,
         n_draws=getattr(question.method, "n_resamples", 1),
         n_groups=1,
-        expected=probability is not None or getattr(question.model, "calibration", None) is not None,
+        expected=probability is not None or getattr(question.model, "reference", None) is not None,
         names={
             "y_true": columns.title("label"),
             "y_score": columns.title("score"),
@@ -187,7 +197,7 @@ def evaluate_by(
         threshold=cut,
         pos_label=pos_label,
         missing_label=missing_label,
-        resolution=resolution,
+        buckets=buckets,
         by=names if every is None else names[:-1],
         time=None if every is None else time,
         every=every,
@@ -206,7 +216,7 @@ def evaluate_by(
     notes = Notes()
     total = task.added_up(pieces, found, last, arguments_given(evaluate_by, given), notes)
     _warn(found, notes)
-    q_values = q_values_of(found, way) if numbers else {}
+    q_values = q_values_of(found, procedure) if numbers else {}
     groups = {one.summary.key: one.summary for one in found}
     metrics_by_name = {metric.name: metric for metric in chosen}
     alerts = [
@@ -233,7 +243,7 @@ def evaluate_by(
         alerts=tuple(sorted(alerts, key=lambda alert: (alert.q_value, -alert.probability))),
         q_values=q_values,
         false_discovery_rate=rate,
-        correction=way,
+        correction=procedure,
         confidence_level=total.confidence_level,
         min_labels=task.min_labels,
         total_notes=tuple(notes.texts),

@@ -23,7 +23,7 @@ class MetricSummary:
         Probability of a 0/0.
     method : str
         How the law was found; "bounds" where the labels do not suffice for one, and only what is possible holds.
-    resolution : float
+    bucket_effect : float
         How far score buckets can have moved the metric: 0 where scores are exact or the metric counts decisions, NaN
         where it is not known.
     """
@@ -36,7 +36,7 @@ class MetricSummary:
     highest_possible: float
     undefined: float
     method: str
-    resolution: float = 0.0
+    bucket_effect: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class GroupSummary:
     ----------
     key : tuple
         The value of each grouping column; None where it is null.
-    census : dict
+    counts : dict
         Counts: "rows", "labelled", "positive", "negative", "missing".
     metrics : mapping from metric name to MetricSummary
         The numbers.
@@ -61,7 +61,7 @@ class GroupSummary:
     """
 
     key: Key
-    census: Mapping[str, int]
+    counts: Mapping[str, int]
     metrics: Mapping[str, MetricSummary]
     chance_missed: Mapping[str, float]
     too_small: str

@@ -104,7 +104,7 @@ class Task:
         verdicts = {name: self._verdict(name, evaluation) for name in self.targets}
         summary = GroupSummary(
             key=group.key,
-            census=group.data.census(),
+            counts=group.data.counts(),
             metrics={metric.name: self._summary(metric, group.data, evaluation) for metric in self.question.metrics},
             chance_missed={name: one.missed for name, one in verdicts.items()},
             too_small=lacking or self._too_small(group.data, evaluation),
@@ -146,7 +146,7 @@ class Task:
         """All rows together, in the same numbers as a group."""
         return GroupSummary(
             key=(),
-            census=total.data.census(),
+            counts=total.data.counts(),
             metrics={metric.name: self._summary(metric, total.data, total) for metric in self.question.metrics},
             chance_missed={name: self._verdict(name, total).missed for name in self.targets},
             too_small=self._too_small(total.data, total),
@@ -164,7 +164,7 @@ class Task:
         low, high = law.interval(self.question.confidence_level)
         lowest, highest = law.support()
         labelled_only = evaluation.labelled_only[metric.name]
-        effect = evaluation.resolution[metric.name]
+        effect = evaluation.bucket_effect[metric.name]
         return MetricSummary(law.mean(), low, high, labelled_only, lowest, highest, law.undefined, law.method, effect)
 
     def _verdict(self, name: str, evaluation: Evaluation | None) -> Verdict:
@@ -178,13 +178,13 @@ class Task:
             target,
             fill=self.question.fill,
             n_draws=self.n_draws,
-            resolution=evaluation.resolution[name],
+            bucket_effect=evaluation.bucket_effect[name],
         )
 
     def _too_small(self, data: EvaluationSet, evaluation: Evaluation | None) -> str:
         """Why a group says too little; empty if it does not."""
-        census = data.census()
-        counts = {"positive": float(census["positive"]), "negative": float(census["negative"])}
+        known = data.counts()
+        counts = {"positive": float(known["positive"]), "negative": float(known["negative"])}
         kind = "labelled"
         if self.expected and evaluation is not None and data.n_missing:
             kind = "labelled and expected"
@@ -226,7 +226,7 @@ class Notes:
 
 def _lacking(data: EvaluationSet) -> str:
     """Which labels are missing altogether; empty if both classes have one."""
-    census = data.census()
-    if not census["labelled"]:
+    counts = data.counts()
+    if not counts["labelled"]:
         return "no labelled row"
-    return next((f"no labelled {name}" for name in ("positive", "negative") if not census[name]), "")
+    return next((f"no labelled {name}" for name in ("positive", "negative") if not counts[name]), "")

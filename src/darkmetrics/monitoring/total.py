@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
     weight: FloatArray
     probability: FloatArray
-    reading: IntArray
+    reason: IntArray
     shift: FloatArray
     column: IntArray
     rows: FloatArray
@@ -59,7 +59,7 @@ class Part(NamedTuple):
         part = cls(
             weight=nodes.weight,
             probability=nodes.probability[:, bucket[first]],
-            reading=np.zeros(size, dtype=np.int64) if nodes.reading is None else nodes.reading,
+            reason=np.zeros(size, dtype=np.int64) if nodes.reason is None else nodes.reason,
             shift=np.zeros(size) if nodes.shift is None else nodes.shift,
             column=column,
             rows=rows,
@@ -136,7 +136,7 @@ def _filled(
 ) -> list[Part]:
     """The parts of all groups, those that lack one with what they borrow."""
     lenders = [
-        Lender(data, part.weight, part.positives(), part.reading)
+        Lender(data, part.weight, part.positives(), part.reason)
         for data, part in zip(sets, parts, strict=True)
         if part is not None
     ]
@@ -151,7 +151,7 @@ def learns_from_reference(model: LabelModel) -> bool:
     """Whether a model, or the one that it tilts, learns from rows that all groups share."""
     while isinstance(model, Tilted):
         model = label_model_from(model.base)
-    return getattr(model, "calibration", None) is not None
+    return getattr(model, "reference", None) is not None
 
 
 def in_words(groups: int, borrowing: int, said: Collection[str], *, shared: bool) -> str:
@@ -227,25 +227,25 @@ def _joint(
 def _paired(part: Part, before: FloatArray, rng: np.random.Generator, *, shared: bool) -> IntArray:
     """Nodes of a part that stand, equally weighted, for all, in an order that leaves them uncorrelated with `before`.
 
-    Readings keep their order: a mechanism that is open is the same in all groups, however likely each finds it.
+    Reasons keep their order: a mechanism that is open is the same in all groups, however likely each finds it.
     """
     size = len(before)
-    positives, kinds = part.positives(), int(part.reading.max()) + 1
-    reached = np.cumsum(np.bincount(part.reading, part.weight, kinds))
-    reading = np.searchsorted(reached / reached[-1], (np.arange(size) + 0.5) / size)
+    positives, kinds = part.positives(), int(part.reason.max()) + 1
+    reached = np.cumsum(np.bincount(part.reason, part.weight, kinds))
+    reason = np.searchsorted(reached / reached[-1], (np.arange(size) + 0.5) / size)
     chosen = np.empty(size, dtype=np.int64)
-    for kind in np.unique(reading):
-        own = np.flatnonzero(part.reading == kind)
+    for kind in np.unique(reason):
+        own = np.flatnonzero(part.reason == kind)
         share = part.weight[own] / part.weight[own].sum()
-        places = np.flatnonzero(reading == kind)
+        places = np.flatnonzero(reason == kind)
         chosen[places] = own[representatives(positives[own, 0], positives[own, 1], share, places.size)]
     if shared:
         return chosen  # in the order of what they say, which is the order of all groups
-    ways: IntArray = chosen[np.argsort(reading + rng.random((_PAIRINGS, size)), axis=1)]
-    # Within readings: what these have in common between groups is meant to be there.
+    ways: IntArray = chosen[np.argsort(reason + rng.random((_PAIRINGS, size)), axis=1)]
+    # Within reasons: what these have in common between groups is meant to be there.
     here, there = positives.copy(), before - before.mean(axis=0)
-    for kind in np.unique(reading):
-        here[part.reading == kind] -= positives[chosen[reading == kind]].mean(axis=0)
+    for kind in np.unique(reason):
+        here[part.reason == kind] -= positives[chosen[reason == kind]].mean(axis=0)
     scale = np.outer(there.std(axis=0), here[chosen].std(axis=0))
     together = np.einsum("ki,wkj->wij", there, here[ways]) / np.where(scale > 0.0, scale, 1.0)
     best: IntArray = ways[int(np.argmin((together**2).sum(axis=(1, 2))))]

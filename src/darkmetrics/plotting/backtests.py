@@ -19,7 +19,7 @@ def plot_pit(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> "Axe
     starts below and ends above that laws are too narrow.
 
     The grey band would hold each point of right laws in 90% of backtests if every repeat had rows of its own. Repeats
-    share their rows, so that lines of right laws leave it more often. It is the band of the way with fewest repeats.
+    share their rows, so that lines of right laws leave it more often. It is the band of the setup with fewest repeats.
 
     Examples
     --------
@@ -33,12 +33,12 @@ def plot_pit(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> "Axe
     from scipy.stats import beta
 
     style.checked("result", result, Backtest, "what backtest returns")
-    of_ways = {way: np.sort(result[way, metric].pit) for way in result.scores}
+    of_setups = {setup: np.sort(result[setup, metric].pit) for setup in result.scores}
     ax = style.axes(ax)
-    for number, (way, pit) in enumerate(of_ways.items()):
+    for number, (setup, pit) in enumerate(of_setups.items()):
         level = (np.arange(pit.size) + 0.5) / max(pit.size, 1)
-        ax.plot(level, pit, **style.style_of(number), markersize=3, linewidth=1, alpha=0.8, label=style.plain(way))
-    fewest = min((pit.size for pit in of_ways.values() if pit.size), default=0)
+        ax.plot(level, pit, **style.style_of(number), markersize=3, linewidth=1, alpha=0.8, label=style.plain(setup))
+    fewest = min((pit.size for pit in of_setups.values() if pit.size), default=0)
     if fewest:
         place = np.arange(1, fewest + 1)
         low, high = (beta.ppf(q, place, fewest - place + 1) for q in (0.05, 0.95))
@@ -51,7 +51,7 @@ def plot_pit(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> "Axe
 
 
 def plot_coverage(result: Backtest, *, ax: "Axes | None" = None) -> "Axes":
-    """Do the intervals hold? The share of repeats whose interval held the truth, per metric and way.
+    """Do the intervals hold? The share of repeats whose interval held the truth, per metric and setup.
 
     Bars are 90% intervals (Wilson's) over the repeats, the line is what the intervals promise.
 
@@ -67,13 +67,13 @@ def plot_coverage(result: Backtest, *, ax: "Axes | None" = None) -> "Axes":
     style.checked("result", result, Backtest, "what backtest returns")
     names = list(next(iter(result.scores.values())))
     ax = style.axes(ax)
-    ways = len(result.scores)
-    for number, (way, of_way) in enumerate(result.scores.items()):
-        figures = np.array([of_way[name].coverage for name in names])
-        place = np.arange(len(names)) + (number - 0.5 * (ways - 1)) * 0.6 / ways
+    setups = len(result.scores)
+    for number, (setup, of_setup) in enumerate(result.scores.items()):
+        figures = np.array([of_setup[name].coverage for name in names])
+        place = np.arange(len(names)) + (number - 0.5 * (setups - 1)) * 0.6 / setups
         reach = np.abs(figures[:, 1:] - figures[:, :1]).T
         signs = {**style.style_of(number), "linestyle": "none"}
-        ax.errorbar(place, figures[:, 0], yerr=reach, **signs, capsize=2, label=style.plain(way))
+        ax.errorbar(place, figures[:, 0], yerr=reach, **signs, capsize=2, label=style.plain(setup))
     ax.axhline(result.confidence_level, color="0.4", linewidth=0.8, zorder=0)
     ax.set(ylim=(-0.03, 1.03), ylabel=f"share of {level_text(result.confidence_level)} intervals that hold the truth")
     turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if len(names) > 3 else {}

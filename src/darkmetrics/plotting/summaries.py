@@ -44,7 +44,7 @@ def column_of(result: GroupedEvaluation, metric: str, groups: Sequence[GroupSumm
         (one.mean, one.low, one.high, one.lowest_possible, one.highest_possible, one.labelled_only) for one in figures
     ]
     shares = [
-        (group.census["missing"] / max(group.census["rows"], 1), group.chance_missed.get(metric, np.nan))
+        (group.counts["missing"] / max(group.counts["rows"], 1), group.chance_missed.get(metric, np.nan))
         for group in groups
     ]
     small = np.array([bool(group.too_small) for group in groups], dtype=np.bool_)

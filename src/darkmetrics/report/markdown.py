@@ -16,7 +16,7 @@ _THRESHOLDS_SHOWN = 9
 def markdown(summary: Mapping[str, Any]) -> str:
     """The summary as Markdown; text that came with the data is escaped."""
     level = level_text(summary["confidence_level"])
-    lines = [f"# {plain(summary['title'])}", "", plain(summary["census_sentence"]), ""]
+    lines = [f"# {plain(summary['title'])}", "", plain(summary["counts_sentence"]), ""]
     lines += [f"- {plain(key)}: {plain(value)}" for key, value in summary["source"].items()]
     lines += ["", "## In words", ""]
     for entry in summary["metrics"].values():

@@ -102,7 +102,7 @@ def _share_slider(summary: Mapping[str, Any]) -> dict[str, Any] | None:
     start = int(np.argmin(np.abs(np.array(shares) - found)))
     texts = [f"{percent(share)} of the missing rows are positive" for share in shares]
     texts[start] += ", as this evaluation finds" if abs(shares[start] - found) < 1e-9 else ""
-    missing = summary["census"]["missing"]
+    missing = summary["counts"]["missing"]
     notes = [f"That is about {round(share * missing):,} of {missing:,} rows." for share in shares]
     rows = []
     for name, band in asked["metrics"].items():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from darkmetrics._text import visible
+from darkmetrics.accepted import PathLike
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.files import write_whole
@@ -19,7 +20,7 @@ from darkmetrics.report.summarize import SCHEMA, summarize
 SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
-def render(summary: Any, format: str = "html") -> str:  # noqa: A002
+def render(summary: object, format: str = "html") -> str:  # noqa: A002
     """The report as a page, as Markdown or as JSON.
 
     The page is one file that opens offline: styles, script and pictures are inside, and its content security policy
@@ -48,7 +49,7 @@ def render(summary: Any, format: str = "html") -> str:  # noqa: A002
     return views[format](summary)
 
 
-def write_report(evaluation: Evaluation, path: Any, **about: Any) -> Path:
+def write_report(evaluation: Evaluation, path: PathLike, **about: Any) -> Path:
     """Writes the report of an evaluation; the suffix of the path says in which format. See `Evaluation.report`."""
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:

@@ -16,7 +16,7 @@ _METHODS = {
 }
 
 
-def headline(name: str, entry: Mapping[str, Any], census: Mapping[str, int]) -> str:
+def headline(name: str, entry: Mapping[str, Any], counts: Mapping[str, int]) -> str:
     """What is known of one metric, in a sentence.
 
     Examples
@@ -30,13 +30,13 @@ def headline(name: str, entry: Mapping[str, Any], census: Mapping[str, int]) -> 
     mean, low, high = entry["mean"], entry["low"], entry["high"]
     if mean is None:
         return f"{name} is 0/0 whatever the missing labels are"
-    if not census["missing"]:
+    if not counts["missing"]:
         return f"{name} is {shown(mean)}; no label is missing"
     level = level_text(entry["confidence_level"])
     text = f"{name} is {shown(mean, low, high)}, {level} between {interval_shown(low, high, ' and ')}"
     if low == high:
         text = f"{name} is {shown(mean)}, almost certainly"
-    if not census["labelled"]:
+    if not counts["labelled"]:
         text += "; no row has a label, so dropping unlabelled rows would leave nothing"
     elif entry["labelled_only"] is None:
         text += "; on the labelled rows alone it is 0/0"

@@ -82,14 +82,14 @@ def summarize(
         _check_curves(evaluation, curves)
     goals = _targets(evaluation, targets)
     numbers = evaluation.to_dict()
-    census = numbers["census"]
+    counts = numbers["counts"]
     metrics = {}
     for name, entry in numbers["metrics"].items():
         target = _target(evaluation, name, goals[name]) if name in goals else None
         metrics[name] = {
             **entry,
-            "sentence": sentences.headline(name, entry, census),
-            "shape": shape(evaluation[name], census["missing"]),
+            "sentence": sentences.headline(name, entry, counts),
+            "shape": shape(evaluation[name], counts["missing"]),
             "target": target,
         }
     charted = dict(islice(evaluation.metrics.items(), MOST_CURVES))
@@ -98,10 +98,10 @@ def summarize(
         point["sentence"] = sentences.tipping_point(point, tilted)
     return {
         "schema": SCHEMA,
-        "title": str(title) if title is not None else _title(census),
+        "title": str(title) if title is not None else _title(counts),
         "source": _source(source),
-        "census": census,
-        "census_sentence": evaluation.words()[0],
+        "counts": counts,
+        "counts_sentence": evaluation.words()[0],
         "threshold": numbers["threshold"],
         "confidence_level": evaluation.confidence_level,
         "metrics": metrics,
@@ -152,10 +152,10 @@ def _references(evaluation: Evaluation, name: str, goals: Mapping[str, float]) -
     return {what: value for what, value in values.items() if np.isfinite(value)}
 
 
-def _title(census: Mapping[str, int]) -> str:
-    if not census["missing"]:
+def _title(counts: Mapping[str, int]) -> str:
+    if not counts["missing"]:
         return "How good is this classifier?"
-    return f"How good is this classifier, with {percent(census['missing'] / census['rows'], 0)} of its labels missing?"
+    return f"How good is this classifier, with {percent(counts['missing'] / counts['rows'], 0)} of its labels missing?"
 
 
 def _source(source: str | Mapping[str, Any] | None) -> dict[str, str]:

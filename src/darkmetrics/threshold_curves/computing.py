@@ -1,15 +1,18 @@
 """curves(): every metric at many thresholds, from one evaluation."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.accepted import ArrayLike
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_whole
+from darkmetrics.data.rules import is_number, is_whole
 from darkmetrics.distribution import check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
+from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.threshold_curves.bands import Band, levels_of
 from darkmetrics.threshold_curves.result import Curves
 from darkmetrics.threshold_curves.sweep import curve_metrics, sweep
@@ -22,10 +25,10 @@ _THRESHOLDS = 200
 def curves(
     evaluation: Evaluation,
     *,
-    metrics: Any = None,
-    thresholds: Any = None,
+    metrics: MetricsLike | None = None,
+    thresholds: ArrayLike | int | str | None = None,
     method: str = "auto",
-    confidence_levels: Any = (0.5, 0.9),
+    confidence_levels: float | Sequence[float] = (0.5, 0.9),
 ) -> Curves:
     """How would the metrics change if the threshold were another one, and how sure is that?
 
@@ -108,7 +111,7 @@ def curves(
 
 
 def _checked_levels(levels: Any) -> tuple[float, ...]:
-    if isinstance(levels, (int, float, np.number)):
+    if is_number(levels):
         levels = [levels]
     checked = tuple(check_level(level, "confidence_levels") for level in levels)
     if not checked:

@@ -8,6 +8,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.accepted import RngLike
 from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, unknown_name
@@ -83,7 +84,7 @@ class Curves(Mapping[str, Band]):
     def __len__(self) -> int:
         return len(self.bands)
 
-    def at(self, threshold: Any) -> dict[str, dict[str, Any]]:
+    def at(self, threshold: float) -> dict[str, dict[str, Any]]:
         """Every metric at the threshold of the grid that is nearest; each entry names it as `threshold`."""
         if not is_number(threshold) or np.isnan(threshold):
             raise InputError(f"threshold: expected a number, got {threshold!r}.")
@@ -111,7 +112,7 @@ class Curves(Mapping[str, Band]):
         return RateCurve(x=bands[x], y=bands[y], x_name=x, y_name=y, thresholds=grid)
 
     def best_threshold(
-        self, metric: str, risk: str | float = "mean", *, n_resamples: int = 10_000, rng: Any = None
+        self, metric: str, risk: str | float = "mean", *, n_resamples: int = 10_000, rng: RngLike = None
     ) -> BestThreshold:
         """Which threshold of the grid is best for a metric, and how likely does it beat the current one?
 

@@ -27,7 +27,7 @@ def main(
         with in_words(rows.names):
             found = dm.diagnose(
                 **rows.data(decision.threshold),
-                calibration=load_reference(reference.reference, rows.names, rows.pos_label),
+                reference=load_reference(reference.reference, rows.names, rows.pos_label),
                 metrics=asked.metric or dm.metrics.DEFAULT_METRICS,
             )
     emit(rendered(_as_result(found), common.result_format), common.output)
@@ -36,8 +36,8 @@ def main(
 def _as_result(found: dm.Diagnosis) -> Result:
     document = found.to_dict()
     records = [
-        {"missing": reading, "metric": name, **numbers}
-        for reading, entry in document["readings"].items()
+        {"missing": reason, "metric": name, **numbers}
+        for reason, entry in document["reasons"].items()
         for name, numbers in {"positive": entry["prevalence"], **entry["metrics"]}.items()
     ]
     tables = [Table(header, rows, title) for title, header, rows in found.tables()]

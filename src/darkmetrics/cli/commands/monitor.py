@@ -55,7 +55,7 @@ def main(
         int,
         typer.Option(metavar="N", help="A group with fewer positive or negative labels is marked as too small."),
     ] = 5,
-    resolution: Annotated[
+    buckets: Annotated[
         str,
         typer.Option(
             metavar="auto|exact|N",
@@ -97,7 +97,7 @@ def main(
             false_discovery_rate=fdr,
             correction=correction,
             min_labels=min_labels,
-            resolution=_resolution(resolution),
+            buckets=_buckets(buckets),
             rng=common.seed,
             n_jobs=jobs,
             **_settings(table, options),
@@ -119,14 +119,14 @@ def _settings(table: Rows, options: MonitorOptions) -> dict[str, Any]:
         "threshold": options.threshold,
         "label_model": label_model_of(options),
         "missingness": options.missingness,
-        "calibration": load_reference(options.reference, table.names, table.pos_label),
+        "reference": load_reference(options.reference, table.names, table.pos_label),
         "method": options.method,
         "zero_division": zero_division_of(options),
         "confidence_level": options.confidence_level,
     }
 
 
-def _resolution(text: str) -> str | int:
+def _buckets(text: str) -> str | int:
     number = whole_number_from(text)
     return text if number is None else number
 

@@ -1,7 +1,8 @@
-"""The readings of a diagnosis: missing rows and metrics, if labels were missing for a given reason."""
+"""What follows from each reason for missing labels: how many missing rows are positive, and the metrics."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from darkmetrics.diagnosis.parts import AbsentError, need_missing
 from darkmetrics.label_models import Calibrated, LabelShift, Nodes, Selection
@@ -15,7 +16,7 @@ from darkmetrics.metrics import Metric
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reason:
     """What follows if labels are missing for one reason.
 
     Attributes
@@ -32,27 +33,28 @@ class Reading:
 
 def _by_score_and_label(material: Material) -> Nodes:
     if material.reference is None:
-        raise AbsentError("no reference rows were given (calibration=).")
-    return selected_nodes(Selection(material.reference), material).nodes
+        raise AbsentError("no reference rows were given (reference=).")
+    rows: Any = material.reference  # counted already, so that the model itself only has to have some
+    return selected_nodes(Selection(rows), material).nodes
 
 
-# Name of each reading and its probabilities of the missing labels; reference rows are used where there are some.
-READINGS: dict[str, Callable[[Material], Nodes]] = {
+# Name of each reason and its probabilities of the missing labels; reference rows are used where there are some.
+REASONS: dict[str, Callable[[Material], Nodes]] = {
     "by score": lambda material: calibrated_nodes(Calibrated(), material, "'by score'").nodes,
     "by label": lambda material: shifted_nodes(LabelShift(), material).nodes,
     "by score and label": _by_score_and_label,
 }
 
 
-def reading_of(name: str, material: Material, metrics: Sequence[Metric], fills: Mapping[str, float]) -> Reading:
-    """The prevalence of the missing rows and the metrics under one reading."""
+def reason_of(name: str, material: Material, metrics: Sequence[Metric], fills: Mapping[str, float]) -> Reason:
+    """The prevalence of the missing rows and the metrics under one reason."""
     data = material.data
     need_missing(material)
     if data.missing_cells.size == 0:
         raise AbsentError("no row without a label has any weight.")
-    nodes = READINGS[name](material)
+    nodes = REASONS[name](material)
     functionals = (metric.bind(data, fills[metric.name]) for metric in metrics)
     # Any fixed seed, for the few metrics that need random labelings: the same data get the same diagnosis.
     laws = method_from("auto").laws(functionals, nodes, rng=0)
     values = {metric.name: Estimate(law.mean(), *law.interval(0.9)) for metric, law in zip(metrics, laws, strict=True)}
-    return Reading(missing_prevalence(data, nodes), values)
+    return Reason(missing_prevalence(data, nodes), values)

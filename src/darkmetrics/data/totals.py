@@ -1,4 +1,4 @@
-"""Census: what the cells of an evaluation set add up to, each sum made once."""
+"""Totals: what the cells of an evaluation set add up to, each sum made once."""
 
 from functools import cached_property
 
@@ -9,11 +9,11 @@ from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.storing import made_of
 
 
-class Census:
+class Totals:
     """The sums over cells that metrics and label models ask for, and what is printed of them."""
 
     cells: Cells
-    # Scores are in so many buckets (see `resolution` of `EvaluationSet.from_frame`); None: they are exact.
+    # Scores are in so many buckets (see `buckets` of `EvaluationSet.from_frame`); None: they are exact.
     buckets: int | None
 
     __getstate__ = made_of
@@ -98,7 +98,7 @@ class Census:
         """Weight of a row in each of the `missing_cells`; None when every row counts once."""
         return None if self.cells.weight is None else self.cells.weight[self.missing_cells]
 
-    def census(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """Rows, labelled, positive, negative and missing, as plain numbers."""
         counts = self._counts
         return {

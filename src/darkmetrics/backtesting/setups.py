@@ -10,16 +10,16 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import row_probabilities
+from darkmetrics.data.rules import is_number, row_probabilities
 from darkmetrics.exceptions import InputError, UnknownNameError
 from darkmetrics.label_models import Features, Given, LabelModel, Prevalence, Tilted, label_model_from
 from darkmetrics.label_models.score_table import reference_set, reference_table
-from darkmetrics.mechanisms import Mechanism, is_number
+from darkmetrics.mechanisms import Mechanism
 from darkmetrics.methods import Method, method_from
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class Setup:
     """One label model, or the probabilities of all rows, with one method."""
 
     label_model: LabelModel | FloatArray
@@ -44,16 +44,16 @@ class Ground:
     # What the labelled rows are called, if they have names.
     names: frames.RowNames | None = None
 
-    def ways(self, label_models: Any, methods: Any, calibration: Any) -> dict[str, Way]:
-        """Every label model with every method, by name."""
-        reference = self._reference(calibration)
+    def setups(self, label_models: Any, methods: Any, rows: Any) -> dict[str, Setup]:
+        """Every label model with every method, by name; `rows` are the reference rows."""
+        reference = self._reference(rows)
         models = {}
         for name, given in _named(label_models, "label_models").items():
             with _speaking_of("label_models", "label_model", "probability"):
                 models[name] = self._model(given, reference)
-        if reference is not None and not any(getattr(m, "calibration", None) is reference for m in models.values()):
+        if reference is not None and not any(getattr(m, "reference", None) is reference for m in models.values()):
             raise InputError(
-                "calibration: none of the label models takes it here. It goes to 'auto', 'stated', 'calibrated', "
+                "reference: none of the label models takes it here. It goes to 'auto', 'stated', 'calibrated', "
                 "'label_shift' and 'selection'; give it to others themselves, or leave it out."
             )
         how = {}
@@ -61,7 +61,7 @@ class Ground:
             with _speaking_of("methods", "method"):
                 how[name] = method_from(given)
         return {
-            f"{model}, {method}" if len(how) > 1 else model: Way(chosen, by)
+            f"{model}, {method}" if len(how) > 1 else model: Setup(chosen, by)
             for model, chosen in models.items()
             for method, by in how.items()
         }
@@ -74,10 +74,10 @@ class Ground:
                     f"label_models: 'stated' needs to know what {type(self.mechanism).__name__} is called in evaluate. "
                     "Set its `missingness`, for example to 'by_score'."
                 )
-            return label_model_from("auto", missingness=word, calibration=reference)
+            return label_model_from("auto", missingness=word, reference=reference)
         if isinstance(given, str):
             try:
-                return label_model_from(given, calibration=reference)
+                return label_model_from(given, reference=reference)
             except UnknownNameError:
                 raise
             except InputError:  # "half" and the like learn nothing, and may stand beside those that do
@@ -94,10 +94,10 @@ class Ground:
             X = model.X
             self._check_rows(X, int(X.shape[0]) if hasattr(X, "shape") else len(X), "rows of features")
         own: Any = model
-        given = getattr(own, "calibration", None)
+        given = getattr(own, "reference", None)
         if given is None or isinstance(given, EvaluationSet) or not hasattr(own, "__dataclass_fields__"):
             return model
-        read: LabelModel = replace(own, calibration=self._reference(given))
+        read: LabelModel = replace(own, reference=self._reference(given))
         return read
 
     def _probabilities(self, given: Any) -> FloatArray:
@@ -120,12 +120,12 @@ class Ground:
             )
         raise InputError(f"label_models: {rows:,} {what}, but y_true has {labelled:,} rows. Give one per row.")
 
-    def _reference(self, calibration: Any) -> EvaluationSet | None:
+    def _reference(self, rows: Any) -> EvaluationSet | None:
         """Reference rows, read once with the labels as the user named them: repeats know only 0 and 1."""
-        if calibration is not None and not isinstance(calibration, EvaluationSet):
-            calibration = reference_set(calibration, self.pos_label, self.missing_label)
-        reference_table(calibration, self.complete)  # has a message for rows that cannot be a reference
-        reference: EvaluationSet | None = calibration
+        if rows is not None and not isinstance(rows, EvaluationSet):
+            rows = reference_set(rows, self.pos_label, self.missing_label)
+        reference_table(rows, self.complete)  # has a message for rows that cannot be a reference
+        reference: EvaluationSet | None = rows
         return reference
 
 

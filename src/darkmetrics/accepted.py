@@ -1,0 +1,45 @@
+"""What arguments may be: names for the types that public functions share. What is passed is checked when it is read."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+
+class ArrayLike(Protocol):
+    """A column in memory: a list, a NumPy array, a pandas or Polars Series, an Arrow array."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, key: Any, /) -> Any: ...
+
+
+class Classifier(Protocol):
+    """A classifier as scikit-learn's are: it says with which probability each row belongs to each class."""
+
+    def predict_proba(self, X: Any, /) -> Any: ...
+
+
+class Learner(Classifier, Protocol):
+    """A classifier that can be fitted too."""
+
+    def fit(self, X: Any, y: Any, /) -> Any: ...
+
+
+# A number, or a column of them.
+Numbers: TypeAlias = float | np.number[Any] | ArrayLike
+# A table of any engine: pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis; or files, by path, folder, pattern or
+# list of paths. These have nothing in common that a type could say.
+FrameLike: TypeAlias = object
+# A value that labels have: a number, a text, a bool, or whatever else the column holds.
+LabelValue: TypeAlias = object
+PathLike: TypeAlias = str | os.PathLike[str]
+# A seed, or a source of random numbers: what `numpy.random.default_rng` takes.
+RngLike: TypeAlias = (
+    int | np.integer[Any] | Sequence[int] | np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | None
+)
+# Why labels are missing: "random", "by_score", "by_label", "by_score_and_label" or "unknown"; None: nothing is said.
+Missingness: TypeAlias = str | None
+# What a 0/0 counts as: 0, 1, nan, or "warn" for each metric's own value.
+ZeroDivision: TypeAlias = float | str
