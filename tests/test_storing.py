@@ -262,7 +262,7 @@ def test_there_is_an_example_of_every_result():
         if dataclasses.is_dataclass(c) and c.__module__.split(".")[1] in where and c.__name__[0] != "_"
     ]
     # Ways and ground are of the run of a backtest, and in none of its results.
-    assert {c.__name__ for c in records if not inspect.isabstract(c) and c not in kinds} == {"Way", "Ground"}
+    assert {c.__name__ for c in records if not inspect.isabstract(c) and c not in kinds} == {"Setup", "Ground"}
 
 
 def test_what_was_stored_is_read_in_another_process(tmp_path):

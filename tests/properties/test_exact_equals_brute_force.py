@@ -124,7 +124,9 @@ def assert_same_law(name, found, truth: oracle.Law, moved=0.0):
     points = points[:: 1 + points.size // 300]
     np.testing.assert_allclose(found.cdf(points), truth.cdf(points), 0, TOLERANCE, err_msg=name)
     assert found.mean() == pytest.approx(truth.mean(), abs=TOLERANCE * scale), name
-    assert found.std() == pytest.approx(truth.std(), abs=TOLERANCE * scale), name
+    # A root magnifies the last bits of a small variance, such as that of chances of 1 - 1e-9.
+    last_bits = 1e-15 * scale**2 / max(truth.std(), 1e-15)
+    assert found.std() == pytest.approx(truth.std(), abs=max(TOLERANCE * scale, min(last_bits, 1e-7))), name
     # Quantiles in the middle of a step, at most ten of them: there no rounding decides which atom it is.
     steps = np.flatnonzero(truth.masses > 100 * TOLERANCE)
     steps = steps[:: 1 + steps.size // 10]
