@@ -56,8 +56,11 @@ A pipeline that must not go on unless recall is at least 0.8 with probability 90
 darkmetrics evaluate june.parquet --label fraud --score p --missingness by_label --target recall=0.8 && ./deploy
 ```
 
+The last lines begin with `PASS` or `FAIL`. Where nothing is stated about why labels are missing, the probability allows
+for every reason, and a target that fails names the reasons under which it would be met and those under which not.
 With `--confidence 0.1` it stops only when it is 90% sure that the target is missed. The probabilities are printed, and
-in JSON they are in `targets`.
+in JSON they are in `targets`, each with its `verdict` and the probability `by_reason`. Warnings are part of the result
+in every format: lines above the table, `warnings` in JSON, a column in CSV.
 
 Every night, all months of this year by country, and a mail when one of them misses its target; an alert is rarely
 false, however many groups there are:
@@ -91,9 +94,13 @@ CSV: dict[str, dict[str, str]] = {
         "variance_from_labels": "share of the variance due to the labels themselves",
         "variance_from_calibration": "share due to the curve from scores to probabilities",
         "variance_from_prevalence": "share due to how far missing rows differ from labelled ones",
+        "sensitivity_odds": "how many times off the odds of missing rows may be in the next two",
+        "sensitivity_low": "lower end of the interval then",
+        "sensitivity_high": "upper end of the interval then",
         "target": "with --target: the value to reach",
         "target_probability": "with --target: the probability that it is reached",
         "target_met": "with --target: whether that is at least --confidence",
+        "warnings": "what was warned of; the same in every row",
     },
     "monitor": {
         "month": "with `--by month`: its value; one such column for each `--by`, and for `--time`",
@@ -117,6 +124,7 @@ CSV: dict[str, dict[str, str]] = {
         "q_value": "with --target: the smallest --fdr at which there is an alert",
         "alert": "whether there is one",
         "too_small": "why the group has too few labels to be judged; empty if it has enough",
+        "warnings": "categories of what its evaluation warned of",
     },
     "bounds": {
         **_OF_METRIC,

@@ -242,7 +242,7 @@ def test_scores_that_are_no_probabilities_are_standardised_for_platt():
     # 280 labels: the weak prior of the standardised slopes moves curves by little.
     expected = LogisticRegression(C=np.inf).fit(x[known], y[known]).predict_proba(x[~known])[:, 1]
     order = np.argsort(margin[~known])
-    np.testing.assert_allclose(curves(Calibrated(), data).mean(axis=0), expected[order], atol=0.02)
+    np.testing.assert_allclose(curves(Calibrated("beta"), data).mean(axis=0), expected[order], atol=0.02)
 
 
 def test_the_scale_of_such_scores_does_not_matter():
@@ -295,11 +295,11 @@ def test_equal_scores_have_equal_probabilities_whatever_the_decision_and_the_wei
     y = np.where(rng.random(400) < 0.3, NAN, (rng.random(400) < s).astype(float))
     plain = EvaluationSet(y, s)
     split = EvaluationSet(y, s, y_pred=rng.integers(0, 2, 400), sample_weight=rng.choice([0.5, 1.0, 3.0], 400))
-    known = {x: curves(Calibrated(uncertainty=False), plain)[0][i] for i, x in enumerate([0.1, 0.3, 0.5, 0.8])}
+    known = {x: curves(Calibrated("beta", uncertainty=False), plain)[0][i] for i, x in enumerate([0.1, 0.3, 0.5, 0.8])}
     own = split.cells.score[split.missing_cells]
     # Weights are about the metric, not about how much a row teaches.
     np.testing.assert_allclose(
-        curves(Calibrated(uncertainty=False), split)[0], [known[x] for x in own.tolist()], rtol=1e-12
+        curves(Calibrated("beta", uncertainty=False), split)[0], [known[x] for x in own.tolist()], rtol=1e-12
     )
     all_nodes = curves(Calibrated(), split)
     for x in known:
@@ -311,7 +311,7 @@ def test_rows_of_weight_zero_have_no_probability_and_still_teach():
     y, s = rows(9, 200)
     weight = np.where(np.arange(200) % 3 == 0, 0.0, 1.0)
     data = EvaluationSet(y, s, sample_weight=weight)
-    found = curves(Calibrated(uncertainty=False), data)[0]
+    found = curves(Calibrated("beta", uncertainty=False), data)[0]
     gaps = np.isnan(y)
     expected = fitted("beta", y, s).predict(np.sort(s[gaps & (weight > 0)]))
     np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -372,7 +372,7 @@ def test_separable_and_constant_scores_are_calibrated():
     found = curves(Calibrated(), EvaluationSet(y, s))
     assert ((found >= 0.0) & (found <= 1.0)).all()
     constant = EvaluationSet([1.0] * 10 + [0.0] * 30 + [NAN] * 5, np.full(45, 0.5))
-    nodes = curves(Calibrated(), constant)
+    nodes = curves(Calibrated("beta"), constant)
     # A weak prior beside 40 labels of which a quarter is positive.
     assert nodes.mean() == pytest.approx(0.25, abs=0.03)
     assert nodes.std() == pytest.approx(math.sqrt(0.25 * 0.75 / 41.0), rel=0.2)

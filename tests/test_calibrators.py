@@ -1,5 +1,7 @@
 """Calibrators equal their references, carry their uncertainty, and refuse what they cannot use."""
 
+import math
+
 import calibration
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from darkmetrics._kernels.posterior.logistic import logistic_mode
-from darkmetrics.calibrators import Beta, Calibrator, Fitted, Isotonic, Platt, ScalingBinning, calibrator_from
+from darkmetrics.calibrators import Beta, Calibrator, Fitted, Flexible, Isotonic, Platt, ScalingBinning, calibrator_from
 from darkmetrics.exceptions import InputError, UnknownNameError
 
 ALL = [Platt(), Beta(), ScalingBinning(), Isotonic()]
@@ -632,10 +634,86 @@ def test_an_unfitted_classifier_is_refused():
 
 @pytest.mark.parametrize("thing", [None, 3, LinearRegression(), [0.1, 0.2]])
 def test_what_cannot_calibrate_is_refused(thing):
-    with pytest.raises(InputError, match="calibrator: expected 'beta', 'isotonic'"):
+    with pytest.raises(InputError, match="calibrator: expected 'beta', 'flexible', 'isotonic'"):
         calibrator_from(thing)
 
 
 def test_a_class_is_not_an_object():
     with pytest.raises(InputError, match=r"Beta is a class. Pass an object: Beta\(\)"):
         calibrator_from(Beta)
+
+
+# ------------------------------------------------------------------------------------------------------------ flexible
+
+
+def knotted(s, threshold):
+    """The columns of the flexible curve, from its definition."""
+    x = logit(s)
+    ordered = np.sort(s)
+    knots = [logit(ordered[math.ceil(k * s.size / 6) - 1]) for k in range(1, 6)]
+    hinges = [np.maximum(x - knot, 0.0) for knot in knots]
+    return np.column_stack([np.ones(s.size), np.log(s), -np.log1p(-s), *hinges, s >= threshold])
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0])
+@pytest.mark.parametrize("n", [12, 300])
+def test_the_flexible_curve_is_the_mode_of_beta_with_knots_and_a_step(n, factor):
+    s, y, _ = problem(5, n)
+    X = knotted(s, 0.4)
+    mean, sd = np.array([0.0, 1.0, 1.0] + [0.0] * 6), factor * np.array([3.0, 1.0, 1.0] + [0.7] * 6)
+
+    def negative_log_posterior(beta):
+        chance = stats.logistic.logcdf(np.where(y == 1, 1, -1) * (X @ beta))
+        return -chance.sum() - np.sum(stats.norm.logpdf(beta, mean, sd))
+
+    fitted = Flexible(prior_sd=factor, threshold=0.4).fit(s, y)
+    best = min(
+        optimize.minimize(negative_log_posterior, start, method="BFGS", options={"gtol": 1e-10}).fun
+        for start in (mean, fitted.coef_)
+    )
+    assert negative_log_posterior(fitted.coef_) == pytest.approx(best, abs=1e-8)
+    np.testing.assert_allclose(fitted.design(s), X, rtol=1e-12)
+
+
+def test_the_flexible_curve_follows_what_beta_cannot():
+    rng = np.random.default_rng(0)
+    s = rng.uniform(0.02, 0.98, 20_000)
+    truth = 0.2 + 0.5 * (s > 0.5) + 0.2 * np.abs(s - 0.5)  # a jump and a kink
+    y = (rng.random(s.size) < truth).astype(float)
+    grid = np.linspace(0.05, 0.95, 50)
+    apart = [
+        np.abs(curve.fit(s, y).predict(grid) - (0.2 + 0.5 * (grid > 0.5) + 0.2 * np.abs(grid - 0.5))).max()
+        for curve in (Flexible(threshold=0.5), Beta())
+    ]
+    assert apart[0] < 0.05
+    assert apart[1] > 0.1  # the control: three coefficients cannot
+
+
+def test_few_labels_leave_the_plain_curve():
+    s, y, _ = problem(3, 6)
+    flexible, beta = Flexible().fit(s, y), Beta().fit(s, y)
+    # Well within what six labels leave open.
+    assert (np.abs(flexible.predict(s) - beta.predict(s)) < beta.draws(s, 256).std(axis=0)).all()
+    assert Flexible().fit([], []).predict([0.2, 0.7]) == pytest.approx([0.2, 0.7])
+
+
+@pytest.mark.parametrize(
+    "scores", [[0.5] * 6, [0.0, 1.0] * 3, [-3.0, 2.0, 8.0, 2.0, 2.0, 1.0], [0.1, 0.1, 0.1, 0.9, 0.9, 0.9]]
+)
+def test_the_flexible_curve_takes_any_scores(scores):
+    fitted = Flexible(threshold=0.5).fit(scores, [0, 1, 1, 0, 1, 0])
+    chances = fitted.predict(scores)
+    assert np.isfinite(chances).all()
+    assert ((chances > 0.0) & (chances < 1.0)).all()
+    assert np.isfinite(fitted.draws(scores, 16)).all()
+
+
+@pytest.mark.parametrize("threshold", ["a", True, math.nan])
+def test_a_threshold_is_a_number(threshold):
+    with pytest.raises(InputError, match=rf"threshold: {threshold!r}\. It must be a number"):
+        Flexible(threshold=threshold).fit([0.1, 0.9], [0, 1])
+
+
+def test_the_flexible_curve_needs_its_prior():
+    with pytest.raises(InputError, match=r"prior_sd: None\. Flexible needs a prior"):
+        Flexible(prior_sd=None).fit([0.1, 0.9], [0, 1])

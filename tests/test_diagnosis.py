@@ -19,8 +19,8 @@ from darkmetrics._kernels.hypotheses.mixture_fit import mixture_fit
 from darkmetrics._kernels.hypotheses.score_test import logistic_score_test
 from darkmetrics._kernels.hypotheses.two_samples import compared
 from darkmetrics.diagnosis import Diagnosis, diagnose, diagnosis_of
-from darkmetrics.diagnosis.calibration import calibration_check, raw_check, reference_check
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
+from darkmetrics.label_models.agreement import calibration_check, raw_check, reference_check
 from darkmetrics.label_models.base import missing_prevalence
 from darkmetrics.label_models.fitting import Material
 from guarantees.scenarios import BY_BOTH, BY_LABEL_HALF, BY_LABEL_MOST, BY_SCORE, DRIFT, PU_CONSTANT, RANDOM
@@ -179,10 +179,10 @@ def test_scores_that_are_no_probabilities_of_the_label_are_noticed():
     assert rejected(raw_check, (material(sample) for sample in RANDOM.samples(20, n_rows=1000))) == 1.0
 
 
-def test_a_curve_that_no_beta_calibration_follows_is_noticed():
+def test_a_curve_that_no_calibration_follows_is_noticed():
     rng = np.random.default_rng(4)
     score = rng.random(2000)
-    y = (rng.random(2000) < 0.5 + 0.4 * np.sin(12.0 * score)).astype(float)
+    y = (rng.random(2000) < 0.5 + 0.4 * np.sin(50.0 * score)).astype(float)
     found = diagnose(np.where(rng.random(2000) < 0.3, np.nan, y), score)
     assert found.calibration is not None
     assert found.calibration.p_value < 1e-6
@@ -241,7 +241,7 @@ def test_reliability_tables_count_every_labelled_row_once():
 
 
 def test_raw_scores_are_predicted_by_their_mean():
-    (sample,) = RANDOM.samples(1, n_rows=1000)
+    (sample,) = RANDOM.samples(1, n_rows=500)
     found = diagnose(sample.y, sample.score).raw_scores
     assert found is not None
     for b in found.table:
@@ -285,7 +285,7 @@ def test_a_ready_set_takes_no_further_data():
 
 @pytest.mark.parametrize(
     ("scenario", "word"),
-    [(RANDOM, "looks random"), (BY_SCORE, "not by label alone"), (BY_LABEL, "by score or by label")],
+    [(RANDOM, "no difference in scores"), (BY_SCORE, "not by label alone"), (BY_LABEL, "by score or by label")],
     ids=lambda x: getattr(x, "name", ""),
 )
 def test_missingness_is_named(scenario, word):
@@ -372,24 +372,27 @@ EDGES = {
     "only positives": ({"y_true": np.where(PARTLY == 0, np.nan, PARTLY), "y_score": SCORE}, "by score or by label"),
     "only negatives": ({"y_true": np.where(PARTLY == 1, np.nan, PARTLY), "y_score": SCORE}, "by score or by label"),
     "constant scores": ({"y_true": PARTLY, "y_score": np.full(120, 0.3)}, "cannot be told"),
-    "two scores": ({"y_true": PARTLY, "y_score": (SCORE > 0.5).astype(float)}, "looks random"),
+    "two scores": ({"y_true": PARTLY, "y_score": (SCORE > 0.5).astype(float)}, "no difference in scores"),
     "one labelled row": ({"y_true": [1], "y_score": [0.4]}, "no missing labels"),
     "one missing row": ({"y_true": [None], "y_score": [0.4]}, "cannot be told"),
     "three rows": ({"y_true": [1, 0, None], "y_score": [0.4, 0.2, 0.7]}, "cannot be told"),
     "missing rows without weight": (
         {"y_true": PARTLY, "y_score": SCORE, "sample_weight": np.where(GONE, 0.0, 1.0)},
-        "looks random",
+        "no difference in scores",
     ),
     "labelled rows without weight": (
         {"y_true": PARTLY, "y_score": SCORE, "sample_weight": np.where(GONE, 1.0, 0.0)},
-        "looks random",
+        "no difference in scores",
     ),
-    "scores no probabilities": ({"y_true": PARTLY, "y_score": 10 * SCORE - 3}, "looks random"),
-    "separated classes": ({"y_true": np.where(GONE, np.nan, SCORE > 0.5), "y_score": SCORE}, "looks random"),
-    "reference of one row": ({"y_true": PARTLY, "y_score": SCORE, "reference": ([1], [0.5])}, "looks random"),
+    "scores no probabilities": ({"y_true": PARTLY, "y_score": 10 * SCORE - 3}, "no difference in scores"),
+    "separated classes": ({"y_true": np.where(GONE, np.nan, SCORE > 0.5), "y_score": SCORE}, "no difference in scores"),
+    "reference of one row": (
+        {"y_true": PARTLY, "y_score": SCORE, "reference": ([1], [0.5])},
+        "no difference in scores",
+    ),
     "reference on another scale": (
         {"y_true": PARTLY, "y_score": SCORE, "reference": (LABEL, 9 * SCORE - 2)},
-        "looks random",
+        "no difference in scores",
     ),
 }
 
@@ -403,7 +406,7 @@ def test_edges_are_diagnosed_and_say_what_is_absent(case, word):
     assert found.missingness == word
     plain = found.to_dict()
     json.dumps(plain, allow_nan=False)
-    parts = ("score_difference", "mixture", "calibration", "raw_scores", "reference")
+    parts = ("score_difference", "mixture", "calibration", "raw_scores", "reference", "overlap")
     none = {name for name in parts if plain[name] is None}
     unread = {"by score", "by label", "by score and label"} - set(found.reasons)
     assert set(found.absent) == none | unread
@@ -425,3 +428,24 @@ def test_scores_of_zero_and_one_are_refuted_by_one_label():
     assert right.p_value > 0.01
     assert wrong.p_value == 0.0
     assert wrong.statistic == np.inf
+
+
+def test_a_clear_misfit_is_a_warning_of_evaluate():
+    rng = np.random.default_rng(4)
+    score = rng.random(3000)
+    y = (rng.random(3000) < 0.5 + 0.4 * np.sin(50.0 * score)).astype(float)
+    y_true = np.where(rng.random(3000) < 0.3, np.nan, y)
+    with pytest.warns(dm.CalibrationWarning, match="the calibration curve does not fit the labelled rows") as caught:
+        result = dm.evaluate(y_true, score, missingness="random", metrics="accuracy")
+    assert caught[0].filename == __file__
+    assert [warned.category for warned in result.warnings] == ["CalibrationWarning"]
+
+
+def test_a_curve_that_fits_is_not_warned_of():
+    for seed in range(60):  # at one in a thousand, any alarm at all is unlikely
+        rng = np.random.default_rng([9, seed])
+        score = rng.beta(1.0, 3.0, 600)
+        y = (rng.random(600) < score**1.3).astype(float)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", dm.CalibrationWarning)
+            dm.evaluate(np.where(rng.random(600) < 0.3, np.nan, y), score, missingness="random", metrics="accuracy")

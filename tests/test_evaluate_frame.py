@@ -56,6 +56,7 @@ def counted(**columns) -> Any:
         "weight": None,
         "probability": None,
         "stratum": None,
+        "propensity": None,
         "low": None,
         "high": None,
         "buckets": None,
@@ -190,9 +191,10 @@ def test_reference_rows_may_be_a_frame_or_a_file(tmp_path):
     table = frame(labels, reference[1])
     path = tmp_path / "reference.parquet"
     table.write_parquet(path)
-    expected = dm.evaluate(y, score, reference=(labels, reference[1]), metrics="recall")
+    settings: dict[str, Any] = {"metrics": "recall", "missingness": "by_score_and_label"}
+    expected = dm.evaluate(y, score, reference=(labels, reference[1]), **settings)
     for given in (table, table.lazy(), str(path), path, [path], (labels, reference[1])):
-        found = evaluate_frame(frame(y, score), **NAMES, reference=given, metrics="recall")
+        found = evaluate_frame(frame(y, score), **NAMES, reference=given, **settings)
         assert found["recall"].mean() == pytest.approx(expected["recall"].mean(), abs=1e-12)
     with pytest.raises(InputError, match=r"^reference: "):
         evaluate_frame(frame(y, score), **NAMES, reference=table.drop("p"))

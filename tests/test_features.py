@@ -269,3 +269,31 @@ def test_the_sentence_names_the_estimator():
     X, y, score, missing = rows(n=300)
     result = dm.evaluate(np.where(missing, NAN, y), score, label_model=Features(LogisticRegression(), X))
     assert "Probabilities come from LogisticRegression, cross-fitted and calibrated on" in result.assumption
+
+
+def test_features_that_say_nothing_leave_what_the_score_says():
+    rng = np.random.default_rng(11)
+    score = rng.random(3000)
+    y = (rng.random(3000) < score**2).astype(float)
+    y_true = np.where(rng.random(3000) < 0.2 + 0.6 * score, np.nan, y)
+    model = Features(LogisticRegression(), rng.normal(size=(3000, 2)))
+    found = dm.evaluate(y_true, score, label_model=model)
+    by_score = dm.evaluate(y_true, score, missingness="by_score")
+    for name in found:
+        assert found[name].mean() == pytest.approx(by_score[name].mean(), abs=1.0 * by_score[name].std())
+    # By the predictions alone every row would be as likely to be positive as the next, whatever its score.
+    alone = dm.evaluate(y_true, score, label_model=Features(LogisticRegression(), model.X, calibrator="isotonic"))
+    assert abs(alone["roc_auc"].mean() - by_score["roc_auc"].mean()) > 10.0 * by_score["roc_auc"].std()
+
+
+def test_scores_that_are_no_probabilities_are_standardised():
+    rng = np.random.default_rng(12)
+    score = rng.normal(size=2000)
+    y = (rng.random(2000) < 1 / (1 + np.exp(-2.0 * score))).astype(float)
+    y_true = np.where(rng.random(2000) < 0.4, np.nan, y)
+    model = Features(LogisticRegression(), rng.normal(size=(2000, 1)))
+    law = dm.evaluate(y_true, score, label_model=model, threshold=0.0, metrics="precision")["precision"]
+    low, high = law.interval(0.99)
+    assert low <= y[score >= 0.0].mean() <= high
+    moved = dm.evaluate(y_true, 100.0 * score + 7.0, label_model=model, threshold=7.0, metrics="precision")["precision"]
+    assert moved.mean() == pytest.approx(law.mean(), abs=1e-6)

@@ -208,7 +208,9 @@ def test_few_reference_labels_of_a_class_are_warned_of(positives, negatives):
     scores = np.random.default_rng(0).uniform(0.1, 0.9, labels.size)
     text = f"reference: {positives} positive and {negatives} negative labels to learn from \\(Selection\\)"
     with pytest.warns(CalibrationWarning, match=text) as caught:
-        dm.evaluate(np.where(missing, NAN, y), s, reference=(labels, scores), metrics="f1")
+        dm.evaluate(
+            np.where(missing, NAN, y), s, reference=(labels, scores), missingness="by_score_and_label", metrics="f1"
+        )
     assert len(caught) == 1
     assert caught[0].filename == __file__
 

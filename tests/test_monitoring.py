@@ -611,7 +611,7 @@ def test_to_frame_has_one_row_per_group_and_metric(odd, backend):
     frame: Any = odd.to_frame(backend)
     columns = list(frame.column_names if backend == "pyarrow" else frame.columns)
     assert columns[:2] == ["country", "metric"]
-    assert columns[-5:] == ["target", "chance_missed", "q_value", "alert", "too_small"]
+    assert columns[-6:] == ["target", "chance_missed", "q_value", "alert", "too_small", "warnings"]
     assert len(frame) == 7 * len(BOUNDED)
     means = frame["mean"].to_pylist() if backend == "pyarrow" else frame["mean"].to_list()
     expected = [one.mean for group in odd.groups.values() for one in group.metrics.values()]

@@ -75,7 +75,7 @@ def test_metrics_are_parsed_once_for_all_targets_and_repeats(monkeypatch):
 def test_reference_rows_are_read_once_for_all_groups(monkeypatch):
     calls = counting(monkeypatch, dm.EvaluationSet, "__init__")
     reference = ([1, 0] * 20, np.tile([0.8, 0.3], 20) + np.linspace(0.0, 0.1, 40))
-    settings: dict[str, Any] = {"label": "y", "score": "p", "metrics": "recall"}
+    settings: dict[str, Any] = {"label": "y", "score": "p", "metrics": "recall", "missingness": "by_score_and_label"}
     dm.evaluate_by(table_of(5), "g", reference=reference, **settings)
     assert len(calls) == 1
 

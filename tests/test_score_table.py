@@ -8,7 +8,7 @@ import pytest
 
 from darkmetrics import EvaluationSet, InputError
 from darkmetrics.label_models import score_table as module
-from darkmetrics.label_models.score_table import reference_table, score_table
+from darkmetrics.label_models.score_table import joint_table, reference_table, score_table
 
 NAN = float("nan")
 
@@ -183,3 +183,29 @@ def test_bad_reference_rows_are_refused_by_name(reference, text):
     assert str(error.value).startswith(text)
     assert "y_true" not in str(error.value)
     assert "y_score" not in str(error.value)
+
+
+def test_the_joint_table_counts_scores_and_probabilities_together(monkeypatch):
+    rng = np.random.default_rng(0)
+    score, chance = rng.random(5000), rng.random(5000)
+    y = np.where(rng.random(5000) < 0.4, np.nan, rng.integers(0, 2, 5000))
+    data = EvaluationSet(y, score, probability=chance)
+    table, prediction = joint_table(data)
+    assert table.score.size == 5000
+    order = np.argsort(score)
+    np.testing.assert_array_equal(prediction, chance[order])
+    np.testing.assert_array_equal(table.missing, np.isnan(y[order]))
+    monkeypatch.setattr(module, "_MOST_JOINT", 4999)
+    monkeypatch.setattr(module, "_SIDE", 20)
+    merged, mean = joint_table(data)
+    assert 300 < merged.score.size <= 2 * 400
+    rows = merged.labelled + merged.missing
+    np.testing.assert_allclose([rows @ merged.score, rows @ mean], [score.sum(), chance.sum()])
+    own = merged.place
+    for row in rng.integers(0, merged.score.size, 20):
+        inside = order[own == row]  # cells are rows by rising score
+        assert np.ptp(score[inside]) < 0.08
+        assert np.ptp(chance[inside]) < 0.08
+        assert len(set(score[inside] >= 0.5)) == 1
+        assert merged.positives[row] == (y[inside] == 1).sum()
+        assert merged.decided[row] == (np.isnan(y[inside]) & (score[inside] >= 0.5)).sum()

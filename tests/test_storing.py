@@ -72,6 +72,7 @@ SETTINGS: dict[str, Any] = {
     "Half": label_models.Half(),
     "LabelShift": label_models.LabelShift(),
     "Prevalence": label_models.Prevalence(0.3),
+    "Propensity": label_models.Propensity(),
     "Selection": label_models.Selection(REFERENCE),
     "Tilted": label_models.Tilted("half", prevalence=0.4),
     "method Auto": methods.Auto(n_resamples=100),
@@ -82,6 +83,7 @@ SETTINGS: dict[str, Any] = {
     "ByScore": mechanisms.ByScore(0.3),
     "ByLabel": mechanisms.ByLabel(0.3, prevalence=0.6),
     **{word: calibrators.calibrator_from(word) for word in ("beta", "platt", "isotonic", "scaling_binning")},
+    "Flexible": calibrators.Flexible(threshold=0.5),
     "Fitted": calibrators.Fitted(LogisticRegression().fit(SCORE[:, None], TRUTH)),
 }
 
@@ -101,6 +103,8 @@ def evaluated(method: str = "auto", n: int = 400) -> dm.Evaluation:
 def modelled(model: Any) -> dm.Evaluation:
     if isinstance(model, label_models.Features):
         return dm.evaluate(Y, SCORE, label_model=model, metrics=FEW)
+    if isinstance(model, label_models.Propensity):
+        return dm.evaluate(Y, SCORE, label_model=model, propensity=np.full(len(SCORE), 0.6), metrics=FEW)
     return dm.evaluate(KNOWN, label_model=model, metrics=FEW)
 
 

@@ -182,7 +182,8 @@ def test_a_stated_move_does_not_look_like_a_difference_found():
     y = np.where(rng.random(1000) < 0.3, NAN, (rng.random(1000) < s).astype(float))
     # Labels are missing at random: no warning, and the base still says so.
     result = dm.evaluate(y, s, label_model=Tilted("auto", delta=1.0))
-    assert "missing at random, as far as scores can tell" in result.assumption
+    assert "Before that, not stated why labels are missing" in result.assumption
+    assert "Missing rows have" not in result.assumption
 
 
 def test_tilts_add_up():

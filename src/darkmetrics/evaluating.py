@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
@@ -32,6 +32,8 @@ def evaluate(
     label_model: LabelModelLike = "auto",
     missingness: Missingness = None,
     reference: ReferenceLike | None = None,
+    propensity: ArrayLike | Literal[True] | None = None,
+    strata: ArrayLike | Literal[True] | None = None,
     method: MethodLike = "auto",
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
@@ -70,6 +72,13 @@ def evaluate(
     reference : (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows, such as the test set of the model; they make it unnecessary to know why labels
         are missing, as long as the relation of score and label has not drifted since.
+    propensity : array-like of float, optional
+        The chance of each row to get its label, where it is known: logged by a policy, set by a sampling design, or
+        that of random overrides. Above 0 where there is a label. Labelled rows are then weighted to look like the
+        missing ones (`label_models.Propensity`), whatever decided who got a label. True: that of an EvaluationSet.
+    strata : array-like of int, optional
+        A number for rows of one kind (an age band, a segment), at most 30 different ones: label models then fit within
+        them, shrunk towards each other. True: those of an EvaluationSet.
     method : str or Method
         "auto" (exact where possible), "exact", "monte_carlo", "gaussian", or a settings object such as
         `methods.MonteCarlo(n_resamples=100_000)`.
@@ -103,9 +112,9 @@ def evaluate(
     8 rows: 6 labelled, 2 missing (25.0%)
     Assumed: missing labels are independent, with the probabilities given.
     <BLANKLINE>
-                estimate     90% interval   labelled only   worst to best   method   undefined
-    precision      0.675   0.500 to 0.750           0.667    0.50 to 0.75    exact           0
-    recall         0.694   0.500 to 0.750           0.667    0.50 to 0.75    exact           0
+                estimate     90% interval   if odds 3x off   labelled only   worst to best   method   undefined
+    precision      0.675   0.500 to 0.750   0.500 to 0.750           0.667    0.50 to 0.75    exact           0
+    recall         0.694   0.500 to 0.750   0.500 to 0.750           0.667    0.50 to 0.75    exact           0
     <BLANKLINE>
     Intervals are for these 8 rows, not for the population they came from.
     >>> round(result["recall"].cdf(0.7), 3)
@@ -115,6 +124,7 @@ def evaluate(
     given = dict(locals())
     question = Question.among(given)
     settings = {name: given[name] for name in ("threshold", "y_pred", "pos_label", "missing_label", "sample_weight")}
+    settings |= {"propensity": propensity, "strata": strata}
     data = rows_asked_of(question.model, label_model, y_true, y_score, **settings)
     return question.answer(data, arguments=arguments_given(evaluate, given))
 
@@ -128,6 +138,8 @@ def evaluate_frame(
     decision: str | None = None,
     probability: str | None = None,
     weight: str | None = None,
+    propensity: str | None = None,
+    strata: str | None = None,
     buckets: str | int = "auto",
     metrics: MetricsLike = DEFAULT_METRICS,
     label_model: LabelModelLike = "auto",
@@ -158,6 +170,9 @@ def evaluate_frame(
     decision, probability, weight : str, optional
         Columns with decisions that do not follow from a threshold, with the chance that a row is positive, which is
         then believed as it is (`label_models.Given`), and with weights.
+    propensity, strata : str, optional
+        Columns with the chance of each row to get its label, and with whole numbers for rows of one kind, as in
+        `evaluate`.
     buckets : {"auto", "exact"} or int
         How finely scores are told apart, as in `EvaluationSet.from_frame`. Where that is in buckets, the result's
         `bucket_effect` says how far that can have moved each metric; metrics of the decisions it does not move.
@@ -196,6 +211,7 @@ def evaluate_frame(
     question = with_reference(question_of_table(given), given)
     columns = ("label", "score", "decision", "probability", "weight")
     settings = {name: given[name] for name in (*columns, "threshold", "pos_label", "missing_label", "buckets")}
+    settings |= {"propensity": propensity, "stratum": strata}
     data = evaluation_set_from(EvaluationSet.from_frame(frame, **settings), None)
     return question.answer(data, arguments=arguments_given(evaluate_frame, given))
 
@@ -245,6 +261,9 @@ def rows_asked_of(model: LabelModel, label_model: Any, y_true: Any, y_score: Any
     """The evaluation set that the arguments of `evaluate` stand for; `model` is what `label_model` means."""
     named, features = is_named(label_model), _features_of(model)
     if not isinstance(y_true, EvaluationSet):
+        for name in ("propensity", "strata"):
+            if settings.get(name) is True:
+                raise InputError(f"{name}: True stands for that of an EvaluationSet. Give one per row.")
         probability = None if named else label_model
         if features is not None:
             names = frames.row_names(y_true=y_true, y_score=y_score)
@@ -255,7 +274,11 @@ def rows_asked_of(model: LabelModel, label_model: Any, y_true: Any, y_score: Any
             return evaluation_set_from(y_true, y_score, probability=probability, **settings)
         except InputError as error:  # name the argument that the caller used
             raise error.renamed({"probability": "label_model"}) from None
+    kinds = {name: settings.pop(name) for name in ("propensity", "strata") if settings.get(name) is True}
     data = evaluation_set_from(y_true, y_score, **settings)
+    for name, kind in (("propensity", data.cells.propensity), ("strata", data.cells.stratum)):
+        if name in kinds and kind is None:
+            raise InputError(f"{name}: True, but the EvaluationSet has none. Give them when building the set.")
     if not named:
         raise InputError(
             "label_model: an EvaluationSet has cells, not rows, so probabilities per row cannot be matched to it. "

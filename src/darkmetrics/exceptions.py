@@ -3,8 +3,10 @@
 import difflib
 import re
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Self
 
 # What stands in quotes is the user's own: messages write it as Python does.
 QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -80,6 +82,44 @@ class MissingnessWarning(UserWarning):
 
 class RefutedWarning(MissingnessWarning):
     """The reason that was stated for missing labels is one that the scores of the missing rows clearly refute."""
+
+
+class Warned(NamedTuple):
+    """A warning that is part of a result: the name of its category, and what it says."""
+
+    category: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+_HEARD: ContextVar[list[Warned] | None] = ContextVar("darkmetrics_heard", default=None)
+
+
+def warn(message: str, category: type[Warning], stacklevel: int = 1) -> None:
+    """A Python warning that the result being made keeps as well (`heard`)."""
+    kept = _HEARD.get()
+    if kept is not None:
+        kept.append(Warned(category.__name__, message))
+    warnings.warn(message, category, stacklevel=stacklevel + 1)
+
+
+@contextmanager
+def heard() -> Iterator[list[Warned]]:
+    """What is warned of inside the block; a block around this one hears it too.
+
+    Not `warnings.catch_warnings`, which changes filters for all threads, and hears nothing that a user silenced.
+    """
+    said: list[Warned] = []
+    outer = _HEARD.get()
+    token = _HEARD.set(said)
+    try:
+        yield said
+    finally:
+        _HEARD.reset(token)
+        if outer is not None:
+            outer += said
 
 
 def reference_from(reference: Any, calibration: Any, stacklevel: int = 3) -> Any:

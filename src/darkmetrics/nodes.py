@@ -127,9 +127,9 @@ class Nodes:
     def without_strata(self, data: EvaluationSet) -> tuple[EvaluationSet, "Nodes"]:
         """The set these nodes are for, as metrics see it, and the nodes for its cells.
 
-        Cells that differ in their stratum alone are one, unless the nodes tell them apart.
+        Cells that differ in stratum and propensity alone are one, unless the nodes tell them apart.
         """
-        if data.cells.stratum is None or not self.independent:
+        if (data.cells.stratum is None and data.cells.propensity is None) or not self.independent:
             return data, self
         column = self.probability if self.bucket is None else self.bucket[None]
         joined, kept = data.without_strata(np.any(column[:, 1:] != column[:, :-1], axis=0))

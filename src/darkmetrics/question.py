@@ -1,8 +1,7 @@
 """Question: what is asked of rows, parsed and checked once."""
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,21 @@ from darkmetrics.exceptions import (
     MissingnessWarning,
     RefutedWarning,
     UndefinedMetricWarning,
+    Warned,
+    heard,
+    warn,
 )
-from darkmetrics.label_models import Given, Half, LabelModel, LabelShift, Prevalence, label_model_from
-from darkmetrics.label_models.auto import REFUTED, mixture_p_value, reasons_differ, reasons_in_words, weight_by_label
+from darkmetrics.label_models import Given, Half, LabelModel, LabelShift, Prevalence, Propensity, label_model_from
+from darkmetrics.label_models.auto import (
+    BY_LABEL,
+    BY_REFERENCE,
+    BY_SCORE,
+    REFUTED,
+    mixture_p_value,
+    reasons_differ,
+    reasons_in_words,
+    weight_of_reasons,
+)
 from darkmetrics.label_models.choice import stated_reason
 from darkmetrics.label_models.score_table import score_table
 from darkmetrics.methods import Method, method_from
@@ -27,7 +38,10 @@ from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.nodes import Nodes
 
 # The arguments that public functions share and that make a question.
-_ASKED = ("metrics", "label_model", "missingness", "reference", "method", "zero_division", "confidence_level")
+_ASKED = (
+    *("metrics", "label_model", "missingness", "reference", "propensity", "strata"),
+    *("method", "zero_division", "confidence_level"),
+)
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
 _WARN_FROM = 1e-6
 # A stated reason is called into question below this p-value: once in a thousand times without cause.
@@ -36,6 +50,17 @@ _REFUTED_MESSAGE = (
     "It was stated that labels are missing by label, but the scores of the missing rows are no mixture of those of "
     "labelled positives and negatives: the label alone does not decide, and this answer may be far off. If the scores "
     "do, it is missingness='by_score'; if both do, give reference=(labels, scores) of fully labelled rows. See "
+    ".diagnosis."
+)
+_UNTOLD_MESSAGE = (
+    "It was not said why labels are missing. That missing rows have scores like those of labelled ones does not show "
+    "that labels are missing at random: score and label may both play a part, and cancel. The answer allows for that. "
+    "Say missingness='random', 'by_score' or 'by_label' if you know it."
+)
+_CONTRADICTED_MESSAGE = (
+    "The labelled rows contradict the reference rows: either something has drifted since these were taken, or labels "
+    "are missing because of what they are, and data cannot tell which. Half of the answer leans on the reference, half "
+    "does not. If nothing has drifted say missingness='by_score_and_label'; if it has, leave reference= out. See "
     ".diagnosis."
 )
 # A warning that lists more metrics is not read.
@@ -84,13 +109,15 @@ class Question:
         label_model: Any = "auto",
         missingness: Any = None,
         reference: Any = None,
+        propensity: Any = None,
+        strata: Any = None,
         method: Any = "auto",
         zero_division: Any = "warn",
         confidence_level: float = 0.9,
         rng: Any = None,
     ) -> "Question":
         """The arguments of `evaluate`, checked."""
-        stated = {"missingness": missingness, "reference": reference}
+        stated = {"missingness": missingness, "reference": reference, "propensity": propensity, "strata": strata}
         auto = label_model is None or (isinstance(label_model, str) and label_model == "auto")
         return cls(
             metrics=tuple(metrics_from(metrics)),
@@ -111,7 +138,9 @@ class Question:
         """The label model for a set."""
         if not data.n_missing:
             return Half()  # nothing depends on the model, which may have nothing to learn from
-        return Given() if self.believes and data.cells.probability is not None else self.model
+        if self.believes and data.cells.probability is not None:
+            return Given()
+        return Propensity() if self.believes and data.cells.propensity is not None else self.model
 
     def answer(
         self, data: EvaluationSet, rng: np.random.Generator | None = None, arguments: Mapping[str, str] | None = None
@@ -122,15 +151,22 @@ class Question:
         """
         rng, arguments = self.rng if rng is None else rng, arguments or {}
         model = self.model_of(data)
-        nodes = model.nodes(data)
-        about = model.describe(data, nodes) if data.n_missing else ""
-        reason = stated_reason(model, self.missingness)
-        found = self.answer_given(nodes, data, rng, assumption=about, arguments=arguments, stated=reason, stacklevel=4)
-        if reason is None and reasons_differ(nodes):
-            warnings.warn(_reasons_message(data, nodes, found.laws), MissingnessWarning, stacklevel=3)
-        elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
-            warnings.warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
-        return found
+        with heard() as said:
+            nodes = model.nodes(data)
+            about = model.describe(data, nodes) if data.n_missing else ""
+            reason = stated_reason(model, self.missingness)
+            settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": reason}
+            found = self.answer_given(nodes, data, rng, **settings, stacklevel=4)
+            if reason is None and nodes.reasons and weight_of_reasons(nodes)[BY_REFERENCE]:
+                warn(_CONTRADICTED_MESSAGE, MissingnessWarning, stacklevel=3)
+            elif reason is None and reasons_differ(nodes):
+                warn(_reasons_message(data, nodes, found.laws), MissingnessWarning, stacklevel=3)
+            elif reason is None and nodes.reasons:
+                # No Python warning, because there is nothing that the data call into question; but no page without it.
+                said.append(Warned(MissingnessWarning.__name__, _UNTOLD_MESSAGE))
+            elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
+                warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
+        return replace(found, warnings=tuple(dict.fromkeys(said)))
 
     def answer_given(
         self,
@@ -149,6 +185,7 @@ class Question:
         fills = {metric.name: self.fill_of(metric) for metric in self.metrics}
         rows, cases = nodes.without_strata(data)
         labelled_only: dict[str, float] = {}
+        warned: list[Warned] = []
         functionals = (metric.bind(rows, fills[metric.name]) for metric in self.metrics)
         found = self.method.laws(functionals, cases, rng=rng)
         for metric in self.metrics:
@@ -160,7 +197,8 @@ class Question:
                 error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
                 raise
             if self.fill is None and law.undefined > _WARN_FROM:
-                warnings.warn(_undefined_message(metric, law), UndefinedMetricWarning, stacklevel=stacklevel)
+                warned.append(Warned(UndefinedMetricWarning.__name__, _undefined_message(metric, law)))
+                warn(warned[-1].message, UndefinedMetricWarning, stacklevel=stacklevel)
             laws[metric.name] = law
             labelled_only[metric.name] = metric.value(rows, fills[metric.name]) if data.n_labelled else np.nan
         return Evaluation(
@@ -177,6 +215,7 @@ class Question:
             method=self.method,
             arguments=arguments,
             groups=groups,
+            warnings=tuple(warned),
         )
 
 
@@ -198,14 +237,20 @@ def is_named(label_model: Any) -> bool:
     return label_model is None or isinstance(label_model, (str, LabelModel)) or is_number(label_model)
 
 
-def _named_model(label_model: Any, *, missingness: Any, reference: Any) -> LabelModel:
+def _named_model(label_model: Any, *, missingness: Any, reference: Any, propensity: Any, strata: Any) -> LabelModel:
     """The model that a word, a record or one probability for all rows stands for."""
     if is_number(label_model):
         if not 0.0 <= label_model <= 1.0:
             raise InputError(f"label_model: {label_model!r}. One probability for all missing rows must lie in [0, 1].")
         label_model = Prevalence(float(label_model))
     word = "auto" if label_model is None else label_model
-    return label_model_from(word, missingness=missingness, reference=reference)
+    return label_model_from(
+        word,
+        missingness=missingness,
+        reference=reference,
+        propensity=propensity is not None,
+        strata=strata is not None,
+    )
 
 
 def _given(stated: Mapping[str, Any]) -> LabelModel:
@@ -242,20 +287,20 @@ def _reasons_message(data: EvaluationSet, nodes: Nodes, laws: Mapping[str, Metri
     answers = []
     for name, law in list(laws.items())[:_METRICS_NAMED]:
         if law.by_node is not None:
-            means = [f"{_mean_of(law, nodes.reason == k):.3f}" for k in range(len(nodes.reasons))]
+            means = [f"{_mean_of(law, nodes.reason == k):.3f}" for k in (BY_SCORE, BY_LABEL)]
             answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
     text = (
         "Missing rows look different from labelled ones, and why they do changes the answer. Of the missing rows "
         f"{reasons_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "
     )
     give = "give reference=(labels, scores) of fully labelled rows"
-    if weight_by_label(nodes) < REFUTED:
+    if weight_of_reasons(nodes)[BY_LABEL] < REFUTED:
         return text + (
-            "The scores do not fit 'by label' alone, and the answer is the one by score. If score and label both play "
-            f"a part it is wrong: {give}; else say missingness='by_score', which silences this. See .diagnosis."
+            "The scores do not fit 'by label' alone; half of the answer allows for score and label to play a part. "
+            f"If only the score does say missingness='by_score'; else {give}. See .diagnosis."
         )
     return text + (
-        f"Say which it is with missingness='by_score' or 'by_label', or {give}; missingness='unknown' keeps both and "
+        f"Say which it is with missingness='by_score' or 'by_label', or {give}; missingness='unknown' keeps all and "
         "silences this. See .diagnosis."
     )
 

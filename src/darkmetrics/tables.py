@@ -21,6 +21,12 @@ def number_text(value: float, decimals: int) -> str:
     return f"{value:.{decimals}f}" if abs(value) < 100.0 else f"{value:,.4g}"
 
 
+def interval_text(interval: tuple[float, float], decimals: int) -> str:
+    """Both ends of an interval in print; nan is a 0/0."""
+    low, high = interval
+    return f"{number_text(low, decimals)} to {number_text(high, decimals)}" if np.isfinite(low) else "undefined"
+
+
 def finite(value: float | None) -> float | None:
     """A number for JSON, which has none that is infinite or undefined: those are None."""
     return float(value) if value is not None and np.isfinite(value) else None

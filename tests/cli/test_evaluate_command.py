@@ -45,7 +45,7 @@ def test_csv_has_a_row_per_metric(run, csv_file, data):
 def test_markdown_is_a_table_with_as_many_cells_in_every_row(run, csv_file):
     lines = run("evaluate", csv_file, *QUIET, "-f", "markdown").out.splitlines()
     assert lines[1].startswith("|:--|--:|")
-    assert {line.count("|") for line in lines} == {8}
+    assert {line.count("|") for line in lines} == {9}
     assert lines[3].startswith("| recall | 0.")
 
 
@@ -98,8 +98,8 @@ def test_reference_rows_from_a_second_file(run, csv_file, tmp_path, data):
     other = rows(seed=1)
     path = tmp_path / "reference.csv"
     path.write_text(csv_text({"label": other.truth, "score": other.score}))
-    done = run("evaluate", csv_file, "--reference", path, "-f", "json")
-    result = dm.evaluate(data.label, data.score, reference=(other.truth, other.score))
+    done = run("evaluate", csv_file, "--reference", path, "--missingness", "by_score_and_label", "-f", "json")
+    result = dm.evaluate(data.label, data.score, reference=(other.truth, other.score), missingness="by_score_and_label")
     assert json.loads(done.out) == result.to_dict()
 
 
@@ -210,3 +210,43 @@ def test_a_target_that_cannot_be_read_is_refused(refused, small_file, text):
 
 def test_a_target_for_an_unknown_metric_suggests_one(refused, small_file):
     assert "Did you mean 'recall'?" in refused("evaluate", small_file, "--target", "recal=0.8")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_propensities_and_strata_are_columns(run, tmp_path, suffix):
+    pl = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    score, kind = rng.random(600), rng.integers(0, 3, 600)
+    chance = np.where(score < 0.5, 0.4, 0.9)
+    label = [
+        int(y) if seen else None for y, seen in zip(rng.random(600) < score, rng.random(600) < chance, strict=True)
+    ]
+    table = pl.DataFrame({"label": label, "score": score, "chance": chance, "kind": kind})
+    path = tmp_path / f"rows.{suffix}"
+    table.write_csv(path) if suffix == "csv" else table.write_parquet(path)
+    by_chance = json.loads(run("evaluate", path, "--propensity", "chance", "-f", "json").out)
+    assert by_chance == dm.evaluate(label, score, propensity=chance).to_dict()
+    within = json.loads(run("evaluate", path, "--strata", "kind", "--missingness", "by_score", "-f", "json").out)
+    assert within == dm.evaluate(label, score, strata=kind, missingness="by_score").to_dict()
+    groups = json.loads(run("monitor", path, "--by", "kind", "--propensity", "chance", "-f", "json").out)
+    assert len(groups["groups"]) == 3
+    refused = run("evaluate", path, "--propensity", "chance", "--missingness", "by_score")
+    assert refused.code == 2
+    assert "--propensity: missingness also says why labels are missing" in refused.err
+
+
+def test_many_files_are_counted_with_their_propensities(run, tmp_path):
+    pl = pytest.importorskip("polars")
+    rng = np.random.default_rng(1)
+    score = rng.random(800)
+    chance = np.where(score < 0.5, 0.4, 0.9)
+    label = [
+        int(y) if seen else None for y, seen in zip(rng.random(800) < score, rng.random(800) < chance, strict=True)
+    ]
+    table = pl.DataFrame({"label": label, "score": score, "chance": chance})
+    for part in range(2):
+        table[400 * part : 400 * (part + 1)].write_parquet(tmp_path / f"{part}.parquet")
+    found = json.loads(run("evaluate", tmp_path / "*.parquet", "--propensity", "chance", "-f", "json").out)
+    assert found == dm.evaluate(label, score, propensity=chance).to_dict()
+    refused = run("evaluate", tmp_path / "*.parquet", "--propensity", "chance", "--missingness", "by_score")
+    assert refused.code == 2

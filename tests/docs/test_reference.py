@@ -140,10 +140,13 @@ def test_the_priors_on_the_page_are_those_of_the_code():
     assert beta.prior_mean_.tolist() == [0.0, 1.0, 1.0]
     assert platt.prior_mean_.tolist() == [0.0, 0.0]
     assert platt.prior_scale_[0] == platt.prior_scale_[1]
-    curve = [*beta.prior_scale_[:2], platt.prior_scale_[0]]
-    common = [selection._LEVEL, selection._SLOPE, selection._STEP, selection._EIGHTHS]
+    flexible = dm.calibrators.Flexible(threshold=0.5).prepare(np.linspace(0.1, 0.9, 20))
+    assert set(flexible.prior_scale_[3:]) == {0.7}
+    assert set(flexible.prior_mean_[3:]) == {0.0}
+    curve = [*beta.prior_scale_[:2], platt.prior_scale_[0], flexible.prior_scale_[-1]]
+    common = [selection._LEVEL, selection._SLOPE, selection._RANK, selection._STEP, selection._EIGHTHS]
     missingness = [label_shift._COMMON, dm.label_models.LabelShift().prior_scale, *common, *selection._DIFFERENCE]
-    shapes = ["Gaussian", "Cauchy", *["Gaussian"] * 4, *["Cauchy"] * 2]
+    shapes = ["Gaussian", "Cauchy", *["Gaussian"] * 5, *["Cauchy"] * 2]
     assert said == [
         *(([scale], float(i == 1), "Gaussian") for i, scale in enumerate(curve)),
         *(([scale], 0.0, shape) for scale, shape in zip(missingness, shapes, strict=True)),

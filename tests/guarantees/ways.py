@@ -35,6 +35,7 @@ def _evaluate(sample, **settings):
     with warnings.catch_warnings():
         # That the mechanism is in doubt is true of most of these sets, and what is asked here is whether the law holds.
         warnings.simplefilter("ignore", dm.MissingnessWarning)
+        warnings.simplefilter("ignore", dm.CalibrationWarning)
         return dm.evaluate(sample.y, sample.score, **settings)
 
 

@@ -7,7 +7,8 @@ from darkmetrics.calibrators.base import Calibrator
 from darkmetrics.calibrators.binning import ScalingBinning
 from darkmetrics.calibrators.choice import calibrator_from
 from darkmetrics.calibrators.fitted import Fitted
+from darkmetrics.calibrators.flexible import Flexible
 from darkmetrics.calibrators.isotonic import Isotonic
 from darkmetrics.calibrators.logistic import Beta, Platt
 
-__all__ = ["Beta", "Calibrator", "Fitted", "Isotonic", "Platt", "ScalingBinning", "calibrator_from"]
+__all__ = ["Beta", "Calibrator", "Fitted", "Flexible", "Isotonic", "Platt", "ScalingBinning", "calibrator_from"]

@@ -5,12 +5,14 @@ from typing import Any
 from darkmetrics.calibrators.base import Calibrator
 from darkmetrics.calibrators.binning import ScalingBinning
 from darkmetrics.calibrators.fitted import Fitted
+from darkmetrics.calibrators.flexible import Flexible
 from darkmetrics.calibrators.isotonic import Isotonic
 from darkmetrics.calibrators.logistic import Beta, Platt
 from darkmetrics.exceptions import InputError, unknown_name
 
 _WORDS: dict[str, type[Calibrator]] = {
     "beta": Beta,
+    "flexible": Flexible,
     "isotonic": Isotonic,
     "platt": Platt,
     "scaling_binning": ScalingBinning,

@@ -59,6 +59,11 @@ class LogisticCalibrator(Calibrator):
         self._check_fitted("prior_mean_", "fit(scores, labels) or prepare(scores)")
         return self._design(checked_scores(scores))
 
+    def line(self, scores: FloatArray) -> FloatArray:
+        """The log odds of scores that are probabilities, the standardised score of others; needs `prepare` first."""
+        line: FloatArray = self.design(scores)[:, 1:].sum(axis=1)
+        return line
+
     def _set_prior(self, mean: list[float], scale: list[float]) -> None:
         given: Any = self.prior_sd
         if given is None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations  # names of the library in annotations must not import it
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
 from darkmetrics.cli.inputs import load, load_reference
-from darkmetrics.cli.messages import WordedError
+from darkmetrics.cli.messages import WordedError, for_the_command_line
 from darkmetrics.cli.options import LABEL_MODELS, EstimateOptions, EvaluationOptions
 from darkmetrics.cli.output import Result, Table, in_words, say
 from darkmetrics.cli.rows import Rows
@@ -16,14 +16,17 @@ from darkmetrics.exceptions import unknown_name
 
 
 def evaluated_file(
-    options: EvaluationOptions, seed: int | None, begin: Callable[[], None]
+    options: EvaluationOptions, seed: int | None, begin: Callable[[], None], *, said: bool
 ) -> tuple[Rows, dm.Evaluation, dict[str, float]]:
-    """The rows of a file, their evaluation, and the targets; `begin` is called before each of the two steps."""
+    """The rows of a file, their evaluation, and the targets; `begin` is called before each of the two steps.
+
+    `said`: whether warnings are said on standard error, because no result that a person sees has them.
+    """
     targets = targets_from(options.target)
     begin()
-    rows = load(options, pred=options.pred, prob=options.prob)
+    rows = load(options, pred=options.pred, **columns_assumed(options))
     begin()
-    with in_words(rows.names):
+    with in_words(rows.names, said=said):
         return rows, evaluated(rows, metrics_wanted(options.metric, targets), options, seed), targets
 
 
@@ -41,6 +44,11 @@ def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed
         rng=seed,
         confidence_level=options.confidence_level,
     )
+
+
+def columns_assumed(options: EstimateOptions) -> dict[str, str | None]:
+    """The columns that say something about missing labels, by role."""
+    return {"prob": options.prob, "propensity": options.propensity, "strata": options.strata}
 
 
 def label_model_of(options: EstimateOptions) -> float | str:
@@ -63,16 +71,22 @@ def zero_division_of(options: EstimateOptions) -> float | str:
     return options.zero_division if number is None else number
 
 
-def say_words(result: dm.Evaluation) -> None:
+def say_words(result: dm.Evaluation, names: Mapping[str, str] | None = None) -> None:
     """What stands above the table."""
-    say("\n".join([*result.words(), ""]))
+    first, *words = result.words()
+    # Of the assumption and what would narrow it, options are to be named as they are here.
+    say("\n".join([first, *(for_the_command_line(text, names) for text in words), ""]))
 
 
-def as_result(result: dm.Evaluation, targets: list[dict[str, object]]) -> Result:
+def as_result(
+    result: dm.Evaluation, targets: list[dict[str, object]], names: Mapping[str, str] | None = None
+) -> Result:
     """An evaluation in the shapes that the formats want; targets have columns of their own."""
     document = result.to_dict()
+    said = [one._replace(message=for_the_command_line(one.message, names)) for one in result.warnings]
+    document["warnings"] = [one._asdict() for one in said]
     header, rows = result.table()
-    records = [{"metric": name, **entry} for name, entry in document["metrics"].items()]
+    records = result.records()
     if targets:
         document["targets"] = targets
         by_metric = {verdict["metric"]: verdict for verdict in targets}
@@ -82,7 +96,10 @@ def as_result(result: dm.Evaluation, targets: list[dict[str, object]]) -> Result
         for record in records:
             verdict = by_metric.get(record["metric"], {})
             record.update({f"target_{key}" if key != "target" else key: verdict.get(key) for key in wanted})
-    return Result(document, records, [Table(header, rows)])
+    for record in records:
+        record["warnings"] = " ".join(f"{one.category}: {one.message}" for one in said)
+    lines = [f"Warning: {one.message}" for one in said]
+    return Result(document, records, [Table(header, rows)], lines)
 
 
 def _target_cells(verdict: dict[str, object] | None) -> list[str]:

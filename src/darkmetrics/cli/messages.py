@@ -21,7 +21,7 @@ _OTHERS = {
 }
 _SAME = (
     *("buckets", "by", "confidence_level", "correction", "every", "label", "label_model", "method", "min_labels"),
-    *("missing_label", "missingness", "pos_label", "reference", "risk", "score", "threshold"),
+    *("missing_label", "missingness", "pos_label", "propensity", "reference", "risk", "score", "strata", "threshold"),
     *("thresholds", "time", "weight", "zero_division"),
 )
 _OPTIONS = _OTHERS | {argument: f"--{argument.replace('_', '-')}" for argument in _SAME}

@@ -186,6 +186,22 @@ class ModelOptions:
             metavar="COL", help="Column of your own probabilities of the missing labels.", rich_help_panel=ASSUMED
         ),
     ] = None
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column with the chance of each row to get its label: of a policy, a sampling design or overrides.",
+            rich_help_panel=ASSUMED,
+        ),
+    ] = None
+    strata: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column with whole numbers for rows of one kind, within which label models fit.",
+            rich_help_panel=ASSUMED,
+        ),
+    ] = None
     method: Annotated[
         str,
         typer.Option(

@@ -139,6 +139,11 @@ def _cannot_write(output: str, error: OSError, option: str) -> WordedError:
     return WordedError(f"{option}: {output} cannot be written: {error.strerror or error}.")
 
 
+def seen_by_a_person(format_: str, output: str | None = None) -> bool:
+    """Whether a result goes to a terminal, as text that a person reads."""
+    return output is None and format_ in ("table", "markdown") and sys.stdout is not None and sys.stdout.isatty()
+
+
 def say(text: str) -> None:
     """Words for a person: wrapped on a terminal, and never read as markup."""
     if not text:
@@ -180,11 +185,11 @@ def progress(*steps: str) -> Iterator[Callable[[], None]]:
 
 
 @contextlib.contextmanager
-def in_words(names: Mapping[str, str], metrics: str = "--metric") -> Iterator[None]:
+def in_words(names: Mapping[str, str], metrics: str = "--metric", *, said: bool = True) -> Iterator[None]:
     """Errors and warnings of the library with options and columns (`names`, by role) for its arguments.
 
     `metrics` is the option that the metrics came from. Warnings are said once each on standard error, when the work is
-    done.
+    done, unless the result has them (`said` is False).
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
@@ -195,7 +200,7 @@ def in_words(names: Mapping[str, str], metrics: str = "--metric") -> Iterator[No
             raise
         except InputError as error:
             raise WordedError(for_the_command_line(error, names, metrics)) from error
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
+    for text in dict.fromkeys(str(warning.message) for warning in caught) if said else ():
         say(f"Warning: {for_the_command_line(text, names, metrics)}")
 
 

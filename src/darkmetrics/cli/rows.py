@@ -40,8 +40,13 @@ class Rows:
         if self.frame is not None:
             with self.counting():
                 test_set = dm.EvaluationSet.from_frame(self.frame, threshold=threshold, **self.parts)
-            return {"y_true": test_set, "y_score": None}
+            return {
+                "y_true": test_set,
+                "y_score": None,
+                **dict.fromkeys({"propensity", "strata"} & {*self.names}, True),
+            }
         arguments = {"label": "y_true", "score": "y_score", "weight": "sample_weight", "pred": "y_pred"}
+        arguments |= {role: role for role in ("propensity", "strata")}
         columns = {arguments[role]: column for role, column in self.columns.items() if role in arguments}
         return {**columns, "pos_label": self.pos_label, "missing_label": self.missing_label, "threshold": threshold}
 
@@ -54,6 +59,7 @@ class Rows:
     def parts_named(self) -> dict[str, str]:
         """The names of the columns by the part that they play in a table."""
         parts = {"label": "label", "score": "score", "weight": "weight", "pred": "decision", "prob": "probability"}
+        parts |= {"propensity": "propensity", "strata": "stratum"}
         return {parts[role]: name for role, name in self.names.items()}
 
     @contextmanager

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import darkmetrics as dm
+from darkmetrics.cli.evaluation import columns_assumed
 from darkmetrics.cli.inputs import files_of, names_of, read_rows
 from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import MonitorOptions
@@ -18,7 +19,7 @@ def load_table(options: MonitorOptions) -> Rows:
     groups = list(dict.fromkeys([*(options.by or []), *([] if options.time is None else [options.time])]))
     with worded():
         files = files_of(options)
-        names = names_of(files[0], options, {"pred": options.pred, "prob": options.prob})
+        names = names_of(files[0], options, {"pred": options.pred, **columns_assumed(options)})
         if can_be_scanned(files):
             return scanned(files, names, options, groups)
         rows = read_rows(files, names, options, groups)

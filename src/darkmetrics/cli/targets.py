@@ -43,8 +43,8 @@ def metrics_wanted(asked: Sequence[str] | None, targets: Iterable[str]) -> Seque
 
 
 def verdicts(result: dm.Evaluation, targets: Mapping[str, float], confidence: float) -> list[dict[str, Any]]:
-    """For each target the probability that it is met, and whether that is enough."""
-    from darkmetrics.tables import finite
+    """For each target the probability that it is met, whether that is enough, and the same for each reason mixed."""
+    from darkmetrics.tables import finite, plain_numbers
 
     found = []
     for name, target in targets.items():
@@ -57,6 +57,8 @@ def verdicts(result: dm.Evaluation, targets: Mapping[str, float], confidence: fl
                 "probability": finite(chance),
                 "confidence": confidence,
                 "met": bool(chance >= confidence),
+                "verdict": "PASS" if chance >= confidence else "FAIL",
+                "by_reason": plain_numbers(result.target_by_reason(name, target)),
             }
         )
     return found
@@ -64,9 +66,14 @@ def verdicts(result: dm.Evaluation, targets: Mapping[str, float], confidence: fl
 
 def tell(found: Sequence[Mapping[str, Any]]) -> int:
     """Say how each target stands; the exit code."""
+    from darkmetrics.stating import met_in_words
+
     for verdict in found:
-        chance = verdict["probability"]
+        chance, enough = verdict["probability"], verdict["confidence"]
         words = "is never defined" if chance is None else f"has probability {chance:.4g}"
-        asked = "enough" if verdict["met"] else f"less than the {verdict['confidence']:g} asked for"
-        say(f"Target: {verdict['metric']} {verdict['side']} {verdict['target']:g} {words}, {asked}.")
+        asked = "enough" if verdict["met"] else f"less than the {enough:g} asked for"
+        text = f"{verdict['verdict']}: {verdict['metric']} {verdict['side']} {verdict['target']:g} {words}, {asked}"
+        known = {reason: one for reason, one in verdict["by_reason"].items() if one is not None}
+        why = "" if verdict["met"] else met_in_words(known, enough)
+        say(f"{text}: {why}." if why else f"{text}.")
     return DONE if all(verdict["met"] for verdict in found) else TARGET_MISSED

@@ -9,17 +9,19 @@ import numpy as np
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, CountArray, FloatArray, IntArray
 
 COUNTS = ("positives", "negatives", "missing")
+# What tells rows apart for label models, and not for metrics.
+KINDS = ("stratum", "propensity")
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Rows that share score, decision, weight, probability and stratum, counted by label; sorted by rising score.
+    """Rows alike in score, decision, weight, probability, stratum and propensity, counted by label; by rising score.
 
     Where scores were counted in buckets, `score`, `low` and `high` are the mean, smallest and largest score of the rows
     in the bucket (on one side of the threshold): the same for all cells of a bucket, which are ties.
 
     `stratum` is a number that the user gives to rows of one kind (an age band, a segment): label models may tell such
-    rows apart, metrics do not.
+    rows apart, metrics do not. `propensity` is the chance that such a row would get its label.
 
     Arrays are held as read-only views, so that a table does not change by accident.
     """
@@ -34,6 +36,7 @@ class Cells:
     low: FloatArray | None = None
     high: FloatArray | None = None
     stratum: IntArray | None = None
+    propensity: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for name, array in self.arrays().items():
@@ -91,7 +94,9 @@ def group_rows(rows: Cells, *, split: bool, apart: IntArray | None = None) -> tu
     keys: list[AnyArray] = [score]
     if tied:
         other: list[AnyArray] = [
-            key for key in (apart, rows.stratum, rows.decision if split else None, rows.weight) if key is not None
+            key
+            for key in (apart, rows.propensity, rows.stratum, rows.decision if split else None, rows.weight)
+            if key is not None
         ]
         if rows.probability is not None:
             other.append(np.where(np.isnan(rows.probability), -1.0, rows.probability))
@@ -114,5 +119,6 @@ def group_rows(rows: Cells, *, split: bool, apart: IntArray | None = None) -> tu
         weight=None if rows.weight is None else rows.weight[kept],
         probability=None if rows.probability is None else rows.probability[kept],
         stratum=None if rows.stratum is None else rows.stratum[kept],
+        propensity=None if rows.propensity is None else rows.propensity[kept],
     )
     return cells, kept

@@ -11,7 +11,7 @@ from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Numbers, PathLike
 from darkmetrics.data import merging
-from darkmetrics.data.cells import COUNTS, Cells, count_type, group_rows
+from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type, group_rows
 from darkmetrics.data.parquet import Stored, read_cells, write_cells
 from darkmetrics.data.rules import (
     check_classes,
@@ -22,6 +22,7 @@ from darkmetrics.data.rules import (
     given_decisions,
     read_labels,
     row_probabilities,
+    row_propensities,
     row_strata,
     row_weights,
     threshold_number,
@@ -59,6 +60,10 @@ class EvaluationSet(Totals):
     strata : array-like of int, optional
         A number for rows of one kind (an age band, a segment). Label models of your own may tell strata apart, through
         `cells.stratum`; metrics do not. Sets merge stratum by stratum.
+    propensity : array-like of float, optional
+        The chance that the row would get its label, as a policy or a sampling design had it: above 0 where there is a
+        label. `label_models.Propensity` learns from it, and is what such a set is evaluated with unless another model
+        is named.
 
     Examples
     --------
@@ -83,6 +88,7 @@ class EvaluationSet(Totals):
         sample_weight: ArrayLike | None = None,
         probability: Numbers | None = None,
         strata: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
     ) -> None:
         score = frames.number_column(y_score, "y_score")
         labels, missing = frames.label_column(y_true, "y_true")
@@ -91,7 +97,12 @@ class EvaluationSet(Totals):
             raise InputError("y_true: no rows. An evaluation set needs at least one.")
         check_finite(score, "y_score", "Scores must be finite; drop or fill those rows.")
         names = frames.row_names(
-            y_true=y_true, y_score=y_score, y_pred=y_pred, sample_weight=sample_weight, strata=strata
+            y_true=y_true,
+            y_score=y_score,
+            y_pred=y_pred,
+            sample_weight=sample_weight,
+            strata=strata,
+            propensity=propensity,
         )
         positive, missing, classes = read_labels(labels, missing, pos_label, missing_label, "y_true")
         if names is not None:
@@ -106,7 +117,14 @@ class EvaluationSet(Totals):
         self.buckets = None
         counts = ((~positive & ~missing).view(np.int8), missing.view(np.int8))
         rows = Cells(
-            score, decision, positive.view(np.int8), *counts, weight, chance, stratum=row_strata(strata, score.size)
+            score,
+            decision,
+            positive.view(np.int8),
+            *counts,
+            weight,
+            chance,
+            stratum=row_strata(strata, score.size),
+            propensity=row_propensities(propensity, missing),
         )
         self.cells, _ = group_rows(rows, split=cut is None)
 
@@ -131,6 +149,7 @@ class EvaluationSet(Totals):
         probability: str | None = None,
         weight: str | None = None,
         stratum: str | None = None,
+        propensity: str | None = None,
         pos_label: LabelValue = 1,
         missing_label: LabelValue = None,
         buckets: str | int = "auto",
@@ -145,9 +164,9 @@ class EvaluationSet(Totals):
             Names of columns. A label is missing where it is null or NaN.
         threshold : float, optional
             The decision is positive when score >= threshold; 0.5 unless given.
-        decision, probability, weight, stratum : str, optional
-            Columns with decisions, chances of being positive, weights and strata, as `y_pred`, `probability`,
-            `sample_weight` and `strata` above.
+        decision, probability, weight, stratum, propensity : str, optional
+            Columns with decisions, chances of being positive, weights, strata and propensities, as `y_pred`,
+            `probability`, `sample_weight`, `strata` and `propensity` above.
         pos_label, missing_label : object
             As above.
         buckets : {"auto", "exact"} or int
@@ -165,7 +184,7 @@ class EvaluationSet(Totals):
         """
         check_label_values(pos_label, missing_label)
         cut = decided_from(threshold, None if decision is None else "decision")
-        columns = frames.ColumnNames(label, score, decision, probability, weight, stratum)
+        columns = frames.ColumnNames(label, score, decision, probability, weight, stratum, propensity)
         counted = frames.count_cells(
             frame,
             columns,
@@ -266,8 +285,8 @@ class EvaluationSet(Totals):
     def with_labels(self, late: "EvaluationSet") -> Self:
         """The same rows after labels have arrived: those of `late` that have a label were missing theirs here.
 
-        Rows are matched by score (by bucket where scores are in buckets), decision, weight, probability and stratum;
-        rows of `late` without a label are ignored. More labels than are missing at a score are an error.
+        Rows are matched by score (by bucket where scores are in buckets), decision, weight, probability, stratum and
+        propensity; rows of `late` without a label are ignored. More labels than are missing at a score are an error.
 
         Examples
         --------
@@ -317,11 +336,11 @@ class EvaluationSet(Totals):
         return self if nothing and np.all(cells.low == cells.score) else self._with(cells, wanted)
 
     def without_strata(self, apart: BoolArray) -> tuple["EvaluationSet", IntArray]:
-        """The same rows with strata forgotten, and which of the missing cells are the first in each that is left.
+        """The same rows, strata and propensities forgotten, and which missing cells are the first in each that is left.
 
         `apart` says of each missing cell but the first whether it stays apart from the missing cell before it.
         """
-        cells = replace(self.cells, stratum=None)
+        cells = replace(self.cells, stratum=None, propensity=None)
         new, at = merging.first_of_a_kind(cells), self.missing_cells
         kind = np.cumsum(new)[at]
         new[at[1:]] |= apart & (kind[1:] == kind[:-1])
@@ -345,8 +364,9 @@ class EvaluationSet(Totals):
             raise InputError(
                 f"pos_label: cannot merge sets with {self.pos_label!r} and {other.pos_label!r} as positive."
             )
-        if (self.cells.stratum is None) != (other.cells.stratum is None):
-            raise InputError("strata: one set has them, the other has not. Give them for both or for neither.")
+        for name, kind in (("strata", "stratum"), ("propensity", "propensity")):
+            if (getattr(self.cells, kind) is None) != (getattr(other.cells, kind) is None):
+                raise InputError(f"{name}: one set has them, the other has not. Give them for both or for neither.")
 
     def _on_one_grid(self, other: "EvaluationSet") -> tuple[Cells, Cells, int | None]:
         """The cells of both sets: as they are, or in the coarser buckets of the two."""
@@ -409,13 +429,13 @@ def sets_from_counted(
     check_classes(counted.labels, pos_label, label)
     columns: dict[str, Any] = {
         name: getattr(counted, name)
-        for name in ("score", "decision", *COUNTS, "weight", "probability", "low", "high", "stratum")
+        for name in ("score", "decision", *COUNTS, "weight", "probability", "low", "high", *KINDS)
     }
     group = np.repeat(np.arange(counted.starts.size - 1), np.diff(counted.starts))
     if np.any((counted.score[1:] <= counted.score[:-1]) & (group[1:] == group[:-1])):
         # Ties in the order that arrays lead to, so that the same rows make the same table.
         chance = None if counted.buckets else _nan_first(counted.probability)
-        keys = [counted.stratum, counted.decision, counted.weight, chance]
+        keys = [counted.propensity, counted.stratum, counted.decision, counted.weight, chance]
         order = np.lexsort([*(key for key in keys if key is not None), counted.score, group])
         columns = {name: None if array is None else array[order] for name, array in columns.items()}
     if columns["weight"] is not None and bool(np.all(columns["weight"] == 1.0)):

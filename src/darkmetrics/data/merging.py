@@ -8,7 +8,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.buckets import FEWEST_BUCKETS, bucket_index, nested_number
-from darkmetrics.data.cells import COUNTS, Cells, count_type, group_rows
+from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type, group_rows
 from darkmetrics.exceptions import InputError
 
 _LABELLED = {"positives": "positive", "negatives": "negative", "missing": "unlabelled"}
@@ -37,8 +37,9 @@ def merged(
     for name, fill in fills.items():
         if any(getattr(table, name) is not None for table in tables):
             columns[name] = np.concatenate([_or_fill(getattr(table, name), table, fill) for table in tables])
-    if tables[0].stratum is not None:  # and so have the others
-        columns["stratum"] = np.concatenate([table.stratum for table in tables if table.stratum is not None])
+    for name in KINDS:
+        if getattr(tables[0], name) is not None:  # and so have the others
+            columns[name] = np.concatenate([getattr(table, name) for table in tables])
     if buckets is None:
         return group_rows(Cells(**columns), split=True, apart=apart)
     for i, name in enumerate(("low", "high")):
@@ -56,7 +57,7 @@ def first_of_a_kind(cells: Cells) -> BoolArray:
     """Whether each cell differs from the one before it in more than its counts."""
     new = np.zeros(cells.score.size, dtype=np.bool_)
     chance = None if cells.probability is None else np.where(np.isnan(cells.probability), -1.0, cells.probability)
-    for key in (cells.score, cells.decision, cells.weight, chance, cells.stratum):
+    for key in (cells.score, cells.decision, cells.weight, chance, cells.stratum, cells.propensity):
         if key is not None:
             new |= _changes(key)
     return new
@@ -111,6 +112,7 @@ def _gridded(cells: Cells, buckets: int, threshold: float | None, apart: IntArra
         low=lowest[bucket],
         high=highest[bucket],
         stratum=None if cells.stratum is None else cells.stratum[order][starts],
+        propensity=None if cells.propensity is None else cells.propensity[order][starts],
     )
     return on_grid, order[starts]
 
@@ -185,15 +187,15 @@ def with_late_labels(whole: Cells, late: Cells, buckets: int | None, threshold: 
 def _keys(cells: Cells, buckets: int | None, threshold: float | None, *, weighted: bool) -> list[AnyArray]:
     """What tells cells apart, in the order in which tables are sorted: the last key first."""
     weight = [_or_fill(cells.weight, cells, 1.0)] if weighted else []
-    stratum = [] if cells.stratum is None else [cells.stratum]
+    kinds = [kind for kind in (cells.propensity, cells.stratum) if kind is not None]
     if buckets is None:
         probability = _or_fill(cells.probability, cells, np.nan)
-        return [*stratum, cells.decision, *weight, np.where(np.isnan(probability), -1.0, probability), cells.score]
+        return [*kinds, cells.decision, *weight, np.where(np.isnan(probability), -1.0, probability), cells.score]
     low = ends(cells)[0]
     place = bucket_index(low, buckets)
     # A threshold makes the decisions; without one they tell rows of a bucket apart, but not scores.
     sides = [cells.decision, *weight, place] if threshold is None else [*weight, 2 * place + (low >= threshold)]
-    return [*stratum, *sides]
+    return [*kinds, *sides]
 
 
 def _match(part: Cells, whole: Cells, buckets: int | None, threshold: float | None) -> IntArray:
@@ -240,7 +242,9 @@ def _where(cells: Cells, cell: int) -> str:
     text = f"score {low!r}" if low == high else f"scores from {low!r} to {high!r}"
     if cells.weight is not None:
         text += f" and weight {float(cells.weight[cell]):g}"
-    return text if cells.stratum is None else f"{text} in stratum {int(cells.stratum[cell])}"
+    if cells.stratum is not None:
+        text += f" in stratum {int(cells.stratum[cell])}"
+    return text if cells.propensity is None else f"{text} with propensity {float(cells.propensity[cell]):g}"
 
 
 def _typed(counts: dict[str, AnyArray]) -> dict[str, AnyArray]:

@@ -17,16 +17,16 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.buckets import FEWEST_BUCKETS, bucket_index, nested_number
-from darkmetrics.data.cells import COUNTS, Cells, count_type
+from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import DataFile, readers, write_whole
 
 VERSION = 1
 _FACTS = ("format_version", "checksum", "threshold", "pos_label", "buckets", "has_weight", "has_probability")
-_NUMBERS = ("score", "weight", "probability", "low", "high")
+_NUMBERS = ("score", "weight", "probability", "low", "high", "propensity")
 _COLUMNS = (*_FACTS, "score", "decision", *COUNTS, "weight", "probability", "low", "high")
-# There where rows have strata: files of sets without them are what they were before there were any.
-_STRATUM = "stratum"
+# There where rows have them: files of sets without are what they were before there were any.
+_STRATUM, _PROPENSITY = KINDS
 _PARQUET = b"PAR1"
 # Beyond this, sums of whole numbers are not exact as floats.
 _MOST_ROWS = 2**53
@@ -63,8 +63,7 @@ def write_cells(path: Path, stored: Stored) -> None:
         "low": cells.score if cells.low is None else cells.low,
         "high": cells.score if cells.high is None else cells.high,
     }
-    if cells.stratum is not None:
-        columns[_STRATUM] = cells.stratum
+    columns |= {name: kind for name in KINDS if (kind := getattr(cells, name)) is not None}
     constants["checksum"] = _checksum(constants, columns)
     try:
         write_whole(path, readers.parquet_bytes({name: constants[name] for name in _FACTS}, columns))
@@ -85,7 +84,7 @@ def _checksum(facts: Mapping[str, Any], columns: Mapping[str, AnyArray]) -> int:
     """CRC-32 of what belongs to the whole set, as JSON, and of the columns as 64-bit numbers, in the format's order."""
     own = [facts[name] for name in _FACTS if name != "checksum"]
     total = zlib.crc32(json.dumps([None if value != value else value for value in own]).encode())
-    for name in (*_COLUMNS[len(_FACTS) :], *([_STRATUM] if _STRATUM in columns else [])):
+    for name in (*_COLUMNS[len(_FACTS) :], *(name for name in KINDS if name in columns)):
         numbers = columns[name].astype("<f8" if name in _NUMBERS else "<i8")
         if name == "probability":
             numbers[np.isnan(numbers)] = np.nan  # one of the many that there are
@@ -118,9 +117,9 @@ def _read(file: DataFile) -> Stored:
         if name not in file.column_names:
             raise InputError(f"no column {name!r}. Cells of format {VERSION} have it; the file is damaged.")
     for name in file.column_names:
-        if name not in (*_COLUMNS, _STRATUM):
+        if name not in (*_COLUMNS, *KINDS):
             raise InputError(f"an extra column {name!r}. Cells of format {VERSION} have none of that name.")
-    columns = file.read([*_COLUMNS, *([_STRATUM] if _STRATUM in file.column_names else [])])
+    columns = file.read([*_COLUMNS, *(name for name in KINDS if name in file.column_names)])
     facts = _checked_facts({name: _constant(name, columns[name]) for name in _FACTS})
     numbers: dict[str, AnyArray] = {name: _whole_numbers(name, columns[name]) for name in COUNTS}
     numbers |= {name: _numbers(name, columns[name]) for name in (*_NUMBERS, "decision", _STRATUM) if name in columns}
@@ -242,6 +241,10 @@ def _check_values(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> 
     if _STRATUM in numbers:
         stratum = numbers[_STRATUM]
         _refuse(_STRATUM, stratum, ~frames.are_strata(stratum), "Strata are whole numbers below 2**53 in size")
+    if _PROPENSITY in numbers:
+        labelled, missing = numbers["positives"] + numbers["negatives"], numbers["missing"]
+        odd = frames.odd_propensities(numbers[_PROPENSITY], labelled > 0, missing > 0)
+        _refuse(_PROPENSITY, numbers[_PROPENSITY], odd, frames.PROPENSITY_RULE.removesuffix("."))
     if facts["has_weight"]:
         most = frames.LARGEST_WEIGHT
         within = (weight == 0.0) | ((weight >= 1.0 / most) & (weight <= most))
@@ -270,6 +273,7 @@ def _assembled(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> Sto
         low=numbers["low"] if facts["buckets"] else None,
         high=numbers["high"] if facts["buckets"] else None,
         stratum=numbers[_STRATUM].astype(np.int64) if _STRATUM in numbers else None,
+        propensity=numbers.get(_PROPENSITY),
     )
     return Stored(cells, facts["threshold"], _label(facts["pos_label"]), facts["buckets"] or None)
 
@@ -280,7 +284,8 @@ def _check_order(stored: Stored) -> None:
     keys: list[AnyArray] = [cells.score]
     if cells.probability is not None and stored.buckets is None:
         keys.append(np.where(np.isnan(cells.probability), -1.0, cells.probability))
-    keys += [key for key in (cells.weight, cells.decision.astype(np.float64), cells.stratum) if key is not None]
+    own = (cells.weight, cells.decision.astype(np.float64), cells.stratum, cells.propensity)
+    keys += [key for key in own if key is not None]
     rises, equal = np.zeros(cells.score.size - 1, dtype=np.bool_), np.ones(cells.score.size - 1, dtype=np.bool_)
     for key in keys:
         rises |= equal & (key[1:] > key[:-1])

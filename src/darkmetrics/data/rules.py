@@ -245,6 +245,20 @@ def row_strata(strata: Any, rows: int) -> IntArray | None:
     return number.astype(np.int64)
 
 
+def row_propensities(propensity: Any, missing: BoolArray) -> FloatArray | None:
+    """The chance of each row to get its label, if it was given."""
+    if propensity is None:
+        return None
+    chance = frames.number_column(propensity, "propensity")
+    check_length(chance, "propensity", missing.size)
+    odd = frames.odd_propensities(chance, ~missing, missing)
+    if odd.any():
+        first = int(np.argmax(odd))
+        label = "without a label" if missing[first] else "with a label"
+        raise InputError(f"propensity: {_shown(chance[first])} at row {first}, {label}. {frames.PROPENSITY_RULE}")
+    return chance
+
+
 def row_probabilities(probability: Any, missing: BoolArray) -> FloatArray | None:
     """The chance of each row to be positive, NaN where it is labelled and none was given."""
     if probability is None:

@@ -3,11 +3,11 @@
 Import rule: a diagnosis knows label models, metrics and methods; evaluations know it, not the other way round.
 """
 
-from darkmetrics.diagnosis.calibration import CalibrationCheck, ReferenceCheck, ReliabilityBin
 from darkmetrics.diagnosis.diagnose import diagnose, diagnosis_of
 from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
+from darkmetrics.label_models.agreement import CalibrationCheck, ReferenceCheck, ReliabilityBin
 from darkmetrics.label_models.base import Estimate
 
 __all__ = [

@@ -8,13 +8,13 @@ import numpy as np
 
 from darkmetrics.accepted import ArrayLike, LabelValue
 from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
-from darkmetrics.diagnosis.calibration import calibration_check, raw_check, reference_check
-from darkmetrics.diagnosis.parts import AbsentError
 from darkmetrics.diagnosis.reasons import REASONS, reason_of
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
 from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from
+from darkmetrics.label_models.agreement import AbsentError, calibration_check, raw_check, reference_check
 from darkmetrics.label_models.fitting import Material
+from darkmetrics.label_models.overlap import overlap_check
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
@@ -26,6 +26,7 @@ _CHECKS: dict[str, Callable[[Material], Any]] = {
     "calibration": calibration_check,
     "raw_scores": raw_check,
     "reference": reference_check,
+    "overlap": overlap_check,
 }
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from darkmetrics.diagnosis.parts import AbsentError, need_missing
 from darkmetrics.label_models import Calibrated, LabelShift, Nodes, Selection
+from darkmetrics.label_models.agreement import AbsentError, need_missing
 from darkmetrics.label_models.base import Estimate, missing_prevalence
 from darkmetrics.label_models.calibrated import calibrated_nodes
 from darkmetrics.label_models.fitting import Material

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.diagnosis import verdict
-from darkmetrics.diagnosis.calibration import CalibrationCheck, ReferenceCheck
 from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
+from darkmetrics.label_models.agreement import CalibrationCheck, ReferenceCheck
 from darkmetrics.label_models.base import Estimate
+from darkmetrics.label_models.overlap import OverlapCheck
 from darkmetrics.tables import html_lines, html_table, number_text, plain_numbers, text_table
 
 
@@ -37,6 +38,8 @@ class Diagnosis:
         Do the probabilities fitted to the labelled rows, and the scores as they are, agree with the labels?
     reference : ReferenceCheck or None
         Do the labelled rows contradict the reference rows?
+    overlap : OverlapCheck or None
+        How many of the missing rows have scores at which there are hardly any labels?
     absent : mapping
         For each part that is None, or reason that is not there: why.
     stated : str or None
@@ -61,6 +64,7 @@ class Diagnosis:
     calibration: CalibrationCheck | None
     raw_scores: CalibrationCheck | None
     reference: ReferenceCheck | None
+    overlap: OverlapCheck | None
     absent: Mapping[str, str]
     stated: str | None = None
     groups: int = 0
@@ -74,9 +78,9 @@ class Diagnosis:
     def missingness(self) -> str:
         """In a few words why labels are missing, as far as the data can tell.
 
-        "no missing labels"; "cannot be told" (too few rows, or scores, to compare); "looks random" (missing rows have
-        the scores of labelled ones); "by score or by label" (they have not, and both may explain it); "not by label
-        alone" (their scores are no mixture of the labelled classes).
+        "no missing labels"; "cannot be told" (too few rows, or scores, to compare); "no difference in scores" (missing
+        rows have the scores of labelled ones); "by score or by label" (they have not, and both may explain it); "not by
+        label alone" (their scores are no mixture of the labelled classes).
         """
         return verdict.missingness(self)
 
@@ -108,6 +112,7 @@ class Diagnosis:
             "calibration": _plain(self.calibration, "error", "is_adequate"),
             "raw_scores": _plain(self.raw_scores, "error", "is_adequate"),
             "reference": _plain(self.reference, "contradicts"),
+            "overlap": _plain(self.overlap, "is_wide"),
             "absent": dict(self.absent),
         }
 

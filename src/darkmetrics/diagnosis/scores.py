@@ -6,7 +6,7 @@ import numpy as np
 
 from darkmetrics._kernels.hypotheses.mixture_fit import LEAST_ROWS, mixture_test
 from darkmetrics._kernels.hypotheses.two_samples import compared
-from darkmetrics.diagnosis.parts import (
+from darkmetrics.label_models.agreement import (
     LEVEL,
     AbsentError,
     need_labelled,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from darkmetrics._kernels.hypotheses.mixture_fit import LEAST_ROWS
-from darkmetrics.diagnosis.parts import LEVEL
+from darkmetrics.label_models.agreement import LEVEL
 from darkmetrics.tables import number_text
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def missingness(found: "Diagnosis") -> str:
     if not found.score_difference.differs:
         # With few rows on either side even a large difference would not show.
         few = min(found.counts["labelled"], found.counts["missing"]) < LEAST_ROWS
-        return "cannot be told" if few else "looks random"
+        return "cannot be told" if few else "no difference in scores"
     if found.mixture is not None and found.mixture.refutes_by_label:
         return "not by label alone"
     return "by score or by label"
@@ -45,6 +45,7 @@ def sentences(found: "Diagnosis") -> list[str]:
         _of_prevalence(found, kind),
         _of_calibration(found),
         _of_reference(found),
+        _of_overlap(found),
         "" if found.groups else _advice(found, kind),
     )
     return [text for text in parts if text]
@@ -68,10 +69,10 @@ def _of_scores(found: "Diagnosis", kind: str) -> str:
     if kind == "cannot be told":
         return "There are too few rows to compare the scores of labelled and missing ones."
     p = _p(difference.p_value)
-    if kind == "looks random":
+    if kind == "no difference in scores":
         return (
-            f"Missing rows have about the same scores as labelled ones ({p}): as far as scores can tell, labels are "
-            "missing at random."
+            f"Missing rows have about the same scores as labelled ones ({p}). That fits 'at random', and it fits score "
+            "and label pulling in opposite directions: scores cannot tell."
         )
     if difference.words == "differently spread":
         text = f"The scores of missing rows are spread differently from those of labelled ones ({p})"
@@ -161,6 +162,12 @@ def _of_reference(found: "Diagnosis") -> str:
     )
 
 
+def _of_overlap(found: "Diagnosis") -> str:
+    if found.overlap is None or found.overlap.is_wide:
+        return ""
+    return f"{found.overlap.words}: label a random sample of them if you can."
+
+
 def _advice(found: "Diagnosis", kind: str) -> str:
     give = "give reference=(labels, scores) of fully labelled rows"
     if kind == "no missing labels":
@@ -173,7 +180,7 @@ def _advice(found: "Diagnosis", kind: str) -> str:
         return _of_statement(found.stated, kind, give)
     if kind == "cannot be told":
         return f"{give.capitalize()}."
-    if kind == "looks random":
+    if kind == "no difference in scores":
         return "State missingness='random' if they are, by design; equal scores alone do not show it."
     if kind == "not by label alone":
         return f"State missingness='by_score' if the label plays no part beyond the score; if it may, {give}."
@@ -184,6 +191,8 @@ def _of_statement(stated: str, kind: str, give: str) -> str:
     """What the data mean for a reason that has been stated."""
     if stated == "probabilities":
         return "The label model that was given has probabilities of its own, whatever the reason."
+    if stated == "propensity":
+        return "Each row got its label with the chance given: what the scores say about the reason does not matter."
     if stated == "unknown":
         return f"missingness='unknown' keeps both answers; to tell them apart, {give}."
     words = f"'{stated.replace('_', ' ')}' was stated, and"
@@ -192,7 +201,7 @@ def _of_statement(stated: str, kind: str, give: str) -> str:
             f"{words} the scores refute it: if the label plays no part beyond the score it is missingness='by_score'; "
             f"if it may, {give}."
         )
-    if kind == "looks random":
+    if kind == "no difference in scores":
         return f"{words} the scores do not speak against it."
     if stated == "random" and kind != "cannot be told":
         answer = "the answer given is the one for 'by score'"

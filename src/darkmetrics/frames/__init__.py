@@ -12,7 +12,14 @@ from darkmetrics.frames.arrays import (
     take_rows,
     to_native_frame,
 )
-from darkmetrics.frames.checks import LARGEST_WEIGHT, are_strata, check_weight_sizes, meant_decisions
+from darkmetrics.frames.checks import (
+    LARGEST_WEIGHT,
+    PROPENSITY_RULE,
+    are_strata,
+    check_weight_sizes,
+    meant_decisions,
+    odd_propensities,
+)
 from darkmetrics.frames.counting import count_cells
 from darkmetrics.frames.group_cells import Counted
 from darkmetrics.frames.indexes import RowNames, row_names
@@ -22,6 +29,7 @@ from darkmetrics.frames.texts import table_of
 
 __all__ = [
     "LARGEST_WEIGHT",
+    "PROPENSITY_RULE",
     "ColumnNames",
     "Counted",
     "RowNames",
@@ -34,6 +42,7 @@ __all__ = [
     "lazy_frame",
     "meant_decisions",
     "number_column",
+    "odd_propensities",
     "row_count",
     "row_names",
     "table_of",

@@ -77,6 +77,30 @@ def check_strata(columns: ColumnNames, tally: Tally) -> None:
         raise InputError(f"{columns.title('stratum')}: {share} {found}. Strata are whole numbers below 2**53 in size.")
 
 
+PROPENSITY_RULE = (
+    "Propensities lie in [0, 1]: above 0 where there is a label, and below 1 where there is none; every row needs one."
+)
+
+
+def odd_propensities(propensity: FloatArray, labelled: BoolArray, missing: BoolArray) -> BoolArray:
+    """Which ones cannot be the chance that a row gets its label, given which have one."""
+    inside = (propensity >= 0.0) & (propensity <= 1.0)  # written so that NaN is odd
+    odd: BoolArray = ~inside | (labelled & (propensity == 0.0)) | (missing & (propensity == 1.0))
+    return odd
+
+
+def check_propensities(columns: ColumnNames, tally: Tally) -> None:
+    """Propensities are chances that the labels do not contradict."""
+    propensity, rows = tally.keys["propensity"], tally.rows
+    bad = odd_propensities(propensity, tally.rows > tally.missing, tally.missing > 0.0)
+    if bad.any():
+        found = (
+            "missing (null or NaN)" if np.isnan(propensity[bad]).all() else f"wrong (such as {propensity[bad][0]:g})"
+        )
+        share = _of(int(rows[bad].sum()), int(rows.sum()))
+        raise InputError.about(columns.title("propensity"), f"{share} {found}. {PROPENSITY_RULE}")
+
+
 def check_chances(frame: Any, columns: ColumnNames, tally: Tally) -> None:
     """Probabilities lie in [0, 1], and rows without a label have one."""
     if tally.bad is None:

@@ -11,7 +11,14 @@ from darkmetrics._kernels.buckets import FEWEST_BUCKETS, nested_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.buckets import MOST_BUCKETS, NO_BUCKET, with_bucket
 from darkmetrics.frames.calendar import check_period
-from darkmetrics.frames.checks import check_chances, check_scores, check_strata, check_weights, decided
+from darkmetrics.frames.checks import (
+    check_chances,
+    check_propensities,
+    check_scores,
+    check_strata,
+    check_weights,
+    decided,
+)
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.group_cells import Counted, Tally, merged, tallied
 from darkmetrics.frames.labels import Labelled, classes_found, labelled
@@ -26,6 +33,12 @@ _BUCKETS, _FEWEST_PER_GROUP = 2**16, 2**10
 _MOST_WEIGHTED, _MOST_GROUPED, _MOST_DEMANDED = 2**22, 2**24, 2**26
 # Where distinct scores are counted to guess how many there are in all: so many stretches of so many buckets.
 _STRETCHES, _STRETCH = 6, 3
+# What rows are counted by beside score and decision, and what helps where that makes too many cells.
+_FEW_VALUES = {
+    "weight": "round the weights to fewer different values",
+    "stratum": "use fewer strata",
+    "propensity": "round the propensities to fewer different values",
+}
 
 
 def count_cells(
@@ -131,7 +144,7 @@ class _Counter:
         if threshold is not None:
             # A key beside the bucket: a bucket that the threshold cuts becomes two cells.
             self.frame = self.frame.with_columns(decision=nw.col("score") >= float(threshold))
-        self.told_apart = [part for part in ("weight", "stratum") if part in columns.given()]
+        self.told_apart = [part for part in _FEW_VALUES if part in columns.given()]
         self.keys = [*source.rows.keys, "decision", *self.told_apart]
 
     def groups(self) -> tuple[int, int]:
@@ -181,10 +194,10 @@ class _Counter:
                 self._check_decision_values()
             if self.told_apart:
                 part = self.told_apart[0]
-                remedy = "round the weights to fewer different values" if part == "weight" else "use fewer strata"
                 raise InputError.about(
                     self.columns.title(part),
-                    f"more than {most:,} cells of score, decision and {part}. Rows are counted by {part}; {remedy}.",
+                    f"more than {most:,} cells of score, decision and {part}. Rows are counted by {part}; "
+                    f"{_FEW_VALUES[part]}.",
                 )
             raise InputError(
                 f"by: more than {most:,} cells of {buckets:,} score buckets per group. Use fewer groups, or a "
@@ -249,6 +262,8 @@ class _Counter:
             check_weights(self.columns, tally)
         if self.columns.stratum is not None:
             check_strata(self.columns, tally)
+        if self.columns.propensity is not None:
+            check_propensities(self.columns, tally)
         if self.columns.probability is not None:
             check_chances(self.frame, self.columns, tally)
         return tally

@@ -30,6 +30,7 @@ class Counted:
     low: FloatArray | None = None
     high: FloatArray | None = None
     stratum: IntArray | None = None
+    propensity: FloatArray | None = None
     buckets: int | None = None
     labels: list[Any] = field(default_factory=list)
     keys: Mapping[str, list[Any]] = field(default_factory=dict)
@@ -99,7 +100,8 @@ def merged(
         weight = None
     chance = tally.keys.get("probability")
     stratum = tally.keys["stratum"].astype(np.int64) if "stratum" in tally.keys else None
-    ties: list[AnyArray] = [] if stratum is None else [stratum]
+    propensity = tally.keys.get("propensity")
+    ties: list[AnyArray] = [kind for kind in (propensity, stratum) if kind is not None]
     ties += [decision] if split else []
     ties += [] if weight is None else [weight]
     ties += [] if chance is None else [np.where(np.isnan(chance), -1.0, chance)]
@@ -124,6 +126,7 @@ def merged(
         weight=None if weight is None else weight[first],
         probability=None if chance is None else chance[first],
         stratum=None if stratum is None else stratum[first],
+        propensity=None if propensity is None else propensity[first],
         buckets=buckets,
         labels=labels,
         keys=group_keys,

@@ -31,6 +31,7 @@ class ColumnNames:
     probability: str | None = None
     weight: str | None = None
     stratum: str | None = None
+    propensity: str | None = None
 
     def given(self) -> dict[str, str]:
         """The names by part, without those that are not given."""
@@ -181,7 +182,7 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
     eager = isinstance(frame, nw.DataFrame)
     # Columns in memory can be of any type, also of several at a time.
     loose = eager and not frame.implementation.is_polars()
-    if part in ("score", "weight", "probability", "stratum"):
+    if part in ("score", "weight", "probability", "stratum", "propensity"):
         # PyArrow turns the decimal 0.7 into a float that is not the nearest one.
         if eager and (
             frame.implementation.is_pandas_like() or not _is_number(dtype) or (loose and dtype == nw.Decimal)

@@ -11,6 +11,7 @@ from darkmetrics.label_models.features import Features
 from darkmetrics.label_models.given import Given
 from darkmetrics.label_models.label_shift import LabelShift
 from darkmetrics.label_models.maxent import Half, Prevalence
+from darkmetrics.label_models.propensity import Propensity
 from darkmetrics.label_models.selection import Selection
 from darkmetrics.label_models.tilted import Tilted
 from darkmetrics.nodes import Nodes
@@ -25,6 +26,7 @@ __all__ = [
     "LabelShift",
     "Nodes",
     "Prevalence",
+    "Propensity",
     "Selection",
     "Tilted",
     "label_model_from",

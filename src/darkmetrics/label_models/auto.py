@@ -1,6 +1,7 @@
 """Auto: the default, which never silently picks a reason for the missing labels."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import eval_legendre, expit
@@ -11,7 +12,10 @@ from darkmetrics._kernels.posterior.draws import posterior_draws
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.exceptions import InputError
+from darkmetrics.label_models.agreement import contradicted
 from darkmetrics.label_models.base import LabelModel, missing_prevalence, takes_calibration
+from darkmetrics.label_models.both import both_nodes, mixed_nodes
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
 from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes
 from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
@@ -19,11 +23,16 @@ from darkmetrics.label_models.score_table import ReferenceLike, ScoreTable, scor
 from darkmetrics.label_models.selection import Selection
 from darkmetrics.nodes import Nodes
 
-REASONS = ("by score", "by label")
-# A reason that is not refuted keeps this weight. Any pattern of missing scores can come about by score, so no data
-# refute that one.
-_LEAST_WEIGHT = 0.2
-_REFUTED_AT = 0.05
+REASONS = ("by score", "by label", "both", "as the reference says")
+BY_SCORE, BY_LABEL, BOTH, BY_REFERENCE = range(len(REASONS))
+# No data can refute that score and label both play a part, so that this keeps half of the weight.
+_WEIGHT_BOTH = 0.5
+# Of the other half, what a reason keeps that is not refuted. Any pattern of missing scores can come about by score, so
+# no data refute that one.
+_LEAST_SHARE = 1.0 / 3.0
+# What the reference rows keep where the labelled ones contradict them.
+_WEIGHT_REFERENCE = 0.5
+_DOUBTED, _REFUTED_AT = 0.05, 0.05
 # "By label" is called refuted below this weight.
 REFUTED = 0.01
 # Prior standard deviations of the log odds of being missing, by score: level, slope, bend and twist over the ranks.
@@ -33,26 +42,34 @@ _CURVE = (3.0, 2.0, 1.0, 1.0)
 @takes_calibration
 @dataclass(frozen=True, eq=False)
 class Auto(LabelModel):
-    """The default: makes use of what there is, and says what it could not decide.
+    """The default: nothing is known about why labels are missing, and the answer says so.
 
-    With a reference set it is `Selection`, which needs no statement about why labels are missing. Without one it mixes
-    two reasons, "by score" (`Calibrated`) and "by label" (`LabelShift`), weighted by how well each explains which rows
-    are missing. Where missing rows look like labelled ones both agree; where they do not, the law spans both
-    answers and a `MissingnessWarning` names them.
+    Without reference rows it mixes three reasons: by score, or at random (`Calibrated`); by label (`LabelShift`); and
+    both at once, the calibrated curve with an effect of the label on top, whose size is not known. No data can tell how
+    large that effect is, so that this reason keeps half of the weight. The other two share the rest by how well each
+    explains which rows are missing. The interval is wide because little is known; stating a reason narrows it.
+
+    With a reference set it is `Selection`, which needs no statement about why labels are missing. Where labelled rows
+    contradict the reference rows (drift, or labels missing by label: data cannot tell), half of the answer comes from
+    each of the two.
 
     Parameters
     ----------
     reference : (labels, scores) or EvaluationSet, optional
         Fully labelled rows from the same population, since which nothing has drifted.
-    calibrator : {"beta", "platt"}, Beta or Platt
+    calibrator : {"flexible", "beta", "platt"}, Flexible, Beta or Platt
         The curve from scores to probabilities.
     n_nodes : int
-        How many cases stand for the posterior of each reason.
+        How many cases stand for the posterior: half as many each for "by score" and "by label".
+    strata : bool
+        Fit the reasons within the strata of the set; reference rows are taken as they are.
 
     Notes
     -----
-    A reason that is not refuted keeps a weight of one fifth. Any distribution of missing scores can come about "by
-    score", so data can refute "by label" (`mixture` of the diagnosis) but never "by score".
+    "Both" moves the log odds of the missing rows by an amount with standard deviation 1.5 (positives may be missing
+    four times as often as negatives with the same score, or a quarter as often), which may differ between rows decided
+    positive and negative (correlation 0.7) and along the score. Of the other half "by score" keeps at least a third;
+    so does "by label" unless the scores of the missing rows refute it (`mixture` of the diagnosis).
 
     Examples
     --------
@@ -62,53 +79,85 @@ class Auto(LabelModel):
     >>> y_score = rng.random(1000)
     >>> y_true = np.where(rng.random(1000) < 0.3, np.nan, rng.random(1000) < y_score)
     >>> print(dm.evaluate(y_true, y_score).assumption.split(". ")[0])
-    Assumed: labels are missing at random, as far as scores can tell
+    Not stated why labels are missing: by score or at random (17%), by label (33%), both (50%).
     """
 
     reference: ReferenceLike | None = field(default=None, repr=False)
-    calibrator: CalibratorLike = "beta"
+    calibrator: CalibratorLike = "flexible"
     n_nodes: int = N_NODES
+    strata: bool = False
 
     def __post_init__(self) -> None:
         check_n_nodes(self.n_nodes)
 
     def nodes(self, data: EvaluationSet) -> Nodes:
-        if self.reference is not None:
-            return Selection(self.reference, self.calibrator, self.n_nodes).nodes(data)
-        material = Material.of(data)
+        if self.reference is None:
+            return mixed_nodes(self._of_labels(Material.of(data, by_stratum=self.strata)), REASONS)
+        selection = Selection(self.reference, self.calibrator, self.n_nodes).nodes(data)
+        if not contradicted(Material.of(data, self.reference)):
+            return selection
+        try:
+            parts = self._of_labels(Material.of(data, by_stratum=self.strata))
+        except InputError:
+            return selection  # with labels of one class alone the reference is all there is to go by
+        halved = {reason: (nodes, (1.0 - _WEIGHT_REFERENCE) * weight) for reason, (nodes, weight) in parts.items()}
+        return mixed_nodes({**halved, BY_REFERENCE: (selection, _WEIGHT_REFERENCE)}, REASONS)
+
+    def _of_labels(self, material: Material) -> dict[int, tuple[Nodes, float]]:
+        """The nodes and weights of three reasons, of which data can weigh the first two against each other alone."""
         positives, negatives = material.label_counts()
-        if positives == 0 < negatives:
-            # A batch without a positive is nothing unusual where they are rare; its scores are all there is to go by.
-            return calibrated_nodes(Calibrated(self.calibrator, n_nodes=self.n_nodes), material, "Auto").nodes
-        check_both_classes(material, "Auto")
-        score = calibrated_nodes(Calibrated(self.calibrator, n_nodes=self.n_nodes), material, "Auto")
-        label = shifted_nodes(LabelShift(self.calibrator, n_nodes=self.n_nodes), material)
-        log_evidence = score.log_evidence + _curve_evidence(material.table)
-        by_label = min(float(expit(label.log_evidence - log_evidence)), 1.0 - _LEAST_WEIGHT)
-        if by_label < _LEAST_WEIGHT:
-            # A calibration curve that fits badly counts against "by label" alone, which leans on it. The mixture test
-            # does not, so only what it refutes may fall below a fifth.
-            by_label = max(by_label, 1e-6 if mixture_p_value(material.table) < _REFUTED_AT else _LEAST_WEIGHT)
-        return _both(score.nodes, label.nodes, by_label)
+        # A batch without a positive is nothing unusual where they are rare; its scores are all there is to go by.
+        none = positives == 0 < negatives
+        if not none:
+            check_both_classes(material, "Auto")
+        material.logistic_calibrator(self.calibrator)  # refuses those that no effect of the label can be added to
+        n_each, rest = max(1, self.n_nodes // 2), 1.0 - _WEIGHT_BOTH
+        score = calibrated_nodes(Calibrated(self.calibrator, n_nodes=n_each), material, "Auto").nodes
+        both = both_nodes(score, material, self.n_nodes), _WEIGHT_BOTH
+        if none:
+            return {BY_SCORE: (score, rest), BOTH: both}
+        try:
+            label = shifted_nodes(LabelShift(self.calibrator, n_nodes=n_each), material)
+        except InputError:
+            # A slice without a class says nothing about it by label; nobody has asked for that reason alone.
+            return {BY_SCORE: (score, rest), BOTH: both}
+        by_label = rest * _share_by_label(material, self.calibrator, label.log_evidence)
+        return {BY_SCORE: (score, rest - by_label), BY_LABEL: (_thinned(label.nodes, by_label), by_label), BOTH: both}
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
-        if self.reference is not None:
-            return Selection(self.reference).describe(data, nodes)
         if not nodes.reasons:
-            return Calibrated(self.calibrator).describe(data, nodes)
-        by_label = weight_by_label(nodes)
-        if by_label < REFUTED:
-            return "Assumed: labels are missing by score; the scores of missing rows do not fit 'by label' alone."
-        if not reasons_differ(nodes):
-            return (
-                "Assumed: labels are missing at random, as far as scores can tell. Allowance is made for what the "
-                "scores of the missing rows leave open."
-            )
-        direction = "higher" if _missing_score_higher(data) else "lower"
-        return (
-            f"Missing rows look different from labelled ones: their scores are {direction}. Not known why: mixed "
-            f"'by score' ({1.0 - by_label:.0%}) and 'by label' ({by_label:.0%})."
-        )
+            return Selection(self.reference).describe(data, nodes)
+        weight = weight_of_reasons(nodes)
+        names = ("by score or at random", *REASONS[1:])
+        found = [f"{name} ({w:.0%})" for name, w in zip(names, weight, strict=True) if w >= REFUTED]
+        text = f"Not stated why labels are missing: {', '.join(found)}."
+        if weight[BY_REFERENCE]:
+            text += " Labelled rows contradict the reference rows: something drifted, or labels are missing by label."
+        elif 0.0 < weight[BY_LABEL] < REFUTED:
+            text += " The scores of missing rows do not fit 'by label' alone."
+        elif reasons_differ(nodes):
+            direction = "higher" if _missing_score_higher(data) else "lower"
+            text += f" Missing rows have {direction} scores than labelled ones."
+        return text
+
+
+def _thinned(label: Nodes, weight: float) -> Nodes:
+    """The nodes of "by label"; once refuted it is still named, for which every eighth does: they lie along a path."""
+    assert label.shift is not None
+    kept = slice(None, None, 8 if weight < REFUTED else 1)
+    return replace(label, weight=label.weight[kept], probability=label.probability[kept], shift=label.shift[kept])
+
+
+def _share_by_label(material: Material, calibrator: Any, log_evidence: float) -> float:
+    """Weight of "by label" against "by score", by how well each explains which rows are missing."""
+    curve = material.likelihood(material.logistic_calibrator(calibrator), None)
+    by_score = posterior_draws(curve, curve.prior_mean).log_evidence + _curve_evidence(material.table)
+    by_label = min(float(expit(log_evidence - by_score)), 1.0 - _LEAST_SHARE)
+    if by_label >= _DOUBTED:
+        return max(by_label, _LEAST_SHARE)
+    # A calibration curve that fits badly counts against "by label" alone, which leans on it. The mixture test does not,
+    # so only what it refutes may fall below its least share.
+    return max(by_label, 1e-6 if mixture_p_value(material.table) < _REFUTED_AT else _LEAST_SHARE)
 
 
 def nodes_of_reason(nodes: Nodes, reason: int) -> Nodes:
@@ -129,46 +178,26 @@ def _missing_score_higher(data: EvaluationSet) -> bool:
     return float(np.average(rank, weights=table.missing)) > float(np.average(rank, weights=table.labelled))
 
 
-def weight_by_label(nodes: Nodes) -> float:
-    """The weight of the reason "by label"."""
-    return float(nodes.weight[nodes.reason == 1].sum())
+def weight_of_reasons(nodes: Nodes) -> FloatArray:
+    """The weight of each of the `REASONS`."""
+    assert nodes.reason is not None
+    return np.asarray(np.bincount(nodes.reason, nodes.weight, len(REASONS)), dtype=np.float64)
 
 
 def reasons_differ(nodes: Nodes) -> bool:
-    """Whether the scores of missing rows, read "by label", say clearly that their prevalence is another one."""
-    if not nodes.reasons:
+    """Whether the scores of missing rows, taken as "by label", say clearly that their prevalence is another one."""
+    if not nodes.reasons or not np.any(nodes.reason == BY_LABEL):
         return False
-    mean, sd = _shift(nodes)
-    return abs(mean) > max(2.0 * sd, 0.05)  # less than 5% in the odds moves no metric that anyone would act on
+    assert nodes.shift is not None
+    shift = nodes.shift[nodes.reason == BY_LABEL]
+    # Less than 5% in the odds moves no metric that anyone would act on.
+    return abs(float(shift.mean())) > max(2.0 * float(shift.std()), 0.05)
 
 
 def reasons_in_words(data: EvaluationSet, nodes: Nodes) -> str:
-    """How many of the missing rows are positive under either reason."""
-    shares = [missing_prevalence(data, nodes_of_reason(nodes, k)) for k in range(len(REASONS))]
-    return " and ".join(f"{share.mean:.1%} {name!r}" for share, name in zip(shares, REASONS, strict=True))
-
-
-def _shift(nodes: Nodes) -> tuple[float, float]:
-    """Mean and standard deviation of the move in log odds under "by label"."""
-    assert nodes.shift is not None
-    shift = nodes.shift[nodes.reason == 1]
-    return float(shift.mean()), float(shift.std())
-
-
-def _both(score: Nodes, label: Nodes, by_label: float) -> Nodes:
-    assert label.shift is not None
-    # Once refuted it is still named in the warning, for which a few of its nodes do: they lie along a path, so every
-    # eighth is a fair choice.
-    kept = slice(None, None, 8 if by_label < REFUTED else 1)
-    own = label.weight[kept] / label.weight[kept].sum()
-    return replace(
-        score,
-        weight=np.append((1.0 - by_label) * score.weight, by_label * own),
-        probability=np.concatenate([score.probability, label.probability[kept]]),
-        shift=np.append(np.zeros(len(score)), label.shift[kept]),
-        reason=np.repeat([0, 1], [len(score), own.size]),
-        reasons=REASONS,
-    )
+    """How many of the missing rows are positive by score, and by label."""
+    shares = [missing_prevalence(data, nodes_of_reason(nodes, k)) for k in (BY_SCORE, BY_LABEL)]
+    return " and ".join(f"{share.mean:.1%} {name!r}" for share, name in zip(shares, REASONS, strict=False))
 
 
 def mixture_p_value(table: ScoreTable) -> float:

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.calibrators import Calibrator
+from darkmetrics.calibrators import Calibrator, Flexible
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.fitted import Fitted
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.label_models.agreement import warn_if_misfit
 from darkmetrics.label_models.base import LabelModel, takes_calibration
 from darkmetrics.label_models.fitting import (
     N_NODES,
@@ -21,6 +22,7 @@ from darkmetrics.label_models.fitting import (
     posterior_nodes,
     warn_if_few_labels,
 )
+from darkmetrics.label_models.overlap import warn_if_extrapolated
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.nodes import Nodes
 
@@ -48,6 +50,9 @@ class Calibrated(LabelModel):
         False takes the fitted probabilities as known, as the paper does: intervals are then too narrow.
     n_nodes : int
         How many curves stand for the posterior.
+    strata : bool
+        Fit within the strata of the set: the curve has a level in each, shrunk towards a common one. Needs a logistic
+        curve ("flexible", "beta", "platt").
 
     Examples
     --------
@@ -60,14 +65,15 @@ class Calibrated(LabelModel):
     ...     model = dm.label_models.Calibrated(uncertainty=uncertainty)
     ...     print(f"{dm.evaluate(y_true, y_score, label_model=model)['recall'].std():.4f}")
     0.0078
-    0.0088
+    0.0093
     """
 
-    calibrator: CalibratorLike = "beta"
+    calibrator: CalibratorLike = "flexible"
     reference: ReferenceLike | None = field(default=None, repr=False)
     data: str = "all"
     uncertainty: bool = True
     n_nodes: int = N_NODES
+    strata: bool = False
 
     def __post_init__(self) -> None:
         check_n_nodes(self.n_nodes)
@@ -79,7 +85,8 @@ class Calibrated(LabelModel):
             )
 
     def nodes(self, data: EvaluationSet) -> Nodes:
-        return calibrated_nodes(self, Material.of(data, self.reference), type(self).__name__).nodes
+        material = Material.of(data, self.reference, by_stratum=self.strata)
+        return calibrated_nodes(self, material, type(self).__name__).nodes
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         sources = {
@@ -90,7 +97,7 @@ class Calibrated(LabelModel):
         }
         known = "" if self.uncertainty else ", taken as known"
         return (
-            "Assumed: labels are missing at random or by score. "
+            f"Assumed: labels are missing at random or by score{' within strata' if self.strata else ''}. "
             f"Probabilities are calibrated on {sources[self.data]}{known}."
         )
 
@@ -106,9 +113,21 @@ def calibrated_nodes(settings: Calibrated, material: Material, what: str) -> Pos
     if not isinstance(calibrator, Fitted):
         check_labelled(material, what)
         warn_if_few_labels(material, what)
+        warn_if_extrapolated(material, what)
+        if isinstance(calibrator, Flexible) and not material.strata.size:
+            warn_if_misfit(material, what)
     if isinstance(calibrator, LogisticCalibrator) and calibrator.prior_sd is not None and settings.uncertainty:
-        likelihood = material.likelihood(material.logistic_calibrator(settings.calibrator), None)
+        likelihood = material.likelihood(
+            material.logistic_calibrator(settings.calibrator),
+            None,
+            credit=material.credit if isinstance(calibrator, Flexible) else 1.0,
+        )
         return posterior_nodes(likelihood, material.table, settings.n_nodes)
+    if material.strata.size:
+        raise InputError(
+            f"strata: {settings.calibrator!r} with uncertainty={settings.uncertainty} does not fit within them. Take a "
+            "logistic curve with its prior on ('flexible', 'beta', 'platt'), or leave strata out."
+        )
     return Posterior(_fitted_nodes(settings, material, calibrator), np.nan)
 
 

@@ -1,19 +1,22 @@
 """From the words a user gives to the label model they stand for."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from darkmetrics.exceptions import InputError, reference_from, unknown_name
 from darkmetrics.label_models.auto import Auto
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.calibrated import Calibrated
+from darkmetrics.label_models.features import Features
 from darkmetrics.label_models.given import Given
 from darkmetrics.label_models.label_shift import LabelShift
 from darkmetrics.label_models.maxent import Half, Prevalence
+from darkmetrics.label_models.propensity import Propensity
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.label_models.selection import Selection
 
-_KNOWN: dict[str, type[LabelModel]] = {"half": Half, "prevalence": Prevalence, "given": Given}
+_KNOWN: dict[str, type[LabelModel]] = {"half": Half, "prevalence": Prevalence, "given": Given, "propensity": Propensity}
 # These learn from labels, and may learn from reference rows too.
 _LEARNT: dict[str, Callable[..., LabelModel]] = {
     "auto": Auto,
@@ -36,9 +39,18 @@ def label_model_from(
     missingness: Any = None,
     reference: ReferenceLike | None = None,
     calibration: ReferenceLike | None = None,
+    propensity: bool = False,
+    strata: bool = False,
 ) -> LabelModel:
-    """The label model that a word or a record stands for, or the one for a stated mechanism."""
+    """The label model that a word or a record stands for, or the one for a stated mechanism.
+
+    `propensity`, `strata`: whether rows come with them, for the model to use.
+    """
     reference = reference_from(reference, calibration)
+    if propensity:
+        return _by_propensity(label_model, {"missingness": missingness, "reference": reference, "strata": strata})
+    if strata:
+        return _within_strata(label_model_from(label_model, missingness=missingness, reference=reference))
     if missingness is not None:
         if not isinstance(missingness, str) or missingness not in _MECHANISMS:
             raise unknown_name("missingness", "mechanism", str(missingness), _MECHANISMS)
@@ -65,11 +77,41 @@ def label_model_from(
     raise InputError(f"label_model: expected {words}, a label model or probabilities, got {label_model!r}.")
 
 
+def _by_propensity(label_model: Any, others: dict[str, Any]) -> LabelModel:
+    """The model for rows with propensities, which say all there is to say about why labels are missing."""
+    for name, value in others.items():
+        if value is not None and value is not False:
+            raise InputError(f"propensity: {name} also says why labels are missing. Give one of them.")
+    if isinstance(label_model, (Propensity, Features)):
+        return label_model
+    if label_model is None or (isinstance(label_model, str) and label_model in ("auto", "propensity")):
+        return Propensity()
+    raise InputError(
+        f"propensity: label_model={_named(label_model)} does not use it. Leave label_model out, or give "
+        "label_models.Features, which can learn from both."
+    )
+
+
+def _within_strata(model: LabelModel) -> LabelModel:
+    if isinstance(model, Auto) and model.reference is not None:
+        raise InputError(
+            "strata: reference rows cannot be split by them. Leave strata or reference out, or state "
+            "missingness='by_score' or 'by_label', which takes the reference rows as they are."
+        )
+    if isinstance(model, (Auto, Calibrated, LabelShift)):
+        return replace(model, strata=True)
+    raise InputError(
+        f"strata: {type(model).__name__} does not fit within them. Auto, Calibrated and LabelShift do: leave strata "
+        "out, or state missingness='by_score' or 'by_label'."
+    )
+
+
 # What a model that learns takes for the reason, as if it had been stated.
 _TAKEN: dict[type[LabelModel], str] = {
     Calibrated: "by_score",
     LabelShift: "by_label",
     Selection: "by_score_and_label",
+    Propensity: "propensity",
 }
 
 

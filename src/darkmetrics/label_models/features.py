@@ -8,14 +8,27 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
 from darkmetrics.accepted import Learner
+from darkmetrics.calibrators import Beta, Platt
 from darkmetrics.calibrators.base import CalibratorLike
+from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
-from darkmetrics.label_models.fitting import N_NODES, Material, check_n_nodes
+from darkmetrics.label_models.fitting import (
+    N_NODES,
+    Material,
+    check_labelled,
+    check_n_nodes,
+    posterior_nodes,
+    warn_if_few_labels,
+)
+from darkmetrics.label_models.overlap import warn_if_extrapolated
+from darkmetrics.label_models.propensity import weighted_nodes
+from darkmetrics.label_models.score_table import ScoreTable, joint_table
 from darkmetrics.nodes import Nodes
 
 
@@ -60,7 +73,7 @@ class Features(LabelModel):
     estimator: Learner
     X: Any
     n_folds: int = 5
-    calibrator: CalibratorLike = "beta"
+    calibrator: CalibratorLike = "flexible"
     n_nodes: int = N_NODES
 
     def __post_init__(self) -> None:
@@ -107,14 +120,60 @@ class Features(LabelModel):
                 "label_model: Features belong to rows, and an EvaluationSet has cells. "
                 "Give evaluate the labels and scores themselves."
             )
-        settings = Calibrated(self.calibrator, n_nodes=self.n_nodes)
-        return calibrated_nodes(settings, Material.of(data, by_probability=True), "Features").nodes
+        material = Material.of(data, by_probability=True)
+        calibrator = material.calibrator(self.calibrator)
+        if not isinstance(calibrator, LogisticCalibrator) or calibrator.prior_sd is None:
+            if data.cells.propensity is not None:
+                raise InputError(
+                    f"calibrator: {self.calibrator!r}. With propensities it must be 'flexible', 'beta' or 'platt', or "
+                    "one of these with its prior on."
+                )
+            return calibrated_nodes(Calibrated(self.calibrator, n_nodes=self.n_nodes), material, "Features").nodes
+        check_labelled(material, "Features")
+        warn_if_extrapolated(Material.of(data), "Features")
+        table, prediction = joint_table(data)
+        X, prior_mean, prior_scale = _joint_design(calibrator, table, prediction)
+        if data.cells.propensity is not None:
+            return weighted_nodes(X, prior_mean, prior_scale, table, self.n_nodes, "Features")
+        warn_if_few_labels(material, "Features")
+        none = np.zeros(0)
+        likelihood = LabelLikelihood(
+            X=X,
+            Z=None,
+            positives=table.positives,
+            negatives=table.negatives,
+            missing=table.missing,
+            X_reference=np.zeros((0, X.shape[1])),
+            positives_reference=none,
+            negatives_reference=none,
+            prior_mean=prior_mean,
+            prior_scale=prior_scale,
+            credit=material.credit,
+        )
+        return posterior_nodes(likelihood, table, self.n_nodes).nodes
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         return (
             "Assumed: labels are missing at random given the features. Probabilities come from "
             f"{type(self.estimator).__name__}, cross-fitted and calibrated on the {data.n_labelled:,} labelled rows."
         )
+
+
+def _joint_design(
+    calibrator: LogisticCalibrator, table: ScoreTable, prediction: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Columns of predictions and score together, with mean and standard deviation of their prior.
+
+    The calibrator's own columns are those of the predictions. The score judged, which they may have forgotten, adds its
+    logarithms (itself where it is no probability); beforehand it is taken to say nothing more.
+    """
+    rows = table.labelled + table.missing
+    own = calibrator.prepare(prediction, rows)
+    inside = bool(table.score.min() >= 0.0 and table.score.max() <= 1.0)
+    score = (Beta if inside else Platt)().prepare(table.score, rows)
+    X = np.hstack([own.design(prediction), score.design(table.score)[:, 1:]])
+    more = score.prior_scale_[1:]
+    return X, np.append(own.prior_mean_, np.zeros(more.size)), np.append(own.prior_scale_, more)
 
 
 def _indexable(X: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,18 +9,29 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.posterior.draws import posterior_draws, representatives
+from darkmetrics._kernels.posterior.draws import gaussian_posterior, posterior_draws, representatives
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
-from darkmetrics.calibrators import Calibrator, Platt, calibrator_from
+from darkmetrics.calibrators import Calibrator, Flexible, Platt, calibrator_from
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
-from darkmetrics.exceptions import CalibrationWarning, InputError
+from darkmetrics.exceptions import CalibrationWarning, InputError, warn
 from darkmetrics.label_models.score_table import ScoreTable, reference_table, score_table
 from darkmetrics.nodes import Nodes
 
 N_NODES = 64
 _FEW_LABELS = 5
+_HALF_CREDIT, _LEAST_CREDIT = 4.0, 0.3
+# Prior standard deviation of the log odds of a stratum, against those of all of them. With 0.7 intervals are as wide,
+# but where six slices differ by three in all they hold less often (75% of 90% intervals for accuracy, not 95%).
+STRATUM = 1.0
+# Importance weights fail in many dimensions; there the Gaussian at the mode is taken as it is.
+_MOST_WEIGHED = 20
+
+
+def credit_of(rarer: float) -> float:
+    """The power that the likelihood is raised to, by the number of labels of the rarer class (`Material.credit`)."""
+    return max(_LEAST_CREDIT, rarer / (rarer + _HALF_CREDIT))
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +45,14 @@ class Material:
     value: FloatArray
 
     @classmethod
-    def of(cls, data: EvaluationSet, reference: Any = None, *, by_probability: bool = False) -> "Material":
-        """The tables of a set and of `reference`."""
+    def of(
+        cls, data: EvaluationSet, reference: Any = None, *, by_probability: bool = False, by_stratum: bool = False
+    ) -> "Material":
+        """The tables of a set and of `reference`; `by_stratum`: what is learnt may differ between strata."""
         value = data.cells.probability if by_probability else data.cells.score
         assert value is not None
-        return cls(data, score_table(data, by_probability=by_probability), reference_table(reference, data), value)
+        table = score_table(data, by_probability=by_probability, by_stratum=by_stratum)
+        return cls(data, table, reference_table(reference, data), value)
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -56,10 +69,30 @@ class Material:
         tables = [table for table in (self.table, self.reference) if table is not None]
         return int(sum(t.positives.sum() for t in tables)), int(sum(t.negatives.sum() for t in tables))
 
+    @property
+    def credit(self) -> float:
+        """How much of what few labels say is believed: the true curve is never quite one of those that can be fitted.
+
+        With m labels of the rarer class m / (m + 4), as a power of the likelihood: 90% intervals from 30 labels of real
+        scores then hold about as often as Wilson's, and from hundreds nothing changes.
+        """
+        return credit_of(min(self.label_counts()))
+
+    @cached_property
+    def strata(self) -> FloatArray:
+        """A column per stratum that is 1 on its rows of the table; none where strata play no part."""
+        table = self.table
+        if table.stratum is None or table.strata is None or table.strata.size == 1:
+            return np.zeros((table.score.size, 0))
+        return np.asarray(table.stratum[:, None] == np.arange(table.strata.size), dtype=np.float64)
+
     def calibrator(self, given: Any) -> Calibrator:
         """A fresh copy of the calibrator asked for; the word "beta" means Platt where scores are no probabilities."""
-        if isinstance(given, str) and given == "beta" and not self.is_probability:
+        if isinstance(given, str) and given in ("beta", "flexible") and not self.is_probability:
             self._check_one_scale()
+        if isinstance(given, str) and given == "flexible":
+            return Flexible(threshold=self.data.threshold)
+        if isinstance(given, str) and given == "beta" and not self.is_probability:
             return Platt()
         return copy.deepcopy(calibrator_from(given))
 
@@ -95,23 +128,29 @@ class Material:
         scale: tuple[float, ...] = (),
         heavy: tuple[bool, ...] = (),
         difference: FloatArray | None = None,
+        credit: float = 1.0,
     ) -> LabelLikelihood:
         """The posterior of calibration and missingness; `scale` and `heavy` are the latter's prior, centred at 0."""
         table, none = self.table, np.zeros(0)
         reference = self.reference
+        of_reference = calibrator.design(none if reference is None else reference.score)
+        # An intercept per stratum, shrunk towards a common one, which is that of reference rows.
+        n_strata = self.strata.shape[1]
+        curve = [*calibrator.prior_scale_, *np.full(n_strata, STRATUM)]
         return LabelLikelihood(
-            X=calibrator.design(table.score),
+            X=np.hstack([calibrator.design(table.score), self.strata]),
             Z=missingness,
             positives=table.positives,
             negatives=table.negatives,
             missing=table.missing,
-            X_reference=calibrator.design(none if reference is None else reference.score),
+            X_reference=np.hstack([of_reference, np.zeros((len(of_reference), n_strata))]),
             positives_reference=none if reference is None else reference.positives,
             negatives_reference=none if reference is None else reference.negatives,
-            prior_mean=np.append(calibrator.prior_mean_, np.zeros(len(scale))),
-            prior_scale=np.append(calibrator.prior_scale_, scale),
-            heavy=np.append(np.zeros(calibrator.prior_scale_.size, dtype=np.bool_), heavy) if heavy else None,
+            prior_mean=np.append(calibrator.prior_mean_, np.zeros(n_strata + len(scale))),
+            prior_scale=np.append(curve, scale),
+            heavy=np.append(np.zeros(len(curve), dtype=np.bool_), heavy) if heavy else None,
             D=difference,
+            credit=credit,
         )
 
 
@@ -125,9 +164,11 @@ class Posterior:
 
 def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int) -> Posterior:
     """The posterior as `n_nodes` equally likely nodes; `shift` is how far missing rows are from labelled ones."""
-    # Four draws to choose each node from, so that no two are the same.
-    n_draws = 1 << max(8, (4 * n_nodes - 1).bit_length())
-    draws = posterior_draws(likelihood, likelihood.prior_mean, heavy=likelihood.heavy is not None, n_draws=n_draws)
+    n_draws = draws_for(n_nodes)
+    if likelihood.prior_mean.size > _MOST_WEIGHED:
+        draws = gaussian_posterior(likelihood, likelihood.prior_mean, n_draws)
+    else:
+        draws = posterior_draws(likelihood, likelihood.prior_mean, heavy=likelihood.heavy is not None, n_draws=n_draws)
     sides = np.column_stack([table.decided, table.missing - table.decided])
     above, below = likelihood.expected_positives(draws.parameters, sides).T
     chosen = representatives(above, below, draws.weight, n_nodes)
@@ -137,6 +178,11 @@ def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int
         mean_row = table.missing @ likelihood.difference / max(1.0, float(table.missing.sum()))
         nodes = replace(nodes, shift=draws.parameters[chosen, -mean_row.size :] @ mean_row)
     return Posterior(nodes, draws.log_evidence)
+
+
+def draws_for(n_nodes: int) -> int:
+    """Four draws to choose each node from, so that no two are the same."""
+    return 1 << max(8, (4 * n_nodes - 1).bit_length())
 
 
 def check_n_nodes(n_nodes: Any) -> int:
@@ -177,7 +223,7 @@ def check_both_classes(material: Material, what: str) -> None:
 def warn_if_few_labels(material: Material, what: str) -> None:
     """A warning when a class has so few labels that the prior matters."""
     help_by = "Give reference=(labels, scores) of fully labelled rows if you can."
-    _warn_if_few("y_true", material.label_counts(), what, help_by if material.reference is None else "")
+    warn_if_few("y_true", material.label_counts(), what, help_by if material.reference is None else "")
 
 
 def warn_if_few_reference_labels(material: Material, what: str) -> None:
@@ -185,10 +231,11 @@ def warn_if_few_reference_labels(material: Material, what: str) -> None:
     reference = material.reference
     assert reference is not None
     counts = int(reference.positives.sum()), int(reference.negatives.sum())
-    _warn_if_few("reference", counts, what, "Give more reference rows if you can.")
+    warn_if_few("reference", counts, what, "Give more reference rows if you can.")
 
 
-def _warn_if_few(argument: str, counts: tuple[int, int], what: str, advice: str) -> None:
+def warn_if_few(argument: str, counts: tuple[int, int], what: str, advice: str) -> None:
+    """A warning about `argument` when a class has so few labels that the prior matters."""
     if min(counts) >= _FEW_LABELS:
         return
     found = " and ".join(f"{n:,} {kind}" for n, kind in zip(counts, ("positive", "negative"), strict=True))
@@ -196,14 +243,14 @@ def _warn_if_few(argument: str, counts: tuple[int, int], what: str, advice: str)
     if min(counts) == 0 and max(counts) >= _FEW_LABELS:
         absent = "positives" if counts[0] == 0 else "negatives"
         why = f"The answer is right only if {absent} are that rare; if {absent} just never get a label, it is wrong."
-    warnings.warn(
+    warn(
         f"{argument}: {found} labels to learn from ({what}). {why} {advice}".rstrip(),
         CalibrationWarning,
-        stacklevel=_level_of_caller(),
+        stacklevel=level_of_caller(),
     )
 
 
-def _level_of_caller() -> int:
+def level_of_caller() -> int:
     """The stack level of the first line outside this package, seen from the function that asks."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:

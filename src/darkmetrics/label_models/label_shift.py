@@ -12,6 +12,7 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, takes_calibration
 from darkmetrics.label_models.fitting import (
     N_NODES,
+    STRATUM,
     Material,
     Posterior,
     check_both_classes,
@@ -26,7 +27,8 @@ from darkmetrics.nodes import Nodes
 # the difference between them is Cauchy, which leaves it near 0 where the scores say little and lets it be large where
 # they do.
 _COMMON, _DIFFERENCE = 3.0, 2.0
-_HEAVY = (False, True)
+# How far the level of a stratum may be from the common one.
+_LEVEL = 1.5
 
 
 @takes_calibration
@@ -49,6 +51,9 @@ class LabelShift(LabelModel):
         it is as likely as not that this is larger, in either direction.
     n_nodes : int
         How many cases stand for the posterior.
+    strata : bool
+        Fit within the strata of the set: curve, chance to be missing and its difference between the classes have a
+        level in each, shrunk towards a common one.
 
     Examples
     --------
@@ -65,10 +70,11 @@ class LabelShift(LabelModel):
     in truth 0.58
     """
 
-    calibrator: CalibratorLike = "beta"
+    calibrator: CalibratorLike = "flexible"
     reference: ReferenceLike | None = field(default=None, repr=False)
     prior_scale: float = _DIFFERENCE
     n_nodes: int = N_NODES
+    strata: bool = False
 
     def __post_init__(self) -> None:
         check_n_nodes(self.n_nodes)
@@ -77,7 +83,7 @@ class LabelShift(LabelModel):
             raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number.")
 
     def nodes(self, data: EvaluationSet) -> Nodes:
-        material = Material.of(data, self.reference)
+        material = Material.of(data, self.reference, by_stratum=self.strata)
         nodes = shifted_nodes(self, material).nodes
         warn_if_few_labels(material, "LabelShift")
         return nodes
@@ -85,7 +91,7 @@ class LabelShift(LabelModel):
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         held_out = "" if self.reference is None else " and the held-out rows (assumed: no drift since)"
         return (
-            "Assumed: labels are missing by label, whatever the score. "
+            f"Assumed: labels are missing by label{', in each stratum' if self.strata else ''}, whatever the score. "
             f"How many missing rows are positive is read off their scores{held_out}."
         )
 
@@ -94,6 +100,28 @@ def shifted_nodes(settings: LabelShift, material: Material) -> Posterior:
     """The joint posterior of the calibration and of the chances to be missing."""
     check_both_classes(material, "LabelShift")
     calibrator = material.logistic_calibrator(settings.calibrator)
-    constant = np.ones((material.table.score.size, 1))
-    likelihood = material.likelihood(calibrator, constant, (_COMMON, float(settings.prior_scale)), _HEAVY)
+    check_strata(material)
+    n_strata = material.strata.shape[1]
+    columns = np.hstack([np.ones((material.table.score.size, 1)), material.strata])
+    scale = (_COMMON, *[_LEVEL] * n_strata, float(settings.prior_scale), *[STRATUM] * n_strata)
+    heavy = (False, *[False] * n_strata, True, *[False] * n_strata)
+    likelihood = material.likelihood(calibrator, columns, scale, heavy)
     return posterior_nodes(likelihood, material.table, settings.n_nodes)
+
+
+def check_strata(material: Material) -> None:
+    """Each stratum with missing rows has a label of both classes; else nothing tells them apart there."""
+    table = material.table
+    if table.stratum is None or table.strata is None or material.reference is not None:
+        return
+    size = table.strata.size
+    gone = np.bincount(table.stratum, table.missing, size)
+    for word, counts in (("positive", table.positives), ("negative", table.negatives)):
+        without = np.flatnonzero((np.bincount(table.stratum, counts, size) == 0.0) & (gone > 0.0))
+        if without.size:
+            first = int(without[0])
+            raise InputError(
+                f"strata: stratum {int(table.strata[first])} has {int(gone[first]):,} missing rows and no {word} label "
+                "(LabelShift), so that by label nothing tells how many of them are. Join it with a neighbour, give "
+                "reference=(labels, scores), or leave strata out."
+            )

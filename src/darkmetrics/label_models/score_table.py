@@ -10,14 +10,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.special import logit
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import AnyArray, FloatArray, IntArray
 from darkmetrics.accepted import ArrayLike
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 
-# Up to twice this many rows: buckets hold at most 1/1024 of the rows and span at most 1/1024 of the range.
-_BUCKETS = 1024
+# Up to twice this many rows: buckets hold at most 1/512 of the rows and span at most 1/512 of the range.
+_BUCKETS = 512
+MOST_STRATA = 30
+# Up to so many cells scores and probabilities are counted as they are; beyond that in so many levels of each.
+_MOST_JOINT, _SIDE = 20_000, 96
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +35,13 @@ class ScoreTable:
     decided: FloatArray
     # The row of this table that each of the set's `missing_cells` belongs to.
     bucket: IntArray
+    # The row of this table that each of the set's cells belongs to.
+    place: IntArray
     # What was counted, for calibrators whose curves have steps and must not see means of neighbours.
     cells: Cells
+    # Which stratum each row belongs to, from 0 on, where rows of one score are kept apart by stratum; and their names.
+    stratum: IntArray | None = None
+    strata: IntArray | None = None
 
     @property
     def labelled(self) -> FloatArray:
@@ -41,16 +49,28 @@ class ScoreTable:
         return self.positives + self.negatives
 
 
-def score_table(data: EvaluationSet, *, by_probability: bool = False) -> ScoreTable:
-    """The table of a set; `by_probability` takes the set's own probabilities in place of the scores."""
+def score_table(data: EvaluationSet, *, by_probability: bool = False, by_stratum: bool = False) -> ScoreTable:
+    """The table of a set; `by_probability` takes the set's own probabilities in place of the scores.
+
+    `by_stratum` keeps the strata of one score, or bucket, apart, one row after the other.
+    """
     cells = data.cells
     value, order = cells.score, np.arange(cells.score.size)
     if by_probability:
         assert cells.probability is not None
         order = np.argsort(cells.probability, kind="stable")
         value = cells.probability[order]
+    starts = _bucket_starts(value, cells.total[order], None if by_probability else data.threshold)
+    names = stratum = None
+    if by_stratum:
+        names, code = _strata(cells)
+        bucket = np.repeat(np.arange(starts.size), np.diff(np.append(starts, value.size)))
+        again = np.lexsort([code[order], bucket])
+        order, value = order[again], value[again]
+        key = bucket * names.size + code[order]
+        starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+        stratum = code[order][starts]
     rows = cells.total[order]
-    starts = _bucket_starts(value, rows, None if by_probability else data.threshold)
 
     def total(counts: Any) -> FloatArray:
         return np.add.reduceat(np.asarray(counts, dtype=np.float64), starts) if starts.size else np.zeros(0)
@@ -67,8 +87,67 @@ def score_table(data: EvaluationSet, *, by_probability: bool = False) -> ScoreTa
         **{name: total(getattr(cells, name)[order]) for name in COUNTS},
         decided=total((cells.missing * cells.decision)[order]),
         bucket=place[data.missing_cells],
+        place=place,
+        cells=cells,
+        stratum=stratum,
+        strata=names,
+    )
+
+
+def joint_table(data: EvaluationSet) -> tuple[ScoreTable, FloatArray]:
+    """The table of a set by score and by the probabilities that come with it, which are returned row by row as well.
+
+    A row per cell while these are few; else cells that are neighbours in both share one.
+    """
+    cells = data.cells
+    assert cells.probability is not None
+    place = np.arange(cells.score.size)
+    if place.size > _MOST_JOINT:
+        above = np.zeros(place.size) if data.threshold is None else cells.score >= data.threshold
+        levels = [_levels(value, cells.total) for value in (cells.score, cells.probability)]
+        code = (2 * _SIDE) * levels[0] + 2 * levels[1] + above.astype(np.int64)
+        place = np.unique(code, return_inverse=True)[1]
+    rows = cells.total.astype(np.float64)
+    total = _sums(place, rows)
+
+    def mean(value: FloatArray) -> FloatArray:
+        return value if place.size == total.size else _sums(place, rows * value) / total
+
+    table = ScoreTable(
+        mean(cells.score),
+        positives=_sums(place, cells.positives),
+        negatives=_sums(place, cells.negatives),
+        missing=_sums(place, cells.missing),
+        decided=_sums(place, cells.missing * cells.decision),
+        bucket=place[data.missing_cells],
+        place=place,
         cells=cells,
     )
+    return table, mean(cells.probability)
+
+
+def _sums(place: IntArray, values: AnyArray) -> FloatArray:
+    return np.asarray(np.bincount(place, values), dtype=np.float64)
+
+
+def _levels(value: FloatArray, rows: IntArray) -> IntArray:
+    """The rank of each value in `_SIDE` levels of about as many rows each; equal values share a level."""
+    distinct, code = np.unique(value, return_inverse=True)
+    before = np.cumsum(np.bincount(code, rows, distinct.size))
+    level: IntArray = np.minimum((before / before[-1] * _SIDE).astype(np.int64), _SIDE - 1)[code]
+    return level
+
+
+def _strata(cells: Cells) -> tuple[IntArray, IntArray]:
+    """The strata there are, and which of them each cell belongs to."""
+    if cells.stratum is None:
+        raise InputError("strata: none with these rows. Give strata= when building the EvaluationSet, or to evaluate.")
+    names, code = np.unique(cells.stratum, return_inverse=True)
+    if names.size > MOST_STRATA:
+        raise InputError(
+            f"strata: {names.size:,} different ones. A label model fits within at most {MOST_STRATA}; join neighbours."
+        )
+    return names, code
 
 
 def _bucket_starts(ranked: FloatArray, rows: IntArray, threshold: float | None) -> IntArray:

@@ -23,11 +23,11 @@ from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.nodes import Nodes
 
 # Prior of the chance to be missing, on the log odds scale and per standard deviation of the score. Common to both
-# classes: level, slope, a step where the decision changes and a level of its own in each eighth of the rows (Gaussian:
-# how many are missing at a score is in plain sight). Then the differences between the classes in level and slope, where
-# 0 means that the label plays no part. These are Cauchy: data that say little leave them near 0, and data that insist
-# on a large difference, such as "only positives get a label", are not held back.
-_LEVEL, _SLOPE, _STEP, _EIGHTHS = 3.0, 3.0, 3.0, 1.5
+# classes: level, slope, slope over the ranks, a step where the decision changes and a level of its own in each eighth
+# of the rows (Gaussian: how many are missing at a score is in plain sight). Then the differences between the classes in
+# level and slope, where 0 means that the label plays no part. These are Cauchy: data that say little leave them near 0,
+# and data that insist on a large difference, such as "only positives get a label", are not held back.
+_LEVEL, _SLOPE, _RANK, _STEP, _EIGHTHS = 3.0, 3.0, 3.0, 3.0, 1.5
 _DIFFERENCE = (1.0, 0.5)
 _N_EIGHTHS = 8
 
@@ -70,11 +70,11 @@ class Selection(LabelModel):
     >>> y_true = np.where(found, y, np.nan)[1000:]
     >>> law = dm.evaluate(y_true, y_score[1000:], reference=(y[:1000], y_score[:1000]))["precision"]
     >>> print(f"{law.mean():.2f}, in truth {y[1000:][y_score[1000:] >= 0.5].mean():.2f}")
-    0.74, in truth 0.74
+    0.72, in truth 0.74
     """
 
     reference: ReferenceLike | None = field(default=None, repr=False)
-    calibrator: CalibratorLike = "beta"
+    calibrator: CalibratorLike = "flexible"
     n_nodes: int = N_NODES
 
     def __post_init__(self) -> None:
@@ -103,8 +103,7 @@ def selected_nodes(settings: Selection, material: Material) -> Posterior:
     check_both_classes(material, "Selection")
     calibrator = material.logistic_calibrator(settings.calibrator)
     table = material.table
-    # The columns of either calibrator add up to the log odds (or the standardised score).
-    x = calibrator.design(table.score)[:, 1:].sum(axis=1)
+    x = calibrator.line(table.score)
     rows = table.labelled + table.missing
     mean = np.average(x, weights=rows)
     sd = np.sqrt(np.average((x - mean) ** 2, weights=rows))
@@ -122,7 +121,8 @@ def _common_columns(material: Material, line: FloatArray, rows: FloatArray) -> t
     Selection that is not logistic in the score ("alerts are examined first") must find its shape here; what it cannot
     express would be taken for an effect of the label.
     """
-    columns, scale = [*line.T], [_LEVEL, _SLOPE]
+    rank = np.sqrt(12.0) * ((np.cumsum(rows) - 0.5 * rows) / rows.sum() - 0.5)
+    columns, scale = [*line.T, rank], [_LEVEL, _SLOPE, _RANK]
     threshold = material.data.threshold
     if threshold is not None:
         step = (material.table.score >= threshold).astype(np.float64)

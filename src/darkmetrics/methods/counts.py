@@ -22,6 +22,8 @@ EVERY_LIMIT = 2**23
 _ROWS_LIMIT, _TERMS_LIMIT = 2**17, 2**24
 # Places per variable, for one to four variables, at which a larger formula is tried.
 _TRIED = (4096, 512, 96, 32)
+# The same where the direction is declared and only 0/0 is looked for, which lies at the ends.
+_TRIED_FOR_ENDS = 32
 
 
 def formula_of(functional: CountFunctional, laws: GroupLaws, used: list[int], *x: FloatArray) -> FloatArray:
@@ -175,7 +177,8 @@ def rising(functional: CountFunctional, formula: Formula, axes: list[FloatArray]
     """
     declared = functional.direction[used[0]]
     every = declared is None and np.prod([a.size for a in axes], dtype=np.float64) <= EVERY_LIMIT
-    tried = [a if every else a[_tried(a.size, len(axes))] for a in axes]
+    most = _TRIED[min(len(axes), len(_TRIED)) - 1] if declared is None else _TRIED_FOR_ENDS
+    tried = [a if every else a[_tried(a.size, most)] for a in axes]
     rows = max(1, 2**20 // int(np.prod([a.size for a in tried[1:]])))
     rises = falls = True
     before = None
@@ -192,9 +195,8 @@ def rising(functional: CountFunctional, formula: Formula, axes: list[FloatArray]
     return rises if declared is None else declared > 0
 
 
-def _tried(size: int, variables: int) -> IntArray:
+def _tried(size: int, most: int) -> IntArray:
     """Indices at the ends, next to them, and pairs of neighbours in between that follow no period."""
-    most = _TRIED[min(variables, len(_TRIED)) - 1]
     if size <= most:
         return np.arange(size)
     share = (np.arange(1, most // 2) * 0.6180339887498949) % 1.0

@@ -217,6 +217,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
                     "counts": dict(group.counts),
                     "too_small": group.too_small,
                     "notes": list(group.notes),
+                    "warnings": [warned._asdict() for warned in group.warnings],
                     "chance_missed": plain_numbers(group.chance_missed),
                     "metrics": {name: plain_numbers(asdict(one)) for name, one in group.metrics.items()},
                 }
@@ -256,6 +257,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
                     "q_value": self.q_values.get((key, name), np.nan),
                     "alert": (key, name) in alerts,
                     "too_small": group.too_small,
+                    "warnings": ", ".join(dict.fromkeys(warned.category for warned in group.warnings)),
                 }
                 row = dict(zip(self.names, key, strict=True))
                 rows.append(row | {part + "_" * (part in row): number for part, number in numbers.items()})

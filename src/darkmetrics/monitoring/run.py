@@ -37,7 +37,7 @@ from darkmetrics.question import asked_in
 _PHRASES = {
     MissingnessWarning: "missing rows look different from labelled ones, and why they do changes the answer",
     RefutedWarning: "the scores refute that labels are missing by label, as was stated",
-    CalibrationWarning: "few labels to learn from",
+    CalibrationWarning: "few labels to learn from, or hardly any where labels are missing",
     UndefinedMetricWarning: "a metric may be undefined (0/0)",
 }
 
@@ -59,6 +59,8 @@ def evaluate_by(
     decision: str | None = None,
     probability: str | None = None,
     weight: str | None = None,
+    propensity: str | None = None,
+    strata: str | None = None,
     buckets: str | int = "auto",
     label_model: LabelModelLike = "auto",
     missingness: Missingness = None,
@@ -105,7 +107,7 @@ def evaluate_by(
         prior, and a label more or less moves its metrics by a fifth. It is marked (`too_small`), what is possible at
         all (`lowest_possible`, `highest_possible`) is right all the same, and it takes no part in the alerts. With
         `reference` rows or a `probability` column, positives expected among the missing rows count too.
-    threshold, decision, probability, weight, buckets
+    threshold, decision, probability, weight, propensity, strata, buckets
         As in `evaluate_frame`. Beyond a million rows scores are counted in 1,024 to 65,536 buckets per group, the more
         the fewer groups there are; decisions, and metrics of them, stay exact, and alerts allow for what buckets can
         do to other metrics.
@@ -154,14 +156,14 @@ def evaluate_by(
     1 of 3 groups misses recall >= 0.72 (false-discovery rate 5%): FR (1).
     <BLANKLINE>
     country    rows   missing                precision                   recall   P(recall < 0.72)
-    all       3,000     31.1%   0.755 (0.738 to 0.770)   0.690 (0.678 to 0.701)             >0.999
-    DE        1,000     32.4%   0.738 (0.710 to 0.763)   0.747 (0.729 to 0.765)              0.008
-    FR        1,000     31.1%   0.811 (0.782 to 0.836)   0.579 (0.558 to 0.599)                  1   alert
-    IT        1,000     29.8%   0.732 (0.703 to 0.759)   0.740 (0.721 to 0.758)              0.039
+    all       3,000     31.1%   0.744 (0.626 to 0.813)   0.684 (0.621 to 0.733)              0.897
+    DE        1,000     32.4%   0.726 (0.613 to 0.795)   0.737 (0.675 to 0.784)              0.195
+    FR        1,000     31.1%   0.797 (0.678 to 0.859)   0.577 (0.513 to 0.633)                  1   alert
+    IT        1,000     29.8%   0.726 (0.615 to 0.798)   0.734 (0.668 to 0.778)              0.220
     <BLANKLINE>
     In brackets: 90% intervals for the rows of each group, which has a label model of its own; all is their sum.
     >>> result["IT"]["precision"]
-    <Discrete: mean 0.7321, 90% interval 0.7027 to 0.7588, exact>
+    <Discrete: mean 0.7257, 90% interval 0.6154 to 0.7983, exact>
     """
     reference, calibration = reference_from(reference, calibration), None
     given = dict(locals())
@@ -176,7 +178,7 @@ def evaluate_by(
     question = question_of_table(given)
     chosen, numbers = targets_from(targets, question.metrics)
     question = with_reference(replace(question, metrics=tuple(chosen)), given)
-    columns = frames.ColumnNames(label, score, decision, probability, weight)
+    columns = frames.ColumnNames(label, score, decision, probability, weight, strata, propensity)
     task = Task(
         question=question,
         arguments=arguments_given(evaluate, asked_in(given)),

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from darkmetrics.exceptions import Warned
+
 Key = tuple[Any, ...]
 
 
@@ -58,6 +60,8 @@ class GroupSummary:
         Why the group says too little to take part in the alerts; empty if it does take part.
     notes : tuple of str
         Warnings about this group.
+    warnings : tuple of Warned
+        The same with their categories, as the evaluation of the group keeps them.
     """
 
     key: Key
@@ -66,3 +70,4 @@ class GroupSummary:
     chance_missed: Mapping[str, float]
     too_small: str
     notes: tuple[str, ...]
+    warnings: tuple[Warned, ...] = ()

@@ -109,6 +109,7 @@ class Task:
             chance_missed={name: one.missed for name, one in verdicts.items()},
             too_small=lacking or self._too_small(group.data, evaluation),
             notes=tuple(notes.texts),
+            warnings=() if evaluation is None else evaluation.warnings,
         )
         p_values = {name: one.p_value for name, one in verdicts.items()}
         part = None if evaluation is None else Part.of(group.data, evaluation.nodes, self.n_groups)

@@ -15,6 +15,7 @@ from darkmetrics._kernels.posterior.draws import representatives
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.functional import merged_keys
 from darkmetrics.label_models import LabelModel, Tilted, label_model_from
+from darkmetrics.label_models.auto import BOTH
 from darkmetrics.monitoring.borrowing import Lender, Shape, borrowed
 from darkmetrics.nodes import Nodes
 
@@ -238,10 +239,15 @@ def _paired(part: Part, before: FloatArray, rng: np.random.Generator, *, shared:
         own = np.flatnonzero(part.reason == kind)
         share = part.weight[own] / part.weight[own].sum()
         places = np.flatnonzero(reason == kind)
-        chosen[places] = own[representatives(positives[own, 0], positives[own, 1], share, places.size)]
+        if kind == BOTH:
+            # How much the label matters is not known, but the same in all groups, and so are the nodes that say it.
+            chosen[places] = own[np.arange(places.size) * own.size // places.size]
+        else:
+            chosen[places] = own[representatives(positives[own, 0], positives[own, 1], share, places.size)]
     if shared:
         return chosen  # in the order of what they say, which is the order of all groups
-    ways: IntArray = chosen[np.argsort(reason + rng.random((_PAIRINGS, size)), axis=1)]
+    place = np.where(reason == BOTH, np.arange(size) / size, rng.random((_PAIRINGS, size)))
+    ways: IntArray = chosen[np.argsort(reason + place, axis=1)]
     # Within reasons: what these have in common between groups is meant to be there.
     here, there = positives.copy(), before - before.mean(axis=0)
     for kind in np.unique(reason):

@@ -16,7 +16,10 @@ _THRESHOLDS_SHOWN = 9
 def markdown(summary: Mapping[str, Any]) -> str:
     """The summary as Markdown; text that came with the data is escaped."""
     level = level_text(summary["confidence_level"])
-    lines = [f"# {plain(summary['title'])}", "", plain(summary["counts_sentence"]), ""]
+    lines = [f"# {plain(summary['title'])}", ""]
+    for warned in summary["warnings"]:
+        lines += [f"> **Warning.** {plain(warned['message'], 5000)}", ""]
+    lines += [plain(summary["counts_sentence"]), ""]
     lines += [f"- {plain(key)}: {plain(value)}" for key, value in summary["source"].items()]
     lines += ["", "## In words", ""]
     for entry in summary["metrics"].values():
@@ -27,13 +30,15 @@ def markdown(summary: Mapping[str, Any]) -> str:
             name,
             shown(entry["mean"], entry["low"], entry["high"]),
             interval_shown(entry["low"], entry["high"]),
+            interval_shown(entry["sensitivity"]["low"], entry["sensitivity"]["high"]),
             shown(entry["labelled_only"]),
             interval_shown(entry["lowest_possible"], entry["highest_possible"]),
             entry["method"],
         ]
         for name, entry in summary["metrics"].items()
     ]
-    header = ["metric", "estimate", f"{level} interval", "labelled only", "possible", "method"]
+    header = ["metric", "estimate", f"{level} interval", f"if odds {summary['odds']:g}x off"]
+    header += ["labelled only", "possible", "method"]
     lines += ["", *markdown_table(header, rows), "", "## At other thresholds", ""]
     lines += _thresholds(summary["curves"], level)
     lines += ["", "## What if another share of the missing rows were positive?", ""]

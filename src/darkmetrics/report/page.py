@@ -25,6 +25,7 @@ def page(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "summary": summary,
         "level": level_text(summary["confidence_level"]),
+        "if_odds": f"if odds {summary['odds']:g}x off",
         "has_target": any(entry["target"] for entry in metrics.values()),
         "headline": [_headline_row(name, entry) for name, entry in metrics.items()],
         "distributions": [
@@ -58,6 +59,7 @@ def _headline_row(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         "sentence": entry["sentence"],
         "estimate": shown(entry["mean"], low, high),
         "interval": interval_shown(low, high),
+        "moved": interval_shown(entry["sensitivity"]["low"], entry["sensitivity"]["high"]),
         "labelled_only": shown(entry["labelled_only"]),
         "bounds": bounds if entry["bounds_sharp"] else f"({bounds})",
         "target": entry["target"],

@@ -103,6 +103,8 @@ def summarize(
         "counts": counts,
         "counts_sentence": evaluation.words()[0],
         "threshold": numbers["threshold"],
+        "warnings": numbers["warnings"],
+        "odds": evaluation.sensitivity().odds,
         "confidence_level": evaluation.confidence_level,
         "metrics": metrics,
         "curves": _curves(evaluation, charted, curves),

@@ -78,6 +78,17 @@ def posterior_draws(posterior: _Posterior, start: FloatArray, *, heavy: bool = F
     return draws._replace(parameters=posterior.bend(draws.parameters))
 
 
+def gaussian_posterior(posterior: _Posterior, start: FloatArray, n_draws: int) -> Draws:
+    """Draws from the Gaussian at the mode, equally weighted, with the evidence that it leads to."""
+    mode, precision = posterior_mode(posterior.expand, start)
+    precision = _positive(precision)
+    root = np.linalg.cholesky(precision)
+    points = mode + solve_triangular(root, _normal_points(n_draws, mode.size).T, trans="T", lower=True).T
+    volume = 0.5 * mode.size * np.log(2.0 * np.pi) - float(np.log(np.diag(root)).sum())
+    log_evidence = float(posterior.log_posterior(mode[None])[0]) + volume
+    return Draws(points, np.full(n_draws, 1.0 / n_draws), log_evidence)
+
+
 def posterior_mode(expand: Callable[[FloatArray], _Expansion], start: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The mode and the precision there, by Newton's method with step halving.
 

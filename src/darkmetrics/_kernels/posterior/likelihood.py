@@ -63,12 +63,14 @@ class LabelLikelihood:
     # left alone.
     heavy: BoolArray | None = None
     D: FloatArray | None = None
+    # The power that the likelihood is raised to: below 1, what the data say is believed in part.
+    credit: float = 1.0
 
     def log_posterior(self, parameters: FloatArray) -> FloatArray:
         """Log of likelihood times prior density, for each row of `parameters`."""
         size = max(1, _PORTION // max(1, self.X.shape[0]))
         portions = [self._log_likelihood(parameters[i : i + size]) for i in range(0, len(parameters), size)]
-        result: FloatArray = np.concatenate(portions) + self._log_prior(parameters).sum(axis=1)
+        result: FloatArray = self.credit * np.concatenate(portions) + self._log_prior(parameters).sum(axis=1)
         return result
 
     def _log_prior(self, parameters: FloatArray) -> FloatArray:
@@ -233,7 +235,7 @@ class LabelLikelihood:
             hessian[:width, :width] -= (self.X_reference.T * (total * p * (1.0 - p))) @ self.X_reference
         first, second = self._prior_slope(parameters)
         value = float(self.log_posterior(parameters[None, :])[0])
-        return Expansion(value, gradient + first, -hessian - np.diag(second))
+        return Expansion(value, self.credit * gradient + first, -self.credit * hessian - np.diag(second))
 
     @property
     def _bent(self) -> bool:

@@ -10,7 +10,7 @@ import typer
 
 import darkmetrics as dm
 from darkmetrics._text import number_from, whole_number_from
-from darkmetrics.cli.evaluation import evaluated, say_words
+from darkmetrics.cli.evaluation import columns_assumed, evaluated, say_words
 from darkmetrics.cli.inputs import load, paths_of
 from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import CommonOptions, EstimateOptions, OutputFormat
@@ -66,7 +66,7 @@ def main(
     named_by = "--metric" if best is None or options.metric else "--best"
     with progress("reading", "evaluating", "moving the threshold") as begin:
         begin()
-        rows = load(options, prob=options.prob)
+        rows = load(options, **columns_assumed(options))
         begin()
         with in_words(rows.names, metrics=named_by):
             result = evaluated(rows, metrics, options, common.seed)
@@ -81,7 +81,7 @@ def main(
             found = None
             if best is not None:
                 found = curves.best_threshold(best, risk=_risk(risk or "mean"), rng=common.seed)
-    say_words(result)
+    say_words(result, rows.names)
     emit(rendered(_as_result(curves) if found is None else _best_as_result(found), common.result_format), common.output)
     say(f"\n{found}" if found is not None else f"\n{_note(curves)}")
 

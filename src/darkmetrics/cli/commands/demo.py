@@ -22,7 +22,7 @@ _STORY = (
 
 
 def main(common: PageOptions) -> None:
-    """Real data with 41% of its labels hidden: what is said of the metrics, the truth beside it, and a report.
+    """Real data with half of its labels hidden: what is said of the metrics, the truth beside it, and a report.
 
     The report is written to --output (darkmetrics-demo.html unless named otherwise).
     """

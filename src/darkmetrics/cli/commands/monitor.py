@@ -115,7 +115,7 @@ def main(
 def _settings(table: Rows, options: MonitorOptions) -> dict[str, Any]:
     """The arguments that say how the rows are to be read, and what is assumed of them."""
     return {
-        **table.parts,
+        **{{"stratum": "strata"}.get(part, part): name for part, name in table.parts.items()},
         "threshold": options.threshold,
         "label_model": label_model_of(options),
         "missingness": options.missingness,

@@ -10,7 +10,16 @@ from darkmetrics.cli.evaluation import as_result, evaluated_file, say_words
 from darkmetrics.cli.inputs import paths_of
 from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import EvaluationOptions, PageOptions
-from darkmetrics.cli.output import check_writable, emit, in_words, progress, rendered, say, write_output
+from darkmetrics.cli.output import (
+    check_writable,
+    emit,
+    in_words,
+    progress,
+    rendered,
+    say,
+    seen_by_a_person,
+    write_output,
+)
 from darkmetrics.cli.targets import tell, verdicts
 
 EXAMPLE = "Example: darkmetrics report june.parquet --label fraud --score p --target recall=0.8 -o june.html"
@@ -29,7 +38,8 @@ def main(
     """
     output, view = page_output(common.output, *paths_of(options.file), options.reference)
     with progress("reading", "evaluating", "drawing the report") as begin:
-        rows, result, targets = evaluated_file(options, common.seed, begin)
+        said = not seen_by_a_person(common.result_format)
+        rows, result, targets = evaluated_file(options, common.seed, begin, said=said)
         begin()
         with in_words(rows.names):
             source = {"file": rows.source, **{f"{role} column": name for role, name in rows.names.items()}}
@@ -38,8 +48,8 @@ def main(
             page = dm.report.render(summary, view)
     write_output(output, page)
     found = verdicts(result, targets, options.confidence)
-    say_words(result)
-    emit(rendered(as_result(result, found), common.result_format), None)
+    say_words(result, rows.names)
+    emit(rendered(as_result(result, found, rows.names), common.result_format), None)
     say(f"\nReport: {Path(output).resolve()}")
     return tell(found)
 

@@ -11,14 +11,34 @@ from darkmetrics._kernels.hypotheses.mixture_fit import LEAST_ROWS, equal_bins, 
 from darkmetrics._kernels.hypotheses.score_test import logistic_score_test
 from darkmetrics._kernels.posterior.logistic import logistic_mode
 from darkmetrics.calibrators.logistic import LogisticCalibrator
-from darkmetrics.diagnosis.parts import LEVEL, AbsentError, need_labelled
-from darkmetrics.label_models.fitting import Material
+from darkmetrics.exceptions import CalibrationWarning, warn
+from darkmetrics.label_models.fitting import Material, level_of_caller
 
+# Below this chance of a result as extreme, what was tested is called refuted.
+LEVEL = 0.05
+# The same for a warning, which nobody asked for.
+_CLEARLY = 1e-3
 # A curve that misplaces a smaller part of the rarer class is good enough, however many rows show it.
 _MISPLACED = 0.05
 # A bin is off by enough to matter when it is by this part of its own rarer class.
 _OFF = 0.25
 _MOST_BINS = 10
+
+
+class AbsentError(Exception):
+    """A check that cannot be made; the message says why."""
+
+
+def need_missing(material: Material) -> None:
+    """There are rows without a label."""
+    if material.data.n_missing == 0:
+        raise AbsentError("no label is missing.")
+
+
+def need_labelled(material: Material) -> None:
+    """There are rows with a label."""
+    if material.data.n_labelled == 0:
+        raise AbsentError("no row has a label.")
 
 
 @dataclass(frozen=True)
@@ -166,7 +186,7 @@ def _fitted_to_labels(material: Material) -> tuple[_Labelled, _Curve, IntArray]:
             f"needs {LEAST_ROWS} labelled rows of either class; there are {positives:,.0f} positives and "
             f"{negatives:,.0f} negatives."
         )
-    curve = _curve(material.logistic_calibrator("beta"), rows)
+    curve = _curve(material.logistic_calibrator("flexible"), rows)
     # Equally much variance: with rare positives, equally many rows would leave most bins without any.
     return rows, curve, equal_bins(rows.total * curve.p * (1.0 - curve.p), most)
 
@@ -233,3 +253,29 @@ def reference_check(material: Material) -> ReferenceCheck:
         expected=float(expected @ share),
         gap=float(np.abs(now.p - expected) @ share),
     )
+
+
+def warn_if_misfit(material: Material, what: str) -> None:
+    """A warning when the curve clearly does not fit the labelled rows: not once in a thousand times without cause."""
+    try:
+        found = calibration_check(material)
+    except AbsentError:
+        return
+    if found.is_adequate or found.p_value >= _CLEARLY:
+        return
+    off = max(found.table, key=lambda b: b.apart)
+    warn(
+        f"y_true: the calibration curve does not fit the labelled rows ({what}): {off.positive:.1%} of {off.rows:,} "
+        f"rows with scores from {off.low:.3g} to {off.high:.3g} are positive where it says {off.predicted:.1%}. Try "
+        "another calibrator, such as label_models.Calibrated('isotonic'). See .diagnosis.",
+        CalibrationWarning,
+        stacklevel=level_of_caller(),
+    )
+
+
+def contradicted(material: Material) -> bool:
+    """Whether the labelled rows contradict the reference rows."""
+    try:
+        return reference_check(material).contradicts
+    except AbsentError:
+        return False

@@ -1,0 +1,195 @@
+"""Propensity: labelled rows weighted to look like missing ones, against scikit-learn, sums over rows and simulation."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+import darkmetrics as dm
+from darkmetrics._kernels.posterior.gaussian import WeightedLabels, gaussian_draws, sandwich
+from darkmetrics.label_models import Features, Propensity
+from darkmetrics.label_models.choice import stated_reason
+
+
+def rows(n=2000, seed=0, overrides=0.1):
+    """An old scorecard lets in low risks, and some of the others at random; the new score does not know what it saw."""
+    rng = np.random.default_rng(seed)
+    old, new = rng.normal(size=(2, n))
+    y = (rng.random(n) < expit(old + new - 1.0)).astype(float)
+    propensity = np.where(old < 0.0, 1.0, overrides)
+    y_true = np.where(rng.random(n) < propensity, y, np.nan)
+    return y, y_true, expit(new - 1.2), propensity
+
+
+def weighted_problem(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
+    y = (rng.random(n) < expit(X @ [0.3, 1.0, -0.7])).astype(float)
+    w = rng.choice([0.2, 1.0, 9.0], n)
+    return X, y, w
+
+
+def labels_of(y, w):
+    return WeightedLabels.normalised(y * w, (1 - y) * w, y * w**2, (1 - y) * w**2)
+
+
+def test_the_mode_is_that_of_scikit_learn():
+    X, y, w = weighted_problem()
+    scale = np.array([3.0, 1.0, 0.5])
+    mode, _ = sandwich(X, labels_of(y, w), np.zeros(3), scale)
+    effective = w * w.sum() / (w**2).sum()
+    assert effective.sum() == pytest.approx(w.sum() ** 2 / (w**2).sum())
+    own = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000)
+    own.fit(X * scale, y, sample_weight=effective)
+    np.testing.assert_allclose(mode, own.coef_[0] * scale, atol=1e-6)
+
+
+def test_the_covariance_is_the_sum_over_rows():
+    X, y, w = weighted_problem(60)
+    scale, credit = np.array([3.0, 1.0, 0.5]), 0.8
+    mode, covariance = sandwich(X, labels_of(y, w), np.array([0.1, 0.2, 0.3]), scale, credit)
+    w = w * w.sum() / (w**2).sum()
+    bread = np.diag(scale**-2.0)
+    filling = np.diag(scale**-2.0)
+    for x, label, weight in zip(X, y, w, strict=True):
+        p = 1.0 / (1.0 + np.exp(-x @ mode))
+        bread = bread + credit * weight * p * (1 - p) * np.outer(x, x)
+        filling = filling + credit * np.outer(weight * (label - p) * x, weight * (label - p) * x)
+    inverse = np.linalg.inv(bread)
+    np.testing.assert_allclose(covariance, inverse @ filling @ inverse, rtol=1e-8)
+
+
+def test_the_covariance_is_what_the_fit_varies_by_and_that_of_equal_weights_is_not():
+    wide, modes, said, naive = np.full(3, 1e3), [], [], []
+    for seed in range(400):
+        X, y, w = weighted_problem(seed=seed)
+        mode, covariance = sandwich(X, labels_of(y, w), np.zeros(3), wide)
+        modes.append(mode)
+        said.append(np.diag(covariance))
+        even = WeightedLabels(y * w, (1 - y) * w, y * w, (1 - y) * w)  # as if a weight of 9 were 9 rows
+        naive.append(np.diag(sandwich(X, even, np.zeros(3), wide)[1]))
+    seen = np.var(modes, axis=0)
+    np.testing.assert_allclose(np.mean(said, axis=0), seen, rtol=0.25)
+    assert np.all(np.mean(naive, axis=0) < 0.5 * seen)
+
+
+def test_draws_have_the_mean_and_covariance_asked_for():
+    covariance = np.array([[2.0, 0.9], [0.9, 0.5]])
+    draws = gaussian_draws(np.array([1.0, -1.0]), covariance, 4096)
+    np.testing.assert_allclose(draws.mean(axis=0), [1.0, -1.0], atol=0.01)
+    np.testing.assert_allclose(np.cov(draws.T), covariance, rtol=0.02)
+
+
+def test_one_propensity_for_all_is_calibration_of_rows_missing_at_random():
+    rng = np.random.default_rng(3)
+    score = rng.random(3000)
+    y = np.where(rng.random(3000) < 0.4, np.nan, rng.random(3000) < score**1.5)
+    same = dm.evaluate(y, score, propensity=np.full(3000, 0.6))
+    random = dm.evaluate(y, score, missingness="random")
+    for name in same:
+        assert same[name].mean() == pytest.approx(random[name].mean(), abs=0.1 * random[name].std())
+        assert same[name].std() == pytest.approx(random[name].std(), rel=0.1)
+
+
+def test_intervals_hold_where_an_old_scorecard_decided_and_those_by_score_do_not():
+    hits = {"propensity": 0, "by_score": 0}
+    for seed in range(60):
+        y, y_true, score, propensity = rows(seed=seed)
+        truth = y[score >= 0.5].mean()
+        for told, how in (("propensity", {"propensity": propensity}), ("by_score", {"missingness": "by_score"})):
+            low, high = dm.evaluate(y_true, score, metrics="precision", **how)["precision"].interval(0.9)
+            hits[told] += low <= truth <= high
+    assert hits["propensity"] >= 48  # of 60: at 90% fewer than that come once in two hundred times
+    assert hits["by_score"] <= 15
+
+
+def test_tables_and_sets_say_the_same_as_arrays(tmp_path):
+    pd = pytest.importorskip("pandas")
+    _, y_true, score, propensity = rows()
+    expected = dm.evaluate(y_true, score, propensity=propensity).to_dict()["metrics"]
+    table = pd.DataFrame({"y": y_true, "s": score, "pi": propensity})
+    found = dm.evaluate_frame(table, label="y", score="s", propensity="pi")
+    assert found.to_dict()["metrics"] == expected
+    data = dm.EvaluationSet(y_true, score, propensity=propensity)
+    half = np.arange(y_true.size) % 2 == 0
+    parts = [dm.EvaluationSet(y_true[own], score[own], propensity=propensity[own]) for own in (half, ~half)]
+    stored = dm.EvaluationSet.from_parquet(data.to_parquet(tmp_path / "cells.parquet"))
+    for ready in (data, parts[0] + parts[1], stored):
+        assert dm.evaluate(ready).to_dict()["metrics"] == expected
+        assert dm.evaluate(ready, propensity=True).to_dict()["metrics"] == expected
+        assert dm.evaluate(ready, label_model="propensity").to_dict()["metrics"] == expected
+    one = dm.evaluate_by(table.assign(g=1), "g", label="y", score="s", propensity="pi")
+    assert one[1].to_dict()["metrics"] == expected
+
+
+def test_what_was_said_is_kept():
+    _, y_true, score, propensity = rows()
+    result = dm.evaluate(y_true, score, propensity=propensity)
+    assert result.stated == "propensity"
+    assert stated_reason(Propensity(), None) == "propensity"
+    assert "the chance given" in result.assumption
+    assert "chance given" in result.diagnosis.verdict
+    assert result.arguments["propensity"] == "propensity"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ("labelled", 0.0, "propensity: 0 at row 0, with a label"),
+        ("labelled", np.nan, "propensity: NaN at row 0, with a label"),
+        ("missing", 1.0, "propensity: 1 at row 1, without a label"),
+        ("missing", 1.2, "propensity: 1.2 at row 1, without a label"),
+        ("missing", -0.1, "propensity: -0.1 at row 1, without a label"),
+    ],
+)
+def test_wrong_propensities_are_refused(place, value, said):
+    y_true, score, propensity = [1, None, 0, 1], [0.9, 0.2, 0.3, 0.6], [0.5, 0.5, 0.5, 0.5]
+    propensity[0 if place == "labelled" else 1] = value
+    with pytest.raises(dm.InputError, match=said):
+        dm.evaluate(y_true, score, propensity=propensity)
+    pl = pytest.importorskip("polars")
+    table = pl.DataFrame({"y": y_true, "s": score, "pi": propensity})
+    with pytest.raises(dm.InputError, match="propensity column 'pi': 1 of 4 values is"):
+        dm.evaluate_frame(table, label="y", score="s", propensity="pi")
+
+
+def test_what_cannot_be_done_is_said():
+    _, y_true, score, propensity = rows(200)
+    sure = np.where(np.isnan(y_true), 0.5, 1.0)
+    with pytest.raises(dm.InputError, match="propensity: 1 for every row with a label"):
+        dm.evaluate(y_true, score, propensity=sure)
+    for other in ({"missingness": "by_score"}, {"strata": np.zeros(200)}, {"reference": ([0, 1], [0.2, 0.7])}):
+        with pytest.raises(dm.InputError, match=f"propensity: {next(iter(other))} also says why"):
+            dm.evaluate(y_true, score, propensity=propensity, **other)
+    with pytest.raises(dm.InputError, match="label_model='half' does not use it"):
+        dm.evaluate(y_true, score, propensity=propensity, label_model="half")
+    plain = dm.EvaluationSet(y_true, score)
+    with pytest.raises(dm.InputError, match="propensity: True, but the EvaluationSet has none"):
+        dm.evaluate(plain, propensity=True)
+    with pytest.raises(dm.InputError, match="propensity: none with these rows"):
+        dm.evaluate(plain, label_model="propensity")
+    with pytest.raises(dm.InputError, match="an EvaluationSet already fixes it"):
+        dm.evaluate(plain, propensity=propensity)
+    with pytest.raises(dm.InputError, match="propensity: True stands for"):
+        dm.evaluate(y_true, score, propensity=True)
+    with pytest.raises(dm.InputError, match="propensity: one set has them"):
+        plain + dm.EvaluationSet(y_true, score, propensity=propensity)
+
+
+def test_features_and_propensity_together_are_right_where_either_alone_is_not():
+    hits = {"both": 0, "features": 0}
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        seen, unseen, new = rng.normal(size=(3, 2000))
+        y = (rng.random(2000) < expit(seen + unseen + new - 1.0)).astype(float)
+        propensity = np.where(unseen < 0.0, 0.9, 0.15)  # by what the features do not have
+        y_true = np.where(rng.random(2000) < propensity, y, np.nan)
+        score = expit(new - 1.0)
+        model = Features(LogisticRegression(), np.column_stack([seen, new]))
+        truth = y[score >= 0.5].mean()
+        for told, given in (("both", propensity), ("features", None)):
+            law = dm.evaluate(y_true, score, metrics="precision", label_model=model, propensity=given)["precision"]
+            low, high = law.interval()
+            hits[told] += low <= truth <= high
+    assert hits["both"] >= 14
+    assert hits["features"] <= 4

@@ -1,0 +1,201 @@
+"""How far metrics move when odds are off, against brute force over tilts; tipping points; what would narrow."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import sklearn.metrics as sk
+from scipy.special import expit, logit
+
+import darkmetrics as dm
+from darkmetrics.exceptions import InputError
+from darkmetrics.nodes import Nodes
+
+NAMES = ["precision", "recall", "accuracy", "f1", "mcc", "prevalence", "roc_auc", "brier"]
+# What these are for one labeling, by scikit-learn.
+TRUTH = {
+    "precision": lambda y, s: sk.precision_score(y, s >= 0.5, zero_division=0),
+    "recall": lambda y, s: sk.recall_score(y, s >= 0.5, zero_division=0),
+    "accuracy": lambda y, s: sk.accuracy_score(y, s >= 0.5),
+    "f1": lambda y, s: sk.f1_score(y, s >= 0.5, zero_division=0),
+    "mcc": lambda y, s: sk.matthews_corrcoef(y, s >= 0.5),
+    "prevalence": lambda y, s: float(np.mean(y)),
+    "roc_auc": lambda y, s: sk.roc_auc_score(y, s),
+    "brier": lambda y, s: sk.brier_score_loss(y, s),
+}
+# These move one way with the odds of either decision, so that a corner of the square of tilts has their extreme.
+MONOTONE = ("precision", "recall", "accuracy", "f1", "prevalence")
+LEVEL, ODDS = 0.9, 3.0
+
+
+def few_rows(seed):
+    rng = np.random.default_rng(seed)
+    score = rng.random(24).round(3)
+    label = (rng.random(24) < score).astype(float)
+    label[:8] = np.nan
+    return label, score, rng.uniform(0.1, 0.9, 8)
+
+
+def by_enumeration(label, score, p, odds, steps):
+    """Lowest and highest end of the intervals of all metrics over a grid of tilts, through all 2^8 labelings."""
+    labelings = np.array(list(product((0, 1), repeat=p.size)))
+    whole = np.tile(label, (len(labelings), 1))
+    whole[:, : p.size] = labelings
+    values = {name: np.array([TRUTH[name](y.astype(int), score) for y in whole]) for name in NAMES}
+    flagged = score[: p.size] >= 0.5
+    ends: dict[str, list[list[float]]] = {name: [] for name in NAMES}
+    for a, b in product(np.linspace(-np.log(odds), np.log(odds), steps), repeat=2):
+        q = expit(logit(p) + np.where(flagged, a, b))
+        mass = np.prod(np.where(labelings == 1, q, 1 - q), axis=1)
+        for name, value in values.items():
+            order = np.argsort(value, kind="stable")
+            reached = np.cumsum(mass[order]) + 1e-12
+            ends[name].append([value[order][np.searchsorted(reached, tail)] for tail in (0.05, 0.95)])
+    return {name: (np.min(both, axis=0)[0], np.max(both, axis=0)[1]) for name, both in ends.items()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_rows_equal_enumeration_over_a_grid_of_tilts(seed):
+    label, score, p = few_rows(seed)
+    found = dm.evaluate(label, score, label_model=p, metrics=NAMES).sensitivity(odds=ODDS)
+    expected = by_enumeration(label, score, p, ODDS, steps=9)
+    for name in NAMES:
+        if name in MONOTONE:
+            assert found[name] == pytest.approx(expected[name], abs=1e-9), name
+        else:
+            # Ends are steps in the tilt, and the search looks at some of them: it may stop one value short, and the
+            # grid as well.
+            width = expected[name][1] - expected[name][0]
+            assert found[name] == pytest.approx(expected[name], abs=0.1 * width), name
+
+
+def many_rows():
+    rng = np.random.default_rng(5)
+    score = rng.beta(1.5, 1.5, 400)
+    label = (rng.random(400) < score).astype(float)
+    label[rng.random(400) < 0.4] = np.nan
+    return label, score
+
+
+@pytest.mark.parametrize(
+    ("steps", "settings"), [(3, {}), (3, {"missingness": "by_score"}), (9, {"threshold": 0.3, "label_model": "half"})]
+)
+def test_many_rows_are_near_a_grid_of_laws_at_all_nodes(steps, settings):
+    label, score = many_rows()
+    names = ["recall", "f1", "mcc", "roc_auc", "brier"]
+    result = dm.evaluate(label, score, metrics=names, **settings)
+    found = result.sensitivity(odds=ODDS)
+    rows, nodes = result.nodes.without_strata(result.data)
+    decided = rows.cells.decision[rows.missing_cells]
+    bound = [metric.bind(rows, result.fills[name]) for name, metric in result.metrics.items()]
+    log_odds = logit(nodes.on_all_cells.probability)
+    ends = []
+    for tilt in product(np.linspace(-np.log(ODDS), np.log(ODDS), steps), repeat=2):
+        moved = Nodes(nodes.weight, expit(log_odds + np.where(decided, *tilt)))
+        ends.append([law.interval(LEVEL) for law in result.method.laws(bound, moved, rng=0)])
+    low, high = np.min(ends, axis=0)[:, 0], np.max(ends, axis=0)[:, 1]
+    for i, name in enumerate(names):
+        # Gaussians stand for laws in how far ends move.
+        assert found[name] == pytest.approx((low[i], high[i]), abs=0.03 * (high[i] - low[i])), name
+
+
+def test_a_factor_of_one_leaves_the_intervals_and_more_widens_them():
+    label, score = many_rows()
+    result = dm.evaluate(label, score, missingness="random")
+    assert dict(result.sensitivity(odds=1)) == dict(result.intervals)
+    last = result.sensitivity(odds=1)
+    for odds in (1.5, 3, 10):
+        found = result.sensitivity(odds=odds)
+        assert all(found[name].low <= last[name].low and found[name].high >= last[name].high for name in result)
+        last = found
+    assert result.sensitivity(odds=3) is result.sensitivity()  # made once
+
+
+def test_intervals_never_pass_what_is_possible():
+    label, score = many_rows()
+    result = dm.evaluate(label, score, missingness="random", metrics=NAMES)
+    for name, (low, high) in result.sensitivity(odds=1e5).items():
+        lowest, highest = result[name].support()
+        assert lowest <= low <= high <= highest
+
+
+def test_where_no_label_is_open_nothing_moves():
+    score = np.linspace(0, 1, 40)
+    label = (score > 0.4).astype(float)
+    whole = dm.evaluate(label, score)
+    assert all(whole.sensitivity()[name] == (law.mean(), law.mean()) for name, law in whole.items())
+    label[::4] = np.nan
+    certain = dm.evaluate(label, score, label_model=(score > 0.6).astype(float)[::4])
+    assert all(certain.sensitivity()[name] == pytest.approx((law.mean(),) * 2) for name, law in certain.items())
+
+
+@pytest.mark.parametrize("odds", [0.5, 0, -1, np.nan, np.inf, "3", None, True])
+def test_a_factor_that_is_none_is_refused(odds):
+    result = dm.evaluate([1, 0, None], [0.9, 0.2, 0.6], label_model="half")
+    with pytest.raises(InputError, match=r"^odds: .* at least 1"):
+        result.sensitivity(odds)
+
+
+def test_black_boxes_and_draws_have_it_too():
+    label, score = many_rows()
+    metric = dm.metrics.CallableMetric(name="own", function=lambda y, s: float(np.mean(y * (s > 0.5))), better="higher")
+    result = dm.evaluate(
+        label[:160], score[:160], missingness="random", metrics=[metric, "recall"], method="monte_carlo", rng=0
+    )
+    for name, (low, high) in result.sensitivity().items():
+        assert low < result.intervals[name].low < result.intervals[name].high < high
+
+
+def test_tipping_point_is_where_the_chance_falls_below_the_level():
+    label, score = many_rows()
+    p = np.clip(score[np.isnan(label)], 0.05, 0.95)
+    result = dm.evaluate(label, score, label_model=p, metrics=["recall", "brier"])
+    for name, target, signs in (("recall", 0.68, (-1, 1)), ("brier", 0.24, None)):
+        point = result.tipping_point(name, target)
+        assert 1 < float(point) < 100
+        if signs is not None:
+            assert (point.flagged, point.unflagged) == signs
+        tilt = np.log(point.odds) * np.array([point.flagged, point.unflagged])
+        moved = expit(logit(p) + np.where(score[np.isnan(label)] >= 0.5, *tilt))
+        there = dm.evaluate(label, score, label_model=moved, metrics=[name])
+        # Beyond 64 missing rows Gaussians say how far ends move.
+        assert there.target_probability(name, target) == pytest.approx(LEVEL, abs=0.03)
+
+
+def test_tipping_point_in_words():
+    label, score = many_rows()
+    result = dm.evaluate(label, score, missingness="random", metrics=["recall", "brier"])
+    assert str(result.tipping_point("recall", 0.6)).startswith(
+        "Recall is at least 0.6 with probability 90% or more unless the odds that missing rows are positive are "
+    )
+    assert "at most" in str(result.tipping_point("brier", 0.3))
+    assert float(result.tipping_point("recall", 0.01)) == np.inf
+    assert "however far off" in str(result.tipping_point("recall", 0.01))
+    assert float(result.tipping_point("recall", 0.99)) == 1.0
+    assert "even if the odds of the missing rows are as assumed" in str(result.tipping_point("recall", 0.99))
+    with pytest.raises(KeyError, match="recall"):
+        result.tipping_point("recal", 0.5)
+    with pytest.raises(InputError, match=r"^target: "):
+        result.tipping_point("recall", np.nan)
+
+
+def test_table_json_and_frame_have_the_column():
+    label, score = many_rows()
+    result = dm.evaluate(label, score, missingness="random", metrics="recall")
+    low, high = result.sensitivity()["recall"]
+    assert f"{low:.3f} to {high:.3f}" in str(result)
+    assert "if odds 3x off" in str(result)
+    assert result.to_dict()["metrics"]["recall"]["sensitivity"] == {"odds": 3.0, "low": low, "high": high}
+    frame = result.to_frame("polars")
+    assert frame.select("sensitivity_low", "sensitivity_high").row(0) == (low, high)
+
+
+def test_what_would_narrow_the_answer_is_said_with_widths_that_come_true():
+    label, score = many_rows()
+    result = dm.evaluate(label, score, metrics=["precision"])
+    line = next(line for line in result.words() if line.startswith("Say missingness='random' or 'by_score'"))
+    said = float(line.split("known to within ")[1].split()[0])
+    stated = dm.evaluate(label, score, metrics=["precision"], missingness="by_score")
+    assert said == pytest.approx(np.ptp(stated.intervals["precision"]), rel=0.15)
+    assert f"instead of {np.ptp(result.intervals['precision']):.2g})" in line
+    assert not any(line.startswith("Say ") for line in stated.words())
