@@ -49,14 +49,14 @@ def _nothing(piece: Piece) -> Iterator[dict[str, Any]]:
     for reason in REASONS:
         labels = hidden(rows, reason)
         if labels is not None:
-            yield from _answers(rows, labels, reason)
+            yield from answers(rows, labels, reason)
 
 
 def _stated(piece: Piece) -> Iterator[dict[str, Any]]:
     rows = rows_of(piece.set, piece.classifier, piece.split, piece.n)
     for reason, (word, _) in REASONS.items():
         if word is not None:
-            yield from _answers(rows, hidden(rows, reason), reason, missingness=word)
+            yield from answers(rows, hidden(rows, reason), reason, missingness=word)
 
 
 def _beta(piece: Piece) -> Iterator[dict[str, Any]]:
@@ -66,7 +66,7 @@ def _beta(piece: Piece) -> Iterator[dict[str, Any]]:
     for reason, (word, _) in REASONS.items():
         if word is not None:
             model = models.get(word, dm.label_models.LabelShift("beta"))
-            yield from _answers(rows, hidden(rows, reason), reason, label_model=model)
+            yield from answers(rows, hidden(rows, reason), reason, label_model=model)
 
 
 def _reference(piece: Piece) -> Iterator[dict[str, Any]]:
@@ -79,7 +79,7 @@ def _reference(piece: Piece) -> Iterator[dict[str, Any]]:
     late = series.take(np.sort(start + rng.choice(span, piece.n, replace=False)))
     late = late._replace(seed=(*late.seed, piece.split))
     for reason in ("random", "by score", "by label, positives missing", "score and label, opposite"):
-        yield from _answers(late, hidden(late, reason), reason, reference=(early.y, early.score))
+        yield from answers(late, hidden(late, reason), reason, reference=(early.y, early.score))
 
 
 def _few_labels(piece: Piece) -> Iterator[dict[str, Any]]:
@@ -90,7 +90,7 @@ def _few_labels(piece: Piece) -> Iterator[dict[str, Any]]:
     y, score = (table[name].to_numpy()[chosen] for name in ("label", piece.classifier))
     labels = np.where(rng.permutation(y.size) < piece.n, y, np.nan)
     rows = Rows(y, score, None, None, ())
-    yield from _answers(rows, labels, "random", _FEW_METRICS, missingness="random")
+    yield from answers(rows, labels, "random", _FEW_METRICS, missingness="random")
     for metric, value in (("prevalence", y), ("accuracy", (score >= 0.5) == y)):
         low, high = _wilson(np.asarray(value, dtype=float)[~np.isnan(labels)])
         yield {"reason": "Wilson", "metric": metric, "truth": np.mean(value), "low": low, "high": high}
@@ -102,7 +102,7 @@ def _wilson(values: Any) -> tuple[float, float]:
     return (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
 
 
-def _answers(
+def answers(
     rows: Rows, labels: Any, reason: str, metrics: tuple[str, ...] = METRICS, **how: Any
 ) -> Iterator[dict[str, Any]]:
     """Interval and truth of each metric."""

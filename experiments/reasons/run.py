@@ -1,9 +1,7 @@
-"""The study: each piece is a set, a classifier and a split; pieces that are on file are not run again."""
+"""What can be said about who was looked at: features, and an old scorecard with overrides (reject inference)."""
 
 import csv
 import sys
-import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,39 +9,18 @@ from typing import Any
 import numpy as np
 
 import darkmetrics as dm
-from experiments.reasons.problems import CLASSIFIERS, METRICS, REASONS, SETS, Rows, hidden, looked_at, model_of, rows_of
+from experiments.reasons.arms import answers
+from experiments.reasons.problems import CLASSIFIERS, SETS, Rows, hidden, looked_at, model_of, rows_of
 
-LEVEL = 0.9
-COLUMNS = ("set", "classifier", "split", "n", "reason", "told", "metric", "truth", "low", "high", "width", "seconds")
-
-
-def piece(name: str, classifier: str, split: int, n: int, told: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Every reason on one test set; `told`: "nothing", "reason"."""
-    rows = rows_of(name, classifier, split, n)
-    for reason, (word, _) in REASONS.items():
-        labels = hidden(rows, reason)
-        if labels is None:
-            continue
-        for what in told:
-            if what == "reason" and word is None:
-                continue
-            for answer in answers(rows, labels, missingness=word if what == "reason" else None):
-                yield {
-                    "set": name,
-                    "classifier": classifier,
-                    "split": split,
-                    "n": n,
-                    "reason": reason,
-                    "told": what,
-                } | answer
+COLUMNS = ("set", "classifier", "split", "n", "reason", "told", "metric", "truth", "low", "high", "width")
 
 
 def by_feature(name: str, classifier: str, split: int, n: int) -> Iterator[dict[str, Any]]:
     """Labels missing by a feature, for those who can give the features."""
     rows = rows_of(name, classifier, split, n)
-    own = {"set": name, "classifier": classifier, "split": split, "n": n, "reason": "by a feature", "told": "features"}
+    own = {"set": name, "classifier": classifier, "split": split, "n": n, "told": "features"}
     model = dm.label_models.Features(model_of("xgboost"), rows.X.to_numpy())
-    for answer in answers(rows, hidden(rows, "by a feature"), label_model=model):
+    for answer in answers(rows, hidden(rows, "by a feature"), "by a feature", label_model=model):
         yield own | answer
 
 
@@ -53,11 +30,11 @@ def rejected(name: str, classifier: str, split: int, n: int) -> Iterator[dict[st
     own = {"set": name, "classifier": classifier, "split": split, "n": n}
     for high in (True, False):
         who = f"old scorecard, {'high' if high else 'low'} ones labelled"
-        for answer in _told_of(rows, looked_at(name, split, n, high=high)):
-            yield own | {"reason": who} | answer
+        for answer in _told_of(rows, looked_at(name, split, n, high=high), who):
+            yield own | answer
 
 
-def _told_of(rows: Rows, propensity: Any) -> Iterator[dict[str, Any]]:
+def _told_of(rows: Rows, propensity: Any, reason: str) -> Iterator[dict[str, Any]]:
     """Labels with these chances, and what is said when told more or less about them."""
     rng = np.random.default_rng((*rows.seed, 9))
     labels = np.where(rng.random(rows.y.size) < propensity, rows.y, np.nan)
@@ -70,28 +47,8 @@ def _told_of(rows: Rows, propensity: Any) -> Iterator[dict[str, Any]]:
         "features and propensity": {"label_model": features, "propensity": propensity},
     }
     for told, how in ways.items():
-        for answer in answers(rows, labels, **how):
+        for answer in answers(rows, labels, reason, **how):
             yield {"told": told} | answer
-
-
-def answers(rows: Rows, labels: Any, **how: Any) -> Iterator[dict[str, Any]]:
-    """Interval and truth of each metric."""
-    start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = dm.evaluate(labels, rows.score, metrics=list(METRICS), **how)
-        truth = dm.evaluate(rows.y, rows.score, metrics=list(METRICS), zero_division=0)
-    seconds = time.process_time() - start
-    for metric in METRICS:
-        low, high = found[metric].interval(LEVEL)
-        yield {
-            "metric": metric,
-            "truth": truth[metric].mean(),
-            "low": low,
-            "high": high,
-            "width": high - low,
-            "seconds": seconds,
-        }
 
 
 def main() -> None:
@@ -104,7 +61,8 @@ def main() -> None:
         for split in range(int(splits)):
             for name in SETS[:4]:
                 for classifier in CLASSIFIERS:
-                    writer.writerows(one(name, classifier, split, 2000))
+                    found = one(name, classifier, split, 2000)
+                    writer.writerows({**row, "width": row["high"] - row["low"]} for row in found)
 
 
 if __name__ == "__main__":

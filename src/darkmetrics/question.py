@@ -21,6 +21,7 @@ from darkmetrics.exceptions import (
     warn,
 )
 from darkmetrics.label_models import Given, Half, LabelModel, LabelShift, Prevalence, Propensity, label_model_from
+from darkmetrics.label_models.agreement import CLEARLY
 from darkmetrics.label_models.auto import (
     BY_LABEL,
     BY_REFERENCE,
@@ -44,8 +45,6 @@ _ASKED = (
 )
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
 _WARN_FROM = 1e-6
-# A stated reason is called into question below this p-value: once in a thousand times without cause.
-_CLEARLY = 1e-3
 _REFUTED_MESSAGE = (
     "It was stated that labels are missing by label, but the scores of the missing rows are no mixture of those of "
     "labelled positives and negatives: the label alone does not decide, and this answer may be far off. If the scores "
@@ -164,7 +163,7 @@ class Question:
             elif reason is None and nodes.reasons:
                 # No Python warning, because there is nothing that the data call into question; but no page without it.
                 said.append(Warned(MissingnessWarning.__name__, _UNTOLD_MESSAGE))
-            elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < _CLEARLY:
+            elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < CLEARLY:
                 warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
         return replace(found, warnings=tuple(dict.fromkeys(said)))
 

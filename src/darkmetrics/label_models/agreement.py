@@ -16,8 +16,8 @@ from darkmetrics.label_models.fitting import Material, level_of_caller
 
 # Below this chance of a result as extreme, what was tested is called refuted.
 LEVEL = 0.05
-# The same for a warning, which nobody asked for.
-_CLEARLY = 1e-3
+# The same for a warning, which nobody asked for: once in a thousand times without cause.
+CLEARLY = 1e-3
 # A curve that misplaces a smaller part of the rarer class is good enough, however many rows show it.
 _MISPLACED = 0.05
 # A bin is off by enough to matter when it is by this part of its own rarer class.
@@ -261,7 +261,7 @@ def warn_if_misfit(material: Material, what: str) -> None:
         found = calibration_check(material)
     except AbsentError:
         return
-    if found.is_adequate or found.p_value >= _CLEARLY:
+    if found.is_adequate or found.p_value >= CLEARLY:
         return
     off = max(found.table, key=lambda b: b.apart)
     warn(

@@ -20,7 +20,7 @@ from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
 from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes
 from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
 from darkmetrics.label_models.score_table import ReferenceLike, ScoreTable, score_table
-from darkmetrics.label_models.selection import Selection
+from darkmetrics.label_models.selection import Selection, warned_nodes
 from darkmetrics.nodes import Nodes
 
 REASONS = ("by score", "by label", "both", "as the reference says")
@@ -93,8 +93,9 @@ class Auto(LabelModel):
     def nodes(self, data: EvaluationSet) -> Nodes:
         if self.reference is None:
             return mixed_nodes(self._of_labels(Material.of(data, by_stratum=self.strata)), REASONS)
-        selection = Selection(self.reference, self.calibrator, self.n_nodes).nodes(data)
-        if not contradicted(Material.of(data, self.reference)):
+        material = Material.of(data, self.reference)
+        selection = warned_nodes(Selection(self.reference, self.calibrator, self.n_nodes), material)
+        if not contradicted(material):
             return selection
         try:
             parts = self._of_labels(Material.of(data, by_stratum=self.strata))
@@ -173,9 +174,7 @@ def nodes_of_reason(nodes: Nodes, reason: int) -> Nodes:
 def _missing_score_higher(data: EvaluationSet) -> bool:
     """Whether missing rows rank higher on average than labelled ones."""
     table = score_table(data)
-    rows = table.labelled + table.missing
-    rank = np.cumsum(rows) - 0.5 * rows
-    return float(np.average(rank, weights=table.missing)) > float(np.average(rank, weights=table.labelled))
+    return float(np.average(table.rank, weights=table.missing)) > float(np.average(table.rank, weights=table.labelled))
 
 
 def weight_of_reasons(nodes: Nodes) -> FloatArray:

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, logit
 
-from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.posterior.sobol import sobol_points
+from darkmetrics._kernels.posterior.sobol import normal_points
 from darkmetrics.label_models.fitting import Material
 from darkmetrics.nodes import Nodes
 
@@ -17,6 +15,7 @@ from darkmetrics.nodes import Nodes
 _SPREAD, _TOGETHER, _ALONG = 1.5, 0.7, 0.5
 # Log odds beyond these are those of 0 and 1.
 _SURE = 35.0
+_SEED = 11
 
 
 def both_nodes(score: Nodes, material: Material, n_nodes: int) -> Nodes:
@@ -27,15 +26,12 @@ def both_nodes(score: Nodes, material: Material, n_nodes: int) -> Nodes:
     set gets the same effects in the same order, so that sets can be taken together.
     """
     table = material.table
-    points = _points(n_nodes)
+    points = normal_points(n_nodes, 3, _SEED)
     flagged, drift = points[:, :1], points[:, 2:3]
     unflagged = _TOGETHER * flagged + np.sqrt(1.0 - _TOGETHER**2) * points[:, 1:2]
-    rows = table.labelled + table.missing
-    # Ranks with mean 0 and variance 1.
-    along = np.sqrt(12.0) * ((np.cumsum(rows) - 0.5 * rows) / rows.sum() - 0.5)
     threshold = material.data.threshold
     above = 2.0 * table.decided >= table.missing if threshold is None else table.score >= threshold
-    move = _SPREAD * np.where(above, flagged, unflagged) + _ALONG * drift * along
+    move = _SPREAD * np.where(above, flagged, unflagged) + _ALONG * drift * table.rank
     with np.errstate(divide="ignore"):
         log_odds = np.clip(logit(score.probability), -_SURE, _SURE)
     return replace(
@@ -44,13 +40,6 @@ def both_nodes(score: Nodes, material: Material, n_nodes: int) -> Nodes:
         probability=np.asarray(expit(log_odds[np.arange(n_nodes) % len(score)] + move)),
         shift=move @ table.missing / max(1.0, float(table.missing.sum())),
     )
-
-
-@cache
-def _points(size: int) -> FloatArray:
-    """Standard normal points that fill three dimensions evenly: the same in every run."""
-    points = sobol_points(size, 3, seed=11)
-    return np.asarray(ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)), dtype=np.float64)
 
 
 def mixed_nodes(parts: Mapping[int, tuple[Nodes, float]], reasons: tuple[str, ...]) -> Nodes:

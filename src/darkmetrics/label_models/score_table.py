@@ -48,6 +48,12 @@ class ScoreTable:
         """Rows with a label, per score."""
         return self.positives + self.negatives
 
+    @property
+    def rank(self) -> FloatArray:
+        """Mid-rank of each row of the table among all rows, with mean 0 and variance 1 where scores differ."""
+        rows = self.labelled + self.missing
+        return np.asarray(np.sqrt(12.0) * ((np.cumsum(rows) - 0.5 * rows) / rows.sum() - 0.5), dtype=np.float64)
+
 
 def score_table(data: EvaluationSet, *, by_probability: bool = False, by_stratum: bool = False) -> ScoreTable:
     """The table of a set; `by_probability` takes the set's own probabilities in place of the scores.

@@ -86,16 +86,20 @@ class Selection(LabelModel):
             )
 
     def nodes(self, data: EvaluationSet) -> Nodes:
-        material = Material.of(data, self.reference)
-        nodes = selected_nodes(self, material).nodes
-        warn_if_few_reference_labels(material, "Selection")
-        return nodes
+        return warned_nodes(self, Material.of(data, self.reference))
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         return (
             "Assumed: nothing about why labels are missing (by score, by label, both or neither), but that score and "
             "label are related as in the reference rows: no drift since."
         )
+
+
+def warned_nodes(settings: Selection, material: Material) -> Nodes:
+    """The nodes, with a warning where there are few reference labels to lean on."""
+    nodes = selected_nodes(settings, material).nodes
+    warn_if_few_reference_labels(material, "Selection")
+    return nodes
 
 
 def selected_nodes(settings: Selection, material: Material) -> Posterior:
@@ -121,8 +125,7 @@ def _common_columns(material: Material, line: FloatArray, rows: FloatArray) -> t
     Selection that is not logistic in the score ("alerts are examined first") must find its shape here; what it cannot
     express would be taken for an effect of the label.
     """
-    rank = np.sqrt(12.0) * ((np.cumsum(rows) - 0.5 * rows) / rows.sum() - 0.5)
-    columns, scale = [*line.T, rank], [_LEVEL, _SLOPE, _RANK]
+    columns, scale = [*line.T, material.table.rank], [_LEVEL, _SLOPE, _RANK]
     threshold = material.data.threshold
     if threshold is not None:
         step = (material.table.score >= threshold).astype(np.float64)

@@ -4,15 +4,14 @@ The Gaussian at the mode proposes, importance weights correct its shape, and the
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import chdtri, gammaln, logsumexp, ndtr, ndtri
+from scipy.special import chdtri, gammaln, logsumexp, ndtr
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.sobol import sobol_points
+from darkmetrics._kernels.posterior.sobol import normal_points
 
 _MAX_STEPS = 200
 # The proposal is a little wider than the Gaussian at the mode, so that no draw gets a huge weight.
@@ -23,6 +22,7 @@ _SLABS = 11
 _DRAWS, _HEAVY_DRAWS, _MORE_DRAWS = 256, 1024, 1024
 _FREEDOM = 3.0
 _ENOUGH = 0.3
+_SEED = 7
 
 
 class _Expansion(Protocol):
@@ -83,7 +83,7 @@ def gaussian_posterior(posterior: _Posterior, start: FloatArray, n_draws: int) -
     mode, precision = posterior_mode(posterior.expand, start)
     precision = _positive(precision)
     root = np.linalg.cholesky(precision)
-    points = mode + solve_triangular(root, _normal_points(n_draws, mode.size).T, trans="T", lower=True).T
+    points = mode + solve_triangular(root, normal_points(n_draws, mode.size, _SEED).T, trans="T", lower=True).T
     volume = 0.5 * mode.size * np.log(2.0 * np.pi) - float(np.log(np.diag(root)).sum())
     log_evidence = float(posterior.log_posterior(mode[None])[0]) + volume
     return Draws(points, np.full(n_draws, 1.0 / n_draws), log_evidence)
@@ -131,9 +131,9 @@ def weighted_draws(
     root = np.linalg.cholesky(_positive(precision))
     size = mode.size
     far = n_draws // 4 if heavy else 0
-    z = _WIDER * _normal_points(n_draws - far, size)
+    z = _WIDER * normal_points(n_draws - far, size, _SEED)
     if far:
-        points = _normal_points(far, size + 1)
+        points = normal_points(far, size + 1, _SEED)
         radius = np.sqrt(_FREEDOM / chdtri(_FREEDOM, ndtr(points[:, -1])))
         z = np.concatenate([z, points[:, :-1] * radius[:, None]])
     square = (z**2).sum(axis=1)
@@ -156,13 +156,6 @@ def _positive(matrix: FloatArray) -> FloatArray:
     mended = (vectors * np.maximum(values, 1e-12 * values.max())) @ vectors.T
     result: FloatArray = mended * np.outer(scale, scale)
     return result
-
-
-@cache
-def _normal_points(n_draws: int, dimensions: int) -> FloatArray:
-    """Points that fill a standard Gaussian evenly: the same in every run."""
-    points = sobol_points(n_draws, dimensions, seed=7)
-    return np.asarray(ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)), dtype=np.float64)
 
 
 def representatives(first: FloatArray, second: FloatArray, weight: FloatArray, size: int) -> IntArray:

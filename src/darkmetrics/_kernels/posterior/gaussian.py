@@ -1,14 +1,15 @@
 """Coefficients of a logistic regression as a Gaussian: at the mode, or as weighted rows have it (the sandwich)."""
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.posterior.logistic import logistic_mode
-from darkmetrics._kernels.posterior.sobol import sobol_points
+from darkmetrics._kernels.posterior.sobol import normal_points
+
+_SEED = 17
 
 
 class WeightedLabels(NamedTuple):
@@ -53,11 +54,5 @@ def gaussian_draws(mode: FloatArray, covariance: FloatArray, n_draws: int) -> Fl
     sd = np.sqrt(np.diag(covariance))
     # Where one combination is known far better than the rest, rounding may leave less than nothing of its variance.
     root = sd[:, None] * np.linalg.cholesky(covariance / np.outer(sd, sd) + 1e-12 * np.eye(sd.size))
-    draws: FloatArray = mode + _points(n_draws, mode.size) @ root.T
+    draws: FloatArray = mode + normal_points(n_draws, mode.size, _SEED) @ root.T
     return draws
-
-
-@cache
-def _points(n_draws: int, dimensions: int) -> FloatArray:
-    points = sobol_points(n_draws, dimensions, seed=17)
-    return np.asarray(ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)), dtype=np.float64)

@@ -4,7 +4,10 @@ The default label model needs a few of them, in a few dimensions, and `scipy.sta
 evaluation takes. So low dimensions are made here and only the higher ones are left to scipy.
 """
 
+from functools import cache
+
 import numpy as np
+from scipy.special import ndtri
 
 from darkmetrics._kernels.arrays import FloatArray
 
@@ -50,6 +53,13 @@ def sobol_points(n: int, dimensions: int, seed: int) -> FloatArray:
     for j in range((n - 1).bit_length()):  # a Gray code: what is there already backwards, with one more bit
         points = np.concatenate([points, points[::-1] ^ directions[:, j]])
     return np.asarray(points[:n] / 2.0**_BITS, dtype=np.float64)
+
+
+@cache
+def normal_points(n: int, dimensions: int, seed: int) -> FloatArray:
+    """Points that fill a standard Gaussian evenly: the same in every run."""
+    points = sobol_points(n, dimensions, seed)
+    return np.asarray(ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)), dtype=np.float64)
 
 
 def _direction_numbers(polynomial: int, start: tuple[int, ...]) -> list[int]:
