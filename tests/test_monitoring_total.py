@@ -293,9 +293,19 @@ def test_the_total_can_be_stored_and_taken_from(tmp_path):
     assert dm.curves(result.total, metrics="recall")["recall"].mean.size > 2
 
 
-def test_buckets_of_many_groups_keep_what_each_group_says():
+@pytest.mark.parametrize(
+    "label_model",
+    [
+        LabelShift("beta", n_nodes=256),
+        pytest.param(
+            LabelShift(), marks=pytest.mark.xfail(strict=True, reason="missed: 6% of a standard deviation, 64 nodes")
+        ),
+    ],
+    ids=["beta", "default"],
+)
+def test_buckets_of_many_groups_keep_what_each_group_says(label_model):
     table = months(2, n=2000)
-    settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "label_model": LabelShift("beta", n_nodes=256)}
+    settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "label_model": label_model}
     exact, coarse = (by(table, buckets=buckets, **settings).total for buckets in ("exact", 256))
     for name in exact:
         assert coarse[name].mean() == pytest.approx(exact[name].mean(), abs=1e-3)
