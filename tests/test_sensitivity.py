@@ -4,25 +4,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-import sklearn.metrics as sk
 from scipy.special import expit, logit
 
 import darkmetrics as dm
 from darkmetrics.exceptions import InputError
 from darkmetrics.nodes import Nodes
+from oracle import Problem, definition_of, labelings, undefined_as
 
 NAMES = ["precision", "recall", "accuracy", "f1", "mcc", "prevalence", "roc_auc", "brier"]
-# What these are for one labeling, by scikit-learn.
-TRUTH = {
-    "precision": lambda y, s: sk.precision_score(y, s >= 0.5, zero_division=0),
-    "recall": lambda y, s: sk.recall_score(y, s >= 0.5, zero_division=0),
-    "accuracy": lambda y, s: sk.accuracy_score(y, s >= 0.5),
-    "f1": lambda y, s: sk.f1_score(y, s >= 0.5, zero_division=0),
-    "mcc": lambda y, s: sk.matthews_corrcoef(y, s >= 0.5),
-    "prevalence": lambda y, s: float(np.mean(y)),
-    "roc_auc": lambda y, s: sk.roc_auc_score(y, s),
-    "brier": lambda y, s: sk.brier_score_loss(y, s),
-}
 # These move one way with the odds of either decision, so that a corner of the square of tilts has their extreme.
 MONOTONE = ("precision", "recall", "accuracy", "f1", "prevalence")
 LEVEL, ODDS = 0.9, 3.0
@@ -38,15 +27,15 @@ def few_rows(seed):
 
 def by_enumeration(label, score, p, odds, steps):
     """Lowest and highest end of the intervals of all metrics over a grid of tilts, through all 2^8 labelings."""
-    labelings = np.array(list(product((0, 1), repeat=p.size)))
-    whole = np.tile(label, (len(labelings), 1))
-    whole[:, : p.size] = labelings
-    values = {name: np.array([TRUTH[name](y.astype(int), score) for y in whole]) for name in NAMES}
+    decision, weight = (score >= 0.5).astype(int), np.ones(score.size)
+    whole, _ = labelings(Problem(label, score, decision, weight, p))
+    values = {name: definition_of(name)(whole, score, decision, weight) for name in NAMES}
+    values = {name: np.where(np.isnan(value), undefined_as(name), value) for name, value in values.items()}
     flagged = score[: p.size] >= 0.5
     ends: dict[str, list[list[float]]] = {name: [] for name in NAMES}
     for a, b in product(np.linspace(-np.log(odds), np.log(odds), steps), repeat=2):
         q = expit(logit(p) + np.where(flagged, a, b))
-        mass = np.prod(np.where(labelings == 1, q, 1 - q), axis=1)
+        mass = np.prod(np.where(whole[:, : p.size] == 1, q, 1 - q), axis=1)
         for name, value in values.items():
             order = np.argsort(value, kind="stable")
             reached = np.cumsum(mass[order]) + 1e-12
