@@ -22,13 +22,18 @@ from experiments.paper.problems import fold_of, load, problems_of
 from experiments.paper.run import run
 from experiments.paper.tables import scores_of, write_tables
 
-SMALL = replace(Config.load(quick=True), resamples=[5], bootstrap_resamples=20, folds=2)
+# The quick study with fewer draws and folds, which none of its steps can tell.
+SMALL = replace(Config.load(quick=True), bootstrap_resamples=20, folds=2)
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("study")
-    return run(SMALL, folder, n_jobs=1)
+def work(tmp_path_factory):
+    return tmp_path_factory.mktemp("study")
+
+
+@pytest.fixture(scope="module")
+def finished(work):
+    return run(SMALL, work / SMALL.fingerprint, n_jobs=1)
 
 
 def test_a_run_that_is_taken_up_again_gives_the_same_bytes(finished):
@@ -79,16 +84,14 @@ def test_figures_pool_all_predictions(finished):
     assert np.unique(scores.truth).size == SMALL.folds
 
 
-def test_the_quick_study_goes_through_all_steps_and_writes_the_same_bytes_twice(tmp_path):
-    config = Config.load(quick=True)
-
+def test_the_quick_study_goes_through_all_steps_and_writes_the_same_bytes_twice(finished, work):
     def everything() -> dict[str, bytes]:
-        study(config, tmp_path / "work", STEPS, quick=True, n_jobs=1)
-        return {str(path): path.read_bytes() for path in (tmp_path / "work").rglob("*") if path.is_file()}
+        study(SMALL, work, STEPS, quick=True, n_jobs=1)
+        return {str(path): path.read_bytes() for path in work.rglob("*") if path.is_file()}
 
     first = everything()
     assert sum(name.endswith(".png") and "figures" in name for name in first) == 4
-    for path in (tmp_path / "work" / "results").rglob("*.*"):
+    for path in (work / "results").rglob("*.*"):
         path.unlink()
     assert everything() == first
 
