@@ -36,6 +36,11 @@ def result():
         return dm.evaluate(label, score, metrics=["recall"])
 
 
+@pytest.fixture(scope="module")
+def summary(result):
+    return dm.report.summarize(result)
+
+
 @pytest.fixture
 def gate_file(tmp_path):
     label, score, _ = hidden_rows()
@@ -107,20 +112,20 @@ def test_groups_keep_their_own():
     }
 
 
-def test_html_begins_with_the_warning(result):
-    page = dm.report.render(dm.report.summarize(result), "html")
+def test_html_begins_with_the_warning(summary):
+    page = dm.report.render(summary, "html")
     assert page.index('class="warning"') < page.index("<main") < page.index("if odds 3x off")
     assert SAID in page.split("<main")[0]
 
 
-def test_markdown_begins_with_the_warning(result):
-    page = dm.report.render(dm.report.summarize(result), "markdown")
+def test_markdown_begins_with_the_warning(summary):
+    page = dm.report.render(summary, "markdown")
     assert page.splitlines()[2].startswith(f"> **Warning.** {SAID}")
     assert "if odds 3x off" in page
 
 
-def test_json_report_has_the_warning(result):
-    page = json.loads(dm.report.render(dm.report.summarize(result), "json"))
+def test_json_report_has_the_warning(summary):
+    page = json.loads(dm.report.render(summary, "json"))
     assert page["warnings"][0]["message"].startswith(SAID)
 
 
