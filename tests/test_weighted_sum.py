@@ -23,8 +23,10 @@ def cdf_of(values, masses, t):
 
 def drawn(rng, weight, p, size=400_000):
     """Sums of drawn labels, sorted."""
-    parts = [(rng.random((size // 8, weight.size)) < p) @ weight for _ in range(8)]
-    return np.sort(np.concatenate(parts))
+    # Seven digits, which is far more than so many draws can tell.
+    small, chance = weight.astype(np.float32), p.astype(np.float32)
+    parts = [(rng.random((size // 8, p.size), dtype=np.float32) < chance).astype(np.float32) @ small for _ in range(8)]
+    return np.sort(np.concatenate(parts).astype(float))
 
 
 @pytest.mark.parametrize("seed", range(12))
