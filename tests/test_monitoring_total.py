@@ -47,60 +47,68 @@ def evaluated(table: pd.DataFrame, **settings: Any) -> dm.Evaluation:
         return dm.evaluate(table["y"], table["p"], **settings)
 
 
-def drawn(result: dm.GroupedEvaluation, *, seed: int = 0) -> list[dict[str, np.ndarray]]:
-    """Labels of all rows, drawn: for each group one of its nodes, then its missing labels; as rows with weights.
+def drawn(result: dm.GroupedEvaluation, *, seed: int = 0) -> dict[str, np.ndarray]:
+    """Labels of all rows, drawn: for each group one of its nodes, then its missing labels; as cells with weights.
 
-    Reasons that are open are the same in all groups: the same uniform number decides in each.
+    Reasons that are open are the same in all groups: the same uniform number decides in each. Scores and decisions
+    are those of cells, positives and negatives of draws x cells.
     """
     rng = np.random.default_rng(seed)
-    found = []
-    evaluations = [result[key] for key in result]
-    for _ in range(DRAWS):
-        level, columns = rng.random(), []
-        for evaluation in evaluations:
-            cells, nodes = evaluation.data.cells, evaluation.nodes
-            p = nodes.of_cells(_node(nodes, level, rng))
-            positives = cells.positives.astype(float)
-            positives[evaluation.data.missing_cells] += rng.binomial(evaluation.data.missing_counts, p)
-            columns.append(np.stack([cells.score, cells.decision, positives, cells.total - positives]))
-        score, decision, positives, negatives = np.concatenate(columns, axis=1)
-        found.append({"score": score, "yes": decision, "positive": positives, "negative": negatives})
+    level = rng.random(DRAWS)
+    columns = []
+    for key in result:
+        data, nodes = result[key].data, result[key].nodes
+        cells = data.cells
+        p = np.stack([nodes.of_cells(k) for k in range(len(nodes))])[_nodes(nodes, level, rng)]
+        positives = np.tile(cells.positives.astype(float), (DRAWS, 1))
+        positives[:, data.missing_cells] += rng.binomial(data.missing_counts, p)
+        columns.append((cells.score, cells.decision, positives, cells.total - positives))
+    names = ("score", "yes", "positive", "negative")
+    return {name: np.concatenate(parts, axis=-1) for name, parts in zip(names, zip(*columns, strict=True), strict=True)}
+
+
+def _nodes(nodes: Nodes, level: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The node of each draw."""
+    reason = np.zeros(len(nodes), dtype=int) if nodes.reason is None else nodes.reason
+    reached = np.cumsum(np.bincount(reason, nodes.weight))
+    kinds = np.minimum(np.searchsorted(reached, level), reason.max())
+    found = np.empty(level.size, dtype=int)
+    for kind in np.unique(kinds):
+        draws = np.flatnonzero(kinds == kind)
+        if nodes.reasons and nodes.reasons[kind] == "both":
+            # How much the label matters is not known, but the same in all groups.
+            first, last = np.flatnonzero(reason == kind)[[0, -1]]
+            share = (level[draws] - reached[kind - 1]) / (reached[kind] - reached[kind - 1])
+            found[draws] = first + share * (last + 1 - first)
+        else:
+            own = nodes.weight * (reason == kind)
+            found[draws] = rng.choice(len(nodes), draws.size, p=own / own.sum())
     return found
 
 
-def _node(nodes: Nodes, level: float, rng: np.random.Generator) -> int:
-    reason = np.zeros(len(nodes), dtype=int) if nodes.reason is None else nodes.reason
-    reached = np.cumsum(np.bincount(reason, nodes.weight))
-    kind = min(int(np.searchsorted(reached, level)), reason.max())
-    if nodes.reasons and nodes.reasons[kind] == "both":
-        # How much the label matters is not known, but the same in all groups.
-        first, last = np.flatnonzero(reason == kind)[[0, -1]]
-        return int(first + (level - reached[kind - 1]) / (reached[kind] - reached[kind - 1]) * (last + 1 - first))
-    own = nodes.weight * (reason == kind)
-    return int(rng.choice(len(nodes), p=own / own.sum()))
+def recall_of(rows: dict[str, np.ndarray]) -> np.ndarray:
+    return np.asarray(rows["positive"] @ rows["yes"] / rows["positive"].sum(axis=1))
 
 
-def recall_of(rows: dict[str, np.ndarray]) -> float:
-    return float(rows["positive"] @ rows["yes"] / rows["positive"].sum())
+def precision_of(rows: dict[str, np.ndarray]) -> np.ndarray:
+    return np.asarray(rows["positive"] @ rows["yes"] / ((rows["positive"] + rows["negative"]) @ rows["yes"]))
 
 
-def precision_of(rows: dict[str, np.ndarray]) -> float:
-    return float(rows["positive"] @ rows["yes"] / ((rows["positive"] + rows["negative"]) @ rows["yes"]))
-
-
-def roc_auc_of(rows: dict[str, np.ndarray]) -> float:
+def roc_auc_of(rows: dict[str, np.ndarray]) -> np.ndarray:
     """Pairs ranked rightly, ties by half: scikit-learn's number, of which thousands are needed here."""
-    _, place = np.unique(rows["score"], return_inverse=True)
-    positive, negative = np.bincount(place, rows["positive"]), np.bincount(place, rows["negative"])
-    below = np.cumsum(negative) - 0.5 * negative
-    return float(positive @ below / (positive.sum() * negative.sum()))
+    places = np.unique(rows["score"], return_inverse=True)[1]
+    at_score = np.equal.outer(places, np.arange(places.max() + 1)).astype(float)
+    positive, negative = rows["positive"] @ at_score, rows["negative"] @ at_score
+    below = np.cumsum(negative, axis=1) - 0.5 * negative
+    return np.asarray((positive * below).sum(axis=1) / (positive.sum(axis=1) * negative.sum(axis=1)))
 
 
 def test_this_roc_auc_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
-    rows = {"score": rng.random(60).round(1), "positive": rng.integers(0, 4, 60), "negative": rng.integers(0, 4, 60)}
-    label, weight = np.repeat([1, 0], 60), np.concatenate([rows["positive"], rows["negative"]])
-    expected = roc_auc_score(label, np.tile(rows["score"], 2), sample_weight=weight)
+    score = rng.random(60).round(1)
+    rows = {"score": score, "positive": rng.integers(0, 4, (3, 60)), "negative": rng.integers(0, 4, (3, 60))}
+    label, weight = np.repeat([1, 0], 60), np.concatenate([rows["positive"], rows["negative"]], axis=1)
+    expected = [roc_auc_score(label, np.tile(score, 2), sample_weight=one) for one in weight]
     assert roc_auc_of(rows) == pytest.approx(expected, abs=1e-12)
 
 
@@ -113,10 +121,10 @@ def test_the_total_has_the_law_of_labels_drawn_group_by_group(label_model):
     result = by(table, metrics=list(ORACLES), label_model=label_model)
     labelings = drawn(result)
     for name, oracle in ORACLES.items():
-        assert distance(result.total[name], [oracle(rows) for rows in labelings]) < SLACK
+        assert distance(result.total[name], oracle(labelings)) < SLACK
 
 
-def distance(law: dm.MetricDistribution, values: list[float]) -> float:
+def distance(law: dm.MetricDistribution, values: np.ndarray) -> float:
     """Kolmogorov's distance of a law from draws; a sum that is an atom may differ from it by its rounding."""
     places = np.sort(values) + 1e-12
     below = np.searchsorted(places, places + 1e-12, side="right") / places.size
@@ -127,7 +135,7 @@ def test_a_fit_over_all_rows_has_another_law():
     table = months(1, shares=(0.2, 0.5, 0.8), n=250).round({"p": 2})
     labelings = drawn(by(table, metrics="recall", label_model="label_shift"))
     refit = evaluated(table, label_model="label_shift")["recall"]
-    assert distance(refit, [recall_of(rows) for rows in labelings]) > 3.0 * SLACK
+    assert distance(refit, recall_of(labelings)) > 3.0 * SLACK
 
 
 def test_the_total_covers_the_truth_where_shares_of_late_labels_differ():
