@@ -16,6 +16,17 @@ endif
 check test engines fuzz golden guarantees certificates roc-auc paper paper-quick: export OMP_NUM_THREADS := 1
 check test engines fuzz golden guarantees certificates roc-auc paper paper-quick: export OPENBLAS_NUM_THREADS := 1
 
+# Compiled files are read by the next run and by every process that a test starts; without them each compiles the library.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Types are checked beside the tests: on its own mypy would leave the other cores idle for a minute. What it found is
+# said last. Neighbours stay in one process (worksteal), and with them what they share.
+define types_and_tests
+@said=$$(mktemp); $(BIN)/mypy >$$said 2>&1 & types=$$!; \
+		$(BIN)/pytest -q -n auto --dist worksteal $(1); tests=$$?; \
+		wait $$types; found=$$?; cat $$said; rm $$said; exit $$((tests | found))
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates roc-auc paper \
 	paper-quick walk gallery clean
@@ -48,15 +59,13 @@ check: $(STAMP) ## what a change needs within a minute: style, layers, types, an
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/mypy
-	@$(BIN)/pytest -q -n auto $(QUICK)
+	$(call types_and_tests,$(QUICK))
 
-test: $(STAMP) ## everything a change must pass: style, types, layers, tests (fastest first)
+test: $(STAMP) ## everything a change must pass: style, layers, types, tests
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
-	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/pytest -q -n auto
+	$(call types_and_tests)
 
 engines: $(ENGINES_STAMP) ## the tests of DataFrame engines on all of them: also PySpark (after make java), Dask and Ibis
 	@$(BIN)/pytest -q -m "heavy_engines or not heavy_engines" tests/engines
