@@ -13,8 +13,8 @@ endif
 endif
 
 # pytest already runs one process per core; BLAS threads on top of that would only get in each other's way.
-check test engines fuzz golden guarantees certificates roc-auc paper paper-quick: export OMP_NUM_THREADS := 1
-check test engines fuzz golden guarantees certificates roc-auc paper paper-quick: export OPENBLAS_NUM_THREADS := 1
+check test engines fuzz golden guarantees certificates roc-auc audit paper paper-quick: export OMP_NUM_THREADS := 1
+check test engines fuzz golden guarantees certificates roc-auc audit paper paper-quick: export OPENBLAS_NUM_THREADS := 1
 
 # Compiled files are read by the next run and by every process that a test starts; without them each compiles the library.
 unexport PYTHONDONTWRITEBYTECODE
@@ -28,7 +28,7 @@ define types_and_tests
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates roc-auc paper \
+.PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates roc-auc audit paper \
 	paper-quick walk gallery clean
 
 help: ## show the targets
@@ -103,6 +103,9 @@ certificates: $(STAMP) ## bounds beside true distances, for the page on certific
 
 roc-auc: $(STAMP) ## laws of ROC-AUC beside a million drawn labelings, on from where it stopped (4 minutes on one core)
 	@PYTHONPATH=src:tests $(BIN)/python -m experiments.roc_auc
+
+audit: $(STAMP) ## how often audits alarm, rightly and wrongly, on from where it stopped (an hour on one core)
+	@PYTHONPATH=src $(BIN)/python -m experiments.audit
 
 paper: $(STAMP) ## the paper's study again, its algorithms and ours: predictions, tables, figures, pages (under an hour)
 	@$(BIN)/python -m experiments.paper all

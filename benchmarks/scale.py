@@ -1,4 +1,4 @@
-"""Any size: 100 million rows of Parquet, Spark, buckets against exact scores, and 12,000 groups.
+"""Any size: 100 million rows of Parquet, rows with dates, Spark, buckets against exact scores, and 12,000 groups.
 
 Files are made up, written to a temporary folder (1 to 2 GB) and deleted; every measurement runs in a process of its own
 (`scale_worker`), in turns with the group-by that it is compared with.
@@ -26,13 +26,14 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.metrics.confusion import CONFUSION_METRICS
 
 ROWS, QUICK_ROWS = 100_000_000, 2_000_000
+DATED_ROWS = 10_000_000
 SPARK_ROWS, QUICK_SPARK_ROWS = 20_000_000, 2_000_000
 BUCKET_ROWS, QUICK_BUCKET_ROWS = 5_000_000, 2_000_000
 # Rows, segments, months.
 GROUPED, QUICK_GROUPED = (10_000_000, 1_000, 12), (100_000, 20, 6)
 SMALL, QUICK_SMALL, SMALL_ROWS = 200, 20, 833
 CHUNK = 1_000_000
-BUCKETS, GROUP_BUCKETS = 2**16, 2**10
+BUCKETS, GROUP_BUCKETS, DATED_BUCKETS = 2**16, 2**10, 2**12
 ENGINES = {"duckdb": "DuckDB", "polars": "Polars, streaming"}
 
 
@@ -52,6 +53,23 @@ def large_files(*, quick: bool = False) -> Iterator[dict[str, Any]]:
             yield row(f"{name}, {n:,} rows: evaluate_frame / plain group-by", seconds / bare, 3.0, shown)
             memory = f"the plain group-by {plain['megabytes'] / 1e3:.2f} GB, Python and the engine included"
             yield row(f"{name}, {n:,} rows: peak memory, GB", own["megabytes"] / 1e3, 4.0, memory)
+
+
+def dated_rows(*, quick: bool = False) -> Iterator[dict[str, Any]]:
+    """Rows with dates: counted by age and delay in the same pass, beside the engine's group-by of the same keys."""
+    n = QUICK_ROWS if quick else DATED_ROWS
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        write_dated_rows(path, n)
+        for engine, name in ENGINES.items():
+            plain, own = _in_turns(
+                ("plain_dated", engine, str(path), str(DATED_BUCKETS)), ("dated", engine, str(path)), 2 if quick else 3
+            )
+            seconds, bare = own["seconds"], plain["seconds"]
+            shown = f"{seconds:.2f} s against {bare:.2f} s, the best of runs in turns; {own['cells']:,} cells in "
+            shown += f"{own['buckets']:,} buckets against {plain['groups']:,} groups; peak memory "
+            shown += f"{own['megabytes'] / 1e3:.1f} GB against {plain['megabytes'] / 1e3:.1f} GB"
+            yield row(f"{name}, {n:,} rows with dates: counting / plain group-by", seconds / bare, 3.0, shown)
 
 
 def spark(*, quick: bool = False) -> Iterator[dict[str, Any]]:
@@ -158,6 +176,24 @@ def write_rows(path: Path, n: int, segments: int = 0, months: int = 0) -> None:
             writer.write_table(pa.table(arrays, names=[name for name, _ in fields]))
 
 
+def write_dated_rows(path: Path, n: int) -> None:
+    """Scores U^4 and labels drawn from them, scored over a year; positives are labelled within 40 days on average."""
+    rng = np.random.default_rng(0)
+    fields = [("score", pa.float64()), ("label", pa.int8()), ("scored", pa.date32()), ("came", pa.date32())]
+    first, last = np.datetime64("2026-01-01"), np.datetime64("2026-12-31")
+    with pq.ParquetWriter(path, pa.schema(fields), use_dictionary=[name for name, _ in fields[1:]]) as writer:
+        for start in range(0, n, CHUNK):
+            size = min(CHUNK, n - start)
+            score = rng.random(size) ** 4
+            truth = rng.random(size) < score
+            scored = first + rng.integers(0, 365, size)
+            came = scored + rng.exponential(np.where(truth, 40.0, 10.0)).astype("timedelta64[D]")
+            gone = came > last
+            columns = [pa.array(score), pa.array(truth.astype(np.int8), mask=gone)]
+            columns += [pa.array(scored), pa.array(came, mask=gone)]
+            writer.write_table(pa.table(columns, names=[name for name, _ in fields]))
+
+
 def _in_turns(first: tuple[str, ...], second: tuple[str, ...], turns: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Two tasks in turns; of each the fastest run, with the largest memory of all its runs."""
     _worker(*first)  # the file comes into the cache of the system
@@ -184,4 +220,4 @@ def _gap(one: dm.MetricDistribution, other: dm.MetricDistribution) -> float:
     return float(np.nanmax(np.abs(figures[0] - figures[1])))
 
 
-BENCHMARKS = (large_files, spark, buckets_against_exact, many_groups, small_groups)
+BENCHMARKS = (large_files, dated_rows, spark, buckets_against_exact, many_groups, small_groups)

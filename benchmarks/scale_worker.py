@@ -15,6 +15,11 @@ from benchmarks.peer_scripts.harness import peak_memory
 # The group-by that users compare with: equal buckets, no attention to small scores, no mean score kept.
 PLAIN = "SELECT CAST(floor(score * {buckets}) AS INTEGER) AS bucket, {keys} label, count(*) AS n FROM rows GROUP BY ALL"
 
+# The same with ages and delays in about four steps to a doubling, as a logarithm gives them.
+PLAIN_DATED = """SELECT CAST(floor(score * {buckets}) AS INTEGER) AS bucket, label, count(*) AS n,
+CAST(floor(4 * log2(DATE '2026-12-31' - scored + 1)) AS SMALLINT) AS age,
+CAST(floor(4 * log2(came - scored + 1)) AS SMALLINT) AS delay FROM rows GROUP BY ALL"""
+
 
 def main() -> None:
     task, *arguments = sys.argv[1:]
@@ -53,6 +58,35 @@ def plain(engine: str, path: str, buckets: str, *keys: str) -> dict[str, Any]:
     grouped = rows.group_by(bucket, *keys, "label").agg(pl.len())
     seconds, found = timed(lambda: grouped.collect(engine="streaming"))
     return {"seconds": seconds, "groups": found.height}
+
+
+def plain_dated(engine: str, path: str, buckets: str) -> dict[str, Any]:
+    """The engine's own group-by of score buckets, labels, and ages and delays in octaves of days, by its logarithm."""
+    rows = scan(engine, path)
+    if engine == "duckdb":
+        seconds, found = timed(lambda: rows.query("rows", PLAIN_DATED.format(buckets=buckets)).arrow().read_all())
+        return {"seconds": seconds, "groups": found.num_rows}
+    import datetime as dt
+
+    import polars as pl
+
+    def step(days: pl.Expr) -> pl.Expr:
+        return (4.0 * (days.dt.total_days() + 1).log(2.0)).floor().cast(pl.Int16)
+
+    bucket = (pl.col("score") * int(buckets)).floor().cast(pl.Int32).alias("bucket")
+    age, delay = pl.lit(dt.date(2026, 12, 31)) - pl.col("scored"), pl.col("came") - pl.col("scored")
+    grouped = rows.group_by(bucket, step(age).alias("age"), step(delay).alias("delay"), "label").agg(pl.len())
+    seconds, found = timed(lambda: grouped.collect(engine="streaming"))
+    return {"seconds": seconds, "groups": found.height}
+
+
+def dated(engine: str, path: str) -> dict[str, Any]:
+    """The cells of rows with dates."""
+    from darkmetrics import EvaluationSet
+
+    columns = {"label": "label", "score": "score", "scored_at": "scored", "labelled_at": "came"}
+    seconds, data = timed(lambda: EvaluationSet.from_frame(scan(engine, path), **columns, as_of="2026-12-31"))
+    return {"seconds": seconds, "cells": data.cells.score.size, "buckets": data.buckets}
 
 
 def evaluate(engine: str, path: str) -> dict[str, Any]:
@@ -146,6 +180,8 @@ def spark(rows: str) -> dict[str, Any]:
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "plain": plain,
     "evaluate": evaluate,
+    "plain_dated": plain_dated,
+    "dated": dated,
     "by_groups": by_groups,
     "small_groups": small_groups,
     "spark": spark,

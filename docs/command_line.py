@@ -62,12 +62,17 @@ With `--confidence 0.1` it stops only when it is 90% sure that the target is mis
 in JSON they are in `targets`, each with its `verdict` and the probability `by_reason`. Warnings are part of the result
 in every format: lines above the table, `warnings` in JSON, a column in CSV.
 
-Every night, all months of this year by country, and a mail when one of them misses its target; an alert is rarely
-false, however many groups there are:
+Every night, all months of this year by country, and a mail when one of the three newest begins to miss its target; an
+alert is rarely false, however many groups there are:
 
 ```
-darkmetrics monitor '2026-*.parquet' --by country --time booked --every month --target recall=0.8 || ./mail
+darkmetrics monitor '2026-*.parquet' --by country --time booked --every month --target recall=0.8 --last 3 \\
+    --known alerts.json -o alerts.json --report alerts.html || ./mail alerts.html
 ```
+
+Alerts that `--known` has, an earlier `--output` in JSON, are not new: they are shown with the day since when they are
+known, and the exit code is 0. Without `--known` it is 1 as long as there is an alert. A run that fails (exit codes 2
+and 3) leaves the file as it was ([every night](../how-to/monitor.md#every-night)).
 """
 
 _METRIC = {"metric": "name of the metric", "meaning": "what it is", "better": "higher, lower or neither"}
@@ -123,6 +128,7 @@ CSV: dict[str, dict[str, str]] = {
         "chance_missed": "with --target: the probability that it is missed",
         "q_value": "with --target: the smallest --fdr at which there is an alert",
         "alert": "whether there is one",
+        "new": "whether it is one that --known does not have",
         "too_small": "why the group has too few labels to be judged; empty if it has enough",
         "warnings": "categories of what its evaluation warned of",
     },
@@ -162,6 +168,12 @@ CSV: dict[str, dict[str, str]] = {
         "mean": "the estimate under this assumption",
         "low": "lower end of its interval",
         "high": "upper end of its interval",
+    },
+    "audit": {
+        "time": "when the batch of labels ended, as time since BEFORE, if that is known",
+        "labels": "labels that had come by then",
+        "positives": "positive ones among them",
+        "e_value": "what had become of a stake of 1 against the probabilities",
     },
     "metrics": {**_OF_METRIC, "meaning": _METRIC["meaning"]},
 }

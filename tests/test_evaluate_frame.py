@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -63,6 +64,7 @@ def counted(**columns) -> Any:
         "labels": [0, 1],
         "keys": {"month": ["may", "june"]},
         "starts": np.array([0, 3, 4]),
+        "settled": False,
     }
     return SimpleNamespace(**(whole | columns))
 
@@ -178,7 +180,7 @@ def test_a_column_of_probabilities_is_believed():
 
 def test_the_settings_of_evaluate_are_those_of_evaluate_frame():
     ours, theirs = (inspect.signature(function).parameters for function in (evaluate_frame, dm.evaluate))
-    columns = {"y_true", "y_score", "y_pred", "sample_weight"}
+    columns = {"y_true", "y_score", "y_pred", "sample_weight", "age", "delay"}
     assert {name: p.default for name, p in theirs.items() if name not in columns} == {
         name: ours[name].default for name in theirs if name not in columns
     }
@@ -255,3 +257,29 @@ def test_a_report_says_how_to_make_the_evaluation_of_a_frame_again(tmp_path):
         names: dict[str, Any] = {"dm": SimpleNamespace(evaluate_frame=evaluate_frame), "frame": source}
         exec(call, names)
         assert names["result"].to_dict() == result.to_dict()
+
+
+@pytest.mark.parametrize("argument", ["label", "score", "decision", "probability", "weight", "propensity", "strata"])
+def test_a_column_given_in_place_of_its_name_is_refused_by_argument(argument):
+    table = pd.DataFrame({"y": [1, 0, None, 1], "p": [0.9, 0.2, 0.7, 0.4]})
+    for values in (table["p"], table["p"].to_numpy(), [0.5, 0.5]):
+        given: dict[str, Any] = {"label": "y", "score": "p", argument: values}
+        said = rf"^{argument}: expected the name of a column of the frame, got values \({type(values).__name__}\)\.$"
+        for call in (dm.evaluate_frame, lambda frame, **named: dm.evaluate_by(frame, "y", **named)):
+            with pytest.raises(InputError, match=said):
+                call(table, **given)
+
+
+@pytest.mark.parametrize(
+    ("strata", "said"),
+    [
+        ("s", r"^strata column 's': 1 of 4 values is no whole numbers \(such as 0\.5\)"),
+        ("z", r"^strata: the frame has no column 'z'\."),
+        ("p", r"^strata: column 'p' is also the score\."),
+    ],
+)
+def test_errors_about_strata_have_the_name_of_the_argument(strata, said):
+    table = pd.DataFrame({"y": [1, 0, None, 1], "p": [0.9, 0.2, 0.7, 0.4], "s": [1, 2, 0.5, 1]})
+    for call in (dm.evaluate_frame, lambda frame, **named: dm.evaluate_by(frame, "y", **named)):
+        with pytest.raises(InputError, match=said):
+            call(table, label="y", score="p", strata=strata)

@@ -129,7 +129,7 @@ def test_words_stand_for_label_models():
 
 @pytest.mark.parametrize("wrong", [1, None, Half])
 def test_what_is_no_label_model_is_refused(wrong):
-    words = "'auto', 'calibrated', 'label_shift', 'selection', 'half', 'prevalence', 'given', 'propensity'"
+    words = "'auto', 'calibrated', 'label_shift', 'selection', 'half', 'prevalence', 'given', 'propensity', 'late'"
     with pytest.raises(InputError, match=f"label_model: expected {words}, a label model or probabilities, got"):
         label_model_from(wrong)
 

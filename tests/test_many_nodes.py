@@ -245,3 +245,42 @@ def test_law_of_many_nodes_is_close_to_the_laws_of_each(rows, name):
     assert law.mean() == pytest.approx(float(law.by_node.weight @ law.by_node.mean), abs=1e-3 * law.std())
     inside = law.ppf([0.05, 0.5, 0.95])
     assert np.all(law.cdf(inside) >= np.array([0.05, 0.5, 0.95]) - 1e-9)
+
+
+@pytest.mark.parametrize("move", [-5.5, -5.0, -4.0, -3.5, -3.0, 7.0, 8.0])
+def test_an_expansion_of_little_variance_is_off_by_less_than_it_is_said_to_be(move):
+    rng = np.random.default_rng(5)
+    score = rng.beta(1.0, 4.0, 600)
+    data = dm.EvaluationSet(np.where(rng.random(600) < 0.35, math.nan, rng.random(600) < score), score)
+    x = data.cells.score[data.missing_cells]
+    p = expit(np.log(x / (1.0 - x)) + move)[None]
+    functional = dm.metrics.roc_auc().bind(data, math.nan)
+    found = expansions(functional.data, p)
+    assert 0.2 < found.variance[0] < 8.0
+    law = mixed_cdf(found, np.ones(1), 0.0, 1.0)
+    t = found.mean[0] + found.sd[0] * np.linspace(-4.0, 4.0, 201)
+    exact = Exact().law(functional, Problem(Nodes.single(p[0])), rng=rng)
+    assert np.abs(np.interp(t, law.grid, law.levels) - exact.cdf(t)).max() < 2.0 * np.exp(-found.variance[0])
+
+
+def test_a_node_of_little_variance_and_weight_moves_the_law_by_little():
+    rng = np.random.default_rng(6)
+    score = rng.beta(1.0, 4.0, 600)
+    data = dm.EvaluationSet(np.where(rng.random(600) < 0.35, math.nan, rng.random(600) < score), score)
+    x = data.cells.score[data.missing_cells]
+    log_odds = np.log(x / (1.0 - x))
+    moves = np.append(rng.uniform(-0.5, 1.5, 127), -3.2)
+    nodes = Nodes(np.full(128, 1 / 128), expit(log_odds + moves[:, None]))
+    functional = dm.metrics.roc_auc().bind(data, math.nan)
+    variance = expansions(functional.data, nodes.probability).variance
+    assert variance[-1] < 4.0 < variance[:-1].min()
+
+    def law_of(some):
+        return Exact().law(functional, Problem(some), rng=rng)
+
+    law, others = law_of(nodes), law_of(Nodes(np.full(127, 1 / 127), nodes.probability[:-1]))
+    assert type(law) is type(others)  # no part of it goes by clusters
+    t = np.linspace(law.ppf(1e-4), law.ppf(1.0 - 1e-4), 301)
+    expected = (127 * others.cdf(t) + law_of(Nodes.single(nodes.probability[-1])).cdf(t)) / 128
+    # What is allowed for, and the straight lines of two tables.
+    np.testing.assert_allclose(law.cdf(t), expected, rtol=0.0, atol=0.002 + 2e-4)

@@ -575,12 +575,22 @@ def test_the_part_of_a_law_that_is_undefined_misses_no_target():
 
 
 def test_monte_carlo_draws_never_make_a_p_value_of_zero():
-    table = rows(300)
+    table = pd.concat([rows(100, country=country) for country in ("DE", "FR", "IT")])
     settings: dict[str, Any] = {"label_model": "half", "method": dm.methods.MonteCarlo(50), "rng": 0}
-    result = by(table, metrics="recall", targets={"recall": 0.9999}, **settings)
+    best = by(table, metrics="recall", **settings).groups["DE",].metrics["recall"].highest_possible
+    result = by(table, metrics="recall", targets={"recall": best}, **settings)
     assert result.groups["DE",].chance_missed["recall"] == pytest.approx(1.0)
-    # Three groups with the smallest p-value there is.
-    assert set(result.q_values.values()) == {1 / 51}
+    # Three groups with the smallest p-value there is, but for the last bits: each could meet its target yet.
+    assert list(result.q_values.values()) == pytest.approx([1 / 51] * 3, rel=1e-12)
+    assert not any(alert.certain for alert in result.alerts)
+
+
+def test_what_no_labels_can_mend_is_certain_by_any_method():
+    table = rows(300)
+    for method in (dm.methods.MonteCarlo(50), "exact"):
+        result = by(table, metrics="recall", targets={"recall": 0.9999}, label_model="half", method=method, rng=0)
+        assert set(result.q_values.values()) == {0.0}
+        assert [alert.certain for alert in result.alerts] == [True] * 3
 
 
 def test_without_targets_there_are_no_alerts():
@@ -611,7 +621,7 @@ def test_to_frame_has_one_row_per_group_and_metric(odd, backend):
     frame: Any = odd.to_frame(backend)
     columns = list(frame.column_names if backend == "pyarrow" else frame.columns)
     assert columns[:2] == ["country", "metric"]
-    assert columns[-6:] == ["target", "chance_missed", "q_value", "alert", "too_small", "warnings"]
+    assert columns[-7:] == ["target", "chance_missed", "q_value", "alert", "new", "too_small", "warnings"]
     assert len(frame) == 7 * len(BOUNDED)
     means = frame["mean"].to_pylist() if backend == "pyarrow" else frame["mean"].to_list()
     expected = [one.mean for group in odd.groups.values() for one in group.metrics.values()]

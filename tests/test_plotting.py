@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import matplotlib as mpl
@@ -329,6 +330,30 @@ def test_the_dot_of_a_rate_curve_is_at_the_threshold_in_use(curves):
 
 # ----------------------------------------------------------------------------------------- what all have in common
 
+
+@cache
+def late_rows() -> dm.Evaluation:
+    rng = np.random.default_rng(0)
+    age, score = rng.integers(0, 90, 800), rng.random(800)
+    y = rng.random(800) < score
+    return dm.evaluate(np.where(rng.integers(0, 40, 800) <= age, y, np.nan), score, age=age, metrics="recall")
+
+
+@cache
+def audited() -> dm.Audit:
+    may = dm.evaluate([1, 0, None, None], [0.9, 0.2, 0.7, 0.4], label_model="half", metrics="accuracy")
+    return dm.audit(may, [1, 0], [0.7, 0.4], arrival="alike")
+
+
+@cache
+def replayed() -> dm.Backtest:
+    rng = np.random.default_rng(0)
+    day, score = rng.integers(0, 300, 1000), rng.random(1000)
+    y, delay = rng.random(1000) < score, rng.integers(0, 60, 1000)
+    when: dict[str, Any] = {"as_of": [120, 180, 240], "scored_at": day, "labelled_at": day + delay}
+    return dm.backtest(y, score, metrics="recall", label_models="by_score", **when)
+
+
 PLOTS = {
     "distribution": lambda f, c, b, **k: dm.plotting.plot_distribution(f, "recall", target=0.7, **k),
     "metrics": lambda f, c, b, **k: dm.plotting.plot_metrics(f, **k),
@@ -341,6 +366,9 @@ PLOTS = {
     "precision recall": lambda f, c, b, **k: dm.plotting.plot_precision_recall(c, **k),
     "pit": lambda f, c, b, **k: dm.plotting.plot_pit(b, "recall", **k),
     "coverage": lambda f, c, b, **k: dm.plotting.plot_coverage(b, **k),
+    "arrival": lambda f, c, b, **k: dm.plotting.plot_arrival(late_rows(), **k),
+    "audit": lambda f, c, b, **k: dm.plotting.plot_audit(audited(), **k),
+    "history": lambda f, c, b, **k: dm.plotting.plot_history(replayed(), "recall", **k),
 }
 
 
@@ -375,7 +403,8 @@ def test_a_plot_is_readable_at_400_pixels(plot, few, curves, backtest):
 def test_series_differ_by_more_than_colour(plot, few, curves, backtest):
     ax = plot(few, curves, backtest)
     assert ax.get_legend() is not None
-    assert len(set(signs(ax))) == len(labels_of(ax))
+    # A legend may also have words that belong to no series.
+    assert 0 < len(set(signs(ax))) == len(signs(ax)) <= len(labels_of(ax))
 
 
 def test_thirty_series_have_different_signs_and_the_colours_are_okabe_and_itos():

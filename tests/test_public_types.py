@@ -9,7 +9,10 @@ import darkmetrics as dm
 
 # Parameters that no type could describe, with the reason.
 ANY = {
+    "Audit.plot(ax)": "matplotlib may not be installed, and its types with it",
+    "audit(asked)": "handed on to evaluate, which has the types",
     "Evaluation.plot(ax)": "matplotlib may not be installed, and its types with it",
+    "Evaluation.plot_arrival(ax)": "matplotlib may not be installed, and its types with it",
     "GroupedEvaluation.label(key)": "a value of the user's own column, or a tuple of them",
     "GroupedEvaluation.plot(settings)": "handed on to plot_groups, which has the types",
     "GroupedEvaluation.plot_over_time(settings)": "handed on to plot_over_time, which has the types",

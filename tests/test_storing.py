@@ -25,11 +25,14 @@ from sklearn.linear_model import LogisticRegression
 
 import darkmetrics as dm
 from darkmetrics import calibrators, label_models, mechanisms, methods, paper_bounds
+from darkmetrics.backtesting.setups import Dropping
 from darkmetrics.calibrators import Calibrator
 from darkmetrics.certificate import Certificate
 from darkmetrics.distribution import Normal, Tabulated, Undefined
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models import LabelModel
+from darkmetrics.label_models.late import Arrivals
+from darkmetrics.label_models.late_groups import GroupArrivals, fit_groups
 from darkmetrics.mechanisms import Mechanism
 from darkmetrics.methods import Method
 from darkmetrics.metrics import Family, registered
@@ -41,6 +44,7 @@ Y = np.where(RNG.random(400) < 0.3, np.nan, TRUTH)
 WEIGHT = RNG.choice([0.5, 1.0, 2.25], 400)
 DATA = dm.EvaluationSet(Y, SCORE)
 KNOWN = dm.EvaluationSet(Y, SCORE, probability=SCORE)
+AGED = dm.EvaluationSet(Y, SCORE, age=RNG.integers(0, 60, 400))
 REFERENCE = (TRUTH[:100], SCORE[:100])
 FRAME = pd.DataFrame({"y": Y, "p": SCORE, "k": np.repeat(["a", "b"], 200)})
 FEW = ("precision", "roc_auc")
@@ -71,6 +75,10 @@ SETTINGS: dict[str, Any] = {
     "Given": label_models.Given(),
     "Half": label_models.Half(),
     "LabelShift": label_models.LabelShift(),
+    "LateLabels": label_models.LateLabels(),
+    "Arrivals": label_models.LateLabels().fit(AGED),
+    "GroupArrivals": fit_groups(label_models.LateLabels(), [AGED, AGED])[0],
+    "Dropping": Dropping(),
     "Prevalence": label_models.Prevalence(0.3),
     "Propensity": label_models.Propensity(),
     "Selection": label_models.Selection(REFERENCE),
@@ -103,6 +111,8 @@ def evaluated(method: str = "auto", n: int = 400) -> dm.Evaluation:
 def modelled(model: Any) -> dm.Evaluation:
     if isinstance(model, label_models.Features):
         return dm.evaluate(Y, SCORE, label_model=model, metrics=FEW)
+    if isinstance(model, (label_models.LateLabels, Arrivals, GroupArrivals)):
+        return dm.evaluate(AGED, label_model=model, metrics=FEW)
     if isinstance(model, label_models.Propensity):
         return dm.evaluate(Y, SCORE, label_model=model, propensity=np.full(len(SCORE), 0.6), metrics=FEW)
     return dm.evaluate(KNOWN, label_model=model, metrics=FEW)
@@ -140,6 +150,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "diagnosis": lambda: dm.diagnose(Y, SCORE, reference=REFERENCE, metrics=FEW),
     "backtest": lambda: dm.backtest(TRUTH, SCORE, metrics="recall", label_models="calibrated", n_repeats=2, rng=0),
     "robustness": lambda: dm.robustness(KNOWN, share=0.2, metrics="recall", n_resamples=50, rng=0),
+    "audit": lambda: dm.audit(KNOWN, dm.EvaluationSet(TRUTH, SCORE, probability=SCORE), metrics=FEW),
     "bounds": lambda: dm.bounds(Y, SCORE, metrics=FEW),
     "paper bound": lambda: paper_bounds.paper_bound(KNOWN, "recall"),
     "rate": lambda: paper_bounds.corollary_rate(100, 0.5, 0.5),
@@ -251,6 +262,7 @@ def test_there_is_an_example_of_every_result():
     assert {c.__name__ for c in made if c not in kinds} == set()
     # Records that results hold or return: every public dataclass of the packages that make results.
     where = (
+        "auditing",
         "backtesting",
         "threshold_curves",
         "diagnosis",
@@ -265,8 +277,9 @@ def test_there_is_an_example_of_every_result():
         for c in classes()
         if dataclasses.is_dataclass(c) and c.__module__.split(".")[1] in where and c.__name__[0] != "_"
     ]
-    # Ways and ground are of the run of a backtest, and in none of its results.
-    assert {c.__name__ for c in records if not inspect.isabstract(c) and c not in kinds} == {"Setup", "Ground"}
+    # These are of the run of a backtest, batches of that of an audit, and in none of their results.
+    of_runs = {"Setup", "Ground", "History", "Batch"}
+    assert {c.__name__ for c in records if not inspect.isabstract(c) and c not in kinds} == of_runs
 
 
 def test_what_was_stored_is_read_in_another_process(tmp_path):

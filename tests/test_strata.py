@@ -252,9 +252,9 @@ def test_strata_stay_with_thresholds_and_parts_of_a_set():
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        ([1, 0.5], r"^strata: 0\.5 at row 1\. Strata are whole numbers below 2\*\*53 in size; every row needs one\."),
+        ([1, 0.5], r"^strata: 0\.5 at row 1\. Strata are whole numbers below 2\*\*52 in size; every row needs one\."),
         ([None, 1], r"^strata: NaN at row 0\."),
-        ([1, 2**53], r"^strata: 9007199254740992 at row 1\."),
+        ([1, 2**52], r"^strata: 4503599627370496 at row 1\."),
         ([1, np.inf], r"^strata: inf at row 1\."),
         ([1], r"^strata: 1 values, but y_score has 2\."),
         (["a", "b"], r"^strata: "),

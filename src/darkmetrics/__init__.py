@@ -30,6 +30,7 @@ if _typing.TYPE_CHECKING:
     from darkmetrics import evaluation as evaluation
     from darkmetrics import exceptions as exceptions
     from darkmetrics import frames as frames
+    from darkmetrics.auditing import Audit, audit
     from darkmetrics.backtesting import Backtest, backtest
     from darkmetrics.bounding import Bounds, bounds
     from darkmetrics.data.evaluation_set import EvaluationSet
@@ -55,6 +56,7 @@ if _typing.TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Audit",
     "Backtest",
     "Bounds",
     "CalibrationWarning",
@@ -71,6 +73,7 @@ __all__ = [
     "RefutedWarning",
     "UndefinedMetricWarning",
     "UnknownNameError",
+    "audit",
     "backtest",
     "baselines",
     "beta_parameters",
@@ -97,6 +100,7 @@ __all__ = [
 _HOME = {
     name: module
     for module, names in {
+        "auditing": ("Audit", "audit"),
         "backtesting": ("Backtest", "backtest"),
         "bounding": ("Bounds", "bounds"),
         "threshold_curves": ("Curves", "curves"),

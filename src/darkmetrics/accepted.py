@@ -1,5 +1,6 @@
 """What arguments may be: names for the types that public functions share. What is passed is checked when it is read."""
 
+import datetime as dt
 import os
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
@@ -43,3 +44,7 @@ RngLike: TypeAlias = (
 Missingness: TypeAlias = str | None
 # What a 0/0 counts as: 0, 1, nan, or "warn" for each metric's own value.
 ZeroDivision: TypeAlias = float | str
+# A span of time: a number in the unit of the ages given, or a timedelta.
+Duration: TypeAlias = float | dt.timedelta | np.timedelta64
+# A day, or a moment: a date, a datetime, either of NumPy's, or text in ISO form.
+PointInTime: TypeAlias = dt.date | np.datetime64 | str

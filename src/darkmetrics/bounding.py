@@ -6,7 +6,8 @@ from typing import Any
 
 from darkmetrics import frames
 from darkmetrics.accepted import ArrayLike, LabelValue
-from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
+from darkmetrics.data.arguments import evaluation_set_from
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import oracle_bounds
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike

@@ -1,16 +1,28 @@
 """evaluate(): from labels and scores to the law of every metric."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Missingness, RngLike, ZeroDivision
+from darkmetrics.accepted import (
+    ArrayLike,
+    Duration,
+    FrameLike,
+    LabelValue,
+    Missingness,
+    PointInTime,
+    RngLike,
+    ZeroDivision,
+)
 from darkmetrics.calls import arguments_given
 from darkmetrics.data import rules
-from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
+from darkmetrics.data.ages import are_ages, table_times
+from darkmetrics.data.arguments import evaluation_set_from
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, reference_from
 from darkmetrics.label_models import Features, LabelModel, Tilted, label_model_from
@@ -20,6 +32,9 @@ from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.question import Question, is_named
+
+# What rows of an EvaluationSet may come with; True asks for it.
+_KINDS = ("propensity", "strata", "age")
 
 
 def evaluate(
@@ -34,6 +49,9 @@ def evaluate(
     reference: ReferenceLike | None = None,
     propensity: ArrayLike | Literal[True] | None = None,
     strata: ArrayLike | Literal[True] | None = None,
+    age: ArrayLike | Literal[True] | None = None,
+    delay: ArrayLike | None = None,
+    maturity: Duration | None = None,
     method: MethodLike = "auto",
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
@@ -65,10 +83,10 @@ def evaluate(
         rows, the scores of the missing ones and `reference`, and says what it assumed (`label_models.Auto`). Others:
         "calibrated", "label_shift", "selection", "half", "prevalence", a model from `label_models`, one probability
         for all rows, or an array with one per row or per missing row. A set built with `probability=` uses these.
-    missingness : {"random", "by_score", "by_label", "by_score_and_label", "unknown"}, optional
+    missingness : {"random", "by_score", "by_label", "by_score_and_label", "late", "unknown"}, optional
         Why labels are missing, if you know: by chance ("random", MCAR), the scores decide who gets a label
         ("by_score", MAR), or the label itself does (frauds take longer to confirm: "by_label", MNAR), or both, which
-        needs `reference`.
+        needs `reference`; or labels come with time ("late"), which needs `age`.
     reference : (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows, such as the test set of the model; they make it unnecessary to know why labels
         are missing, as long as the relation of score and label has not drifted since.
@@ -79,6 +97,15 @@ def evaluate(
     strata : array-like of int, optional
         A number for rows of one kind (an age band, a segment), at most 30 different ones: label models then fit within
         them, shrunk towards each other. True: those of an EvaluationSet.
+    age : array-like of float or timedelta, optional
+        Time since each row was scored. Old rows have nearly all their labels and young ones have not, and that tells
+        which labels are still to come (`label_models.LateLabels`): nothing has to be stated about why they are missing.
+        True: that of an EvaluationSet.
+    delay : array-like of float or timedelta, optional
+        Time from scoring until the label came, for each labelled row, in the unit of `age`: narrows the answer.
+    maturity : float or timedelta, optional
+        Only positives arrive (chargebacks): rows of at least this age without a label are negative, and younger
+        negatives are not known yet, unless they have a `delay`.
     method : str or Method
         "auto" (exact where possible), "exact", "monte_carlo", "gaussian", or a settings object such as
         `methods.MonteCarlo(n_resamples=100_000)`.
@@ -124,7 +151,7 @@ def evaluate(
     given = dict(locals())
     question = Question.among(given)
     settings = {name: given[name] for name in ("threshold", "y_pred", "pos_label", "missing_label", "sample_weight")}
-    settings |= {"propensity": propensity, "strata": strata}
+    settings |= {name: given[name] for name in ("propensity", "strata", "age", "delay", "maturity")}
     data = rows_asked_of(question.model, label_model, y_true, y_score, **settings)
     return question.answer(data, arguments=arguments_given(evaluate, given))
 
@@ -140,6 +167,10 @@ def evaluate_frame(
     weight: str | None = None,
     propensity: str | None = None,
     strata: str | None = None,
+    scored_at: str | None = None,
+    labelled_at: str | None = None,
+    as_of: PointInTime | None = None,
+    maturity: Duration | None = None,
     buckets: str | int = "auto",
     metrics: MetricsLike = DEFAULT_METRICS,
     label_model: LabelModelLike = "auto",
@@ -173,6 +204,20 @@ def evaluate_frame(
     propensity, strata : str, optional
         Columns with the chance of each row to get its label, and with whole numbers for rows of one kind, as in
         `evaluate`.
+    scored_at : str, optional
+        A column with dates or datetimes: when each row was scored. Its age up to `as_of` tells which labels are still
+        to come, as `age` does in `evaluate`: nothing has to be stated about why labels are missing. Where one of the
+        two columns has dates alone, ages and delays are whole days.
+    labelled_at : str, optional
+        A column with the time when each label came, null where there is no label: narrows the answer. Times have a
+        time zone in both columns or in neither.
+    as_of : date, datetime or text like "2026-03-09"
+        The day, up to its end, or the moment at which the table was taken; needed with `scored_at`. One in the past
+        answers as of then: rows that were scored later are left out, and labels that came later (`labelled_at`) are
+        hidden.
+    maturity : float or timedelta, optional
+        Only positives arrive (chargebacks): rows of at least so many days without a label are negative, and younger
+        negatives are not known yet, unless they have a time in `labelled_at`.
     buckets : {"auto", "exact"} or int
         How finely scores are told apart, as in `EvaluationSet.from_frame`. Where that is in buckets, the result's
         `bucket_effect` says how far that can have moved each metric; metrics of the decisions it does not move.
@@ -209,11 +254,24 @@ def evaluate_frame(
     given = dict(locals())
     # Whatever is wrong with the rest is said before a table is read that may take minutes.
     question = with_reference(question_of_table(given), given)
-    columns = ("label", "score", "decision", "probability", "weight")
-    settings = {name: given[name] for name in (*columns, "threshold", "pos_label", "missing_label", "buckets")}
+    columns = ("label", "score", "decision", "probability", "weight", "scored_at", "labelled_at")
+    others = ("threshold", "pos_label", "missing_label", "buckets", "as_of", "maturity")
+    settings = {name: given[name] for name in (*columns, *others)}
     settings |= {"propensity": propensity, "stratum": strata}
-    data = evaluation_set_from(EvaluationSet.from_frame(frame, **settings), None)
-    return question.answer(data, arguments=arguments_given(evaluate_frame, given))
+    with strata_by_name(strata):
+        data = evaluation_set_from(EvaluationSet.from_frame(frame, **settings), None)
+    today = None if as_of is None else frames.AsOf.of(as_of).date
+    return question.answer(data, arguments=arguments_given(evaluate_frame, given), as_of=today)
+
+
+@contextmanager
+def strata_by_name(strata: str | None) -> Iterator[None]:
+    """Errors about the column of strata, whose part in a table is "stratum", in the word of the caller."""
+    try:
+        yield
+    except InputError as error:
+        here, there = (frames.title(part, str(strata)) for part in ("strata", "stratum"))
+        raise error.renamed({"stratum": "strata", there: here}) from None
 
 
 def question_of_table(given: Mapping[str, Any]) -> Question:
@@ -223,7 +281,11 @@ def question_of_table(given: Mapping[str, Any]) -> Question:
             "label_model: a table is counted where it is, so probabilities per row must be one of its columns. "
             "Name it with probability=."
         )
-    question = Question.among(given)
+    table_times(given)
+    try:
+        question = Question.among(given)
+    except InputError as error:
+        raise error.renamed({"age": "scored_at"}) from None
     if _features_of(question.model) is not None:
         raise InputError(
             "label_model: Features belong to rows, and a table is counted where it is. Give evaluate the labels and "
@@ -261,7 +323,7 @@ def rows_asked_of(model: LabelModel, label_model: Any, y_true: Any, y_score: Any
     """The evaluation set that the arguments of `evaluate` stand for; `model` is what `label_model` means."""
     named, features = is_named(label_model), _features_of(model)
     if not isinstance(y_true, EvaluationSet):
-        for name in ("propensity", "strata"):
+        for name in _KINDS:
             if settings.get(name) is True:
                 raise InputError(f"{name}: True stands for that of an EvaluationSet. Give one per row.")
         probability = None if named else label_model
@@ -274,10 +336,12 @@ def rows_asked_of(model: LabelModel, label_model: Any, y_true: Any, y_score: Any
             return evaluation_set_from(y_true, y_score, probability=probability, **settings)
         except InputError as error:  # name the argument that the caller used
             raise error.renamed({"probability": "label_model"}) from None
-    kinds = {name: settings.pop(name) for name in ("propensity", "strata") if settings.get(name) is True}
+    kinds = {name: settings.pop(name) for name in _KINDS if settings.get(name) is True}
     data = evaluation_set_from(y_true, y_score, **settings)
-    for name, kind in (("propensity", data.cells.propensity), ("strata", data.cells.stratum)):
-        if name in kinds and kind is None:
+    cells = data.cells
+    there = (cells.propensity is not None, cells.stratum is not None, are_ages(cells.stratum))
+    for name, is_there in zip(_KINDS, there, strict=True):
+        if name in kinds and not is_there:
             raise InputError(f"{name}: True, but the EvaluationSet has none. Give them when building the set.")
     if not named:
         raise InputError(

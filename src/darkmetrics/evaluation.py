@@ -15,8 +15,9 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.exceptions import InputError, Warned, unknown_name
+from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.auto import REFUTED, nodes_of_reason, weight_of_reasons
-from darkmetrics.label_models.base import missing_prevalence
+from darkmetrics.label_models.base import LabelModel, missing_prevalence
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
@@ -68,8 +69,12 @@ class Evaluation(Mapping[str, MetricDistribution]):
     arguments: Mapping[str, str] = field(default_factory=dict)
     # The rows are those of so many groups with label models of their own, of which this is the sum; 0: there is one.
     groups: int = 0
+    # When labels come, where rows have ages that the probabilities were learnt from; else None.
+    arrival: Arrival | None = None
     # What was warned of while this was found; the same was said as Python warnings.
     warnings: tuple[Warned, ...] = ()
+    # Where the probabilities came from, fitted if that takes time; None where it is more than one model.
+    model: LabelModel | None = None
     _sensitivities: dict[float, "Sensitivity"] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, name: str) -> MetricDistribution:
@@ -193,7 +198,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
     def diagnosis(self) -> Diagnosis:
         """What the data say about why labels are missing, and what that does to these metrics (made on first use)."""
         metrics = tuple(self.metrics.values())
-        return diagnosis_of(self.data, self.reference, metrics, self.fills, self.stated, self.groups)
+        late = None if self.arrival is None else (self.arrival, self.nodes)
+        return diagnosis_of(self.data, self.reference, metrics, self.fills, self.stated, self.groups, late)
 
     @cached_property
     def bucket_effect(self) -> Mapping[str, float]:
@@ -239,6 +245,12 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
         return plot_metrics(self, ax=ax)
 
+    def plot_arrival(self, ax: Any = None) -> Any:
+        """Labels that are in by age (`plotting.plot_arrival`); needs matplotlib. Returns the Axes drawn on."""
+        from darkmetrics.plotting.arrivals import plot_arrival
+
+        return plot_arrival(self, ax=ax)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema)."""
         found: dict[str, Any] = {
@@ -262,7 +274,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         if self.data.buckets is not None:
             effects = {name: finite(effect) for name, effect in self.bucket_effect.items()}
             found |= {"buckets": self.data.buckets, "bucket_effect": effects}
-        return found
+        return found if self.arrival is None else found | {"arrival": self.arrival.to_dict()}
 
     def _moved_numbers(self, name: str) -> dict[str, float | None]:
         found = self.sensitivity()
@@ -348,6 +360,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
             if counts["labelled"]:
                 text += f"; among the labelled ones it is {counts['positive'] / counts['labelled']:.1%}"
             words.append(text + ".")
+        if self.arrival is not None:
+            words.append(self.arrival.headline())
         if self.stated is None:
             words += filter(None, [what_narrows(self.laws, self.intervals, self.nodes, self.confidence_level)])
         return words

@@ -81,7 +81,7 @@ class MissingnessWarning(UserWarning):
 
 
 class RefutedWarning(MissingnessWarning):
-    """The reason that was stated for missing labels is one that the scores of the missing rows clearly refute."""
+    """What was stated about missing labels is clearly refuted: a reason by scores, equal delays by arrivals."""
 
 
 class Warned(NamedTuple):

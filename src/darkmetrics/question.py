@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
 
+from darkmetrics.data.ages import are_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import MetricDistribution, check_level
@@ -20,8 +22,18 @@ from darkmetrics.exceptions import (
     heard,
     warn,
 )
-from darkmetrics.label_models import Given, Half, LabelModel, LabelShift, Prevalence, Propensity, label_model_from
+from darkmetrics.label_models import (
+    Given,
+    Half,
+    LabelModel,
+    LabelShift,
+    LateLabels,
+    Prevalence,
+    Propensity,
+    label_model_from,
+)
 from darkmetrics.label_models.agreement import CLEARLY
+from darkmetrics.label_models.arrival_shares import arrival_of
 from darkmetrics.label_models.auto import (
     BY_LABEL,
     BY_REFERENCE,
@@ -110,6 +122,7 @@ class Question:
         reference: Any = None,
         propensity: Any = None,
         strata: Any = None,
+        age: Any = None,
         method: Any = "auto",
         zero_division: Any = "warn",
         confidence_level: float = 0.9,
@@ -117,6 +130,7 @@ class Question:
     ) -> "Question":
         """The arguments of `evaluate`, checked."""
         stated = {"missingness": missingness, "reference": reference, "propensity": propensity, "strata": strata}
+        stated["age"] = age
         auto = label_model is None or (isinstance(label_model, str) and label_model == "auto")
         return cls(
             metrics=tuple(metrics_from(metrics)),
@@ -139,21 +153,28 @@ class Question:
             return Half()  # nothing depends on the model, which may have nothing to learn from
         if self.believes and data.cells.probability is not None:
             return Given()
+        if self.believes and are_ages(data.cells.stratum):
+            return LateLabels()
         return Propensity() if self.believes and data.cells.propensity is not None else self.model
 
     def answer(
-        self, data: EvaluationSet, rng: np.random.Generator | None = None, arguments: Mapping[str, str] | None = None
+        self,
+        data: EvaluationSet,
+        rng: np.random.Generator | None = None,
+        arguments: Mapping[str, str] | None = None,
+        as_of: date | None = None,
     ) -> Evaluation:
         """The law of each metric on a set; warnings point to the caller of whoever calls this.
 
-        `arguments` are those of the call as code, for a report to repeat it.
+        `arguments` are those of the call as code, for a report to repeat it; `as_of`: when ages of rows were taken.
         """
         rng, arguments = self.rng if rng is None else rng, arguments or {}
         model = self.model_of(data)
+        reason = stated_reason(model, self.missingness)
         with heard() as said:
-            nodes = model.nodes(data)
+            learnt = model.fit(data) if isinstance(model, LateLabels) else None
+            nodes = model.nodes(data) if learnt is None else learnt.nodes(data)
             about = model.describe(data, nodes) if data.n_missing else ""
-            reason = stated_reason(model, self.missingness)
             settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": reason}
             found = self.answer_given(nodes, data, rng, **settings, stacklevel=4)
             if reason is None and nodes.reasons and weight_of_reasons(nodes)[BY_REFERENCE]:
@@ -165,7 +186,10 @@ class Question:
                 said.append(Warned(MissingnessWarning.__name__, _UNTOLD_MESSAGE))
             elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < CLEARLY:
                 warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
-        return replace(found, warnings=tuple(dict.fromkeys(said)))
+            arrival = None if learnt is None else arrival_of(learnt, data, as_of)
+            for category, text in [] if arrival is None else arrival.doubts():
+                warn(text, category, stacklevel=3)
+        return replace(found, arrival=arrival, model=learnt or model, warnings=tuple(dict.fromkeys(said)))
 
     def answer_given(
         self,
@@ -220,7 +244,8 @@ class Question:
 
 def asked_in(given: Mapping[str, Any]) -> dict[str, Any]:
     """What is asked, among all arguments of a public function; where randomness comes from is no part of it."""
-    return {name: given[name] for name in _ASKED}
+    # Arrays have ages, tables have the times of scoring that ages come from.
+    return {name: given[name] for name in _ASKED} | {"age": given.get("age", given.get("scored_at"))}
 
 
 def generator_from(rng: Any) -> np.random.Generator:
@@ -236,7 +261,9 @@ def is_named(label_model: Any) -> bool:
     return label_model is None or isinstance(label_model, (str, LabelModel)) or is_number(label_model)
 
 
-def _named_model(label_model: Any, *, missingness: Any, reference: Any, propensity: Any, strata: Any) -> LabelModel:
+def _named_model(
+    label_model: Any, *, missingness: Any, reference: Any, propensity: Any, strata: Any, age: Any
+) -> LabelModel:
     """The model that a word, a record or one probability for all rows stands for."""
     if is_number(label_model):
         if not 0.0 <= label_model <= 1.0:
@@ -249,6 +276,7 @@ def _named_model(label_model: Any, *, missingness: Any, reference: Any, propensi
         reference=reference,
         propensity=propensity is not None,
         strata=strata is not None,
+        age=age is not None,
     )
 
 

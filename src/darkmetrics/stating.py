@@ -37,7 +37,7 @@ def what_narrows(
     said = f"Say missingness='random' or 'by_score'{by_score}"
     if weight_of_reasons(nodes)[BY_LABEL] >= REFUTED:
         said += f", 'by_label'{by_label}"
-    return f"{said}, or give reference= or propensity=."
+    return f"{said}, or give age=, reference= or propensity=."
 
 
 def _width(law: MetricDistribution, nodes: Nodes, reason: int, level: float) -> str:

@@ -473,3 +473,87 @@ def test_without_a_dataframe_package_it_says_which_to_install(refused, csv_rows,
     monkeypatch.setattr("darkmetrics.frames.texts.to_native_frame", none)
     said = refused("monitor", csv_rows, *SEGMENTS)
     assert said == "frame: counting rows of text takes one of polars, pyarrow, pandas, and none is installed."
+
+
+# ------------------------------------------------------------------------------------------------------ every night
+
+
+NIGHTLY = ("--by", "month", *TOLD, "--target", "recall=0.4")
+
+
+def test_only_a_new_alert_is_exit_code_one_when_others_are_known(run, rows, csv_rows, tmp_path):
+    state = ("--known", "last.json", "-o", "last.json")
+    first = run("monitor", csv_rows, *NIGHTLY, *state)
+    assert first.code == 1
+    assert "--known: last.json is not there yet, so that every alert is new." in first.err
+    before = json.loads(Path("last.json").read_text())
+    assert before["alerts"]
+    assert all(alert["new"] for alert in before["alerts"])
+    second = run("monitor", csv_rows, *NIGHTLY, *state)
+    assert second.code == 0
+    assert "none of them new" in second.err
+    now = json.loads(Path("last.json").read_text())
+    # The same alerts, which are never hidden, but known.
+    assert [alert | {"new": True} for alert in now["alerts"]] == before["alerts"]
+    assert not any(alert["new"] for alert in now["alerts"])
+    worse = rows.with_columns(score=pl.when(pl.col("month") == "2026-03").then(0.01).otherwise("score"))
+    third = run("monitor", write(worse, tmp_path / "x.csv"), *NIGHTLY, *state)
+    assert third.code == 1
+    assert "1 of them new: 2026-03 (" in third.err
+    # Without --known every alert counts, as a gate wants it.
+    assert run("monitor", csv_rows, *NIGHTLY).code == 1
+
+
+def test_known_alerts_may_be_in_another_file(run, csv_rows):
+    run("monitor", csv_rows, *NIGHTLY, "-o", "last.json")
+    done = run("monitor", csv_rows, *NIGHTLY, "--known", "last.json")
+    assert done.code == 0
+    assert re.search(r"\n2026-0\d .* alert, known since 20\d\d-\d\d-\d\d\n", done.out)
+
+
+@pytest.mark.parametrize("asked", [("--since", "2026-05"), ("--last", "2")])
+def test_alerts_look_at_the_periods_asked_for(run, csv_rows, rows, asked):
+    done = run("monitor", csv_rows, *NIGHTLY, *asked, "-f", "json")
+    result = expected(rows, "month", targets={"recall": 0.4}, since="2026-05")
+    assert json.loads(done.out) == result.to_dict()
+    assert len(result.q_values) == 2
+    assert "Alerts look at 2026-05 and later: 2 of 6 groups are judged." in done.err
+
+
+def test_a_page_is_written_besides_the_result(run, csv_rows):
+    plain = run("monitor", csv_rows, *NIGHTLY)
+    done = run("monitor", csv_rows, *NIGHTLY, "--report", "june.html", "--title", "June & July")
+    assert (done.out, done.code) == (plain.out, plain.code)
+    page = Path("june.html").read_text(encoding="utf-8")
+    assert "<h1><bdi>June &amp; July</bdi></h1>" in page
+    assert "darkmetrics monitor" in page
+    assert "june.csv" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--known", "no.json"], "--known: cannot read 'no.json': No such file or directory."),
+        (["--known", "june.csv"], "--known: 'june.csv' is no JSON. Give what --format json wrote."),
+        (["--known", "x.txt", "-o", "x.txt"], "--known: x.txt is the --output as well, which must then be JSON"),
+        (["--since", "2026-09"], "--since: '2026-09' is after the newest period, 2026-06."),
+        (["--since", "2026-05", "--last", "2"], "--last: "),
+        (["--last", "0"], "--last: 0. It must be a whole number of periods, at least 1."),
+        (["--report", "x.md"], "--report: x.md must end in .html or .htm."),
+        (["--report", ""], "--report: is empty. Name a file."),
+        (["--report", "no/x.html"], "--report: there is no directory no."),
+        (["--report", "x.html", "-o", "x.html"], "--report: x.html is another output as well. Name another file."),
+        (["--report", "june.csv"], "--report: june.csv is also read, and would be overwritten. Name another file."),
+    ],
+)
+def test_what_a_nightly_job_gets_wrong_is_said_by_option(refused, csv_rows, options, message):
+    assert refused("monitor", "june.csv", *NIGHTLY, *options).startswith(message)
+
+
+def test_a_run_that_fails_leaves_what_is_known_alone(refused, run, csv_rows):
+    run("monitor", csv_rows, *NIGHTLY, "-o", "last.json")
+    before = Path("last.json").read_bytes()
+    other = ("--by", "country", *TOLD, "--known", "last.json", "-o", "last.json")
+    said = refused("monitor", csv_rows, *other)
+    assert said.startswith("--known: its groups are by 'month', those of now by 'country'.")
+    assert Path("last.json").read_bytes() == before

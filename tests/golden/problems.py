@@ -123,7 +123,8 @@ def _asked(
     if way in (3, 4):
         return dict(dm.evaluate_frame(frame, **columns, **settings).to_dict())
     if way == 5:
-        return dict(dm.evaluate_by(frame, "g", **columns, **settings).to_dict())
+        found = dm.evaluate_by(frame, "g", **columns, **settings).to_dict()
+        return {key: value for key, value in found.items() if key != "evaluated_on"}  # every day another
     settings.pop("zero_division")
     settings.pop("probability", None)
     metrics = [name for name in settings.pop("metrics") if name not in ("roc_auc", "gini", "average_precision")]

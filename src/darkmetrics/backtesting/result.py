@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,21 @@ from darkmetrics import frames
 from darkmetrics.backtesting.scores import Scores
 from darkmetrics.exceptions import UnknownNameError, unknown_name
 from darkmetrics.tables import html_lines, html_table, level_text, text_table
+
+
+class Replayed(NamedTuple):
+    """What was said of a metric at an earlier date, and what came true; `rows` and `labelled` are as they were then."""
+
+    as_of: str
+    setup: str
+    metric: str
+    rows: int
+    labelled: int
+    truth: float
+    mean: float
+    low: float
+    high: float
+    pit: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +45,8 @@ class Backtest:
         What the intervals promise.
     notes : tuple of str
         What had to be given up, such as fewer rows hidden than asked for, and why repeats failed.
+    history : tuple of Replayed
+        With `as_of`, what was said at each date: one entry per date, setup and metric.
 
     Examples
     --------
@@ -47,6 +64,7 @@ class Backtest:
     n_repeats: int
     confidence_level: float
     notes: tuple[str, ...] = ()
+    history: tuple[Replayed, ...] = ()
 
     # Neither setups nor metrics are "the" keys, so nothing is iterated; else Python would try 0, 1, 2 and so on.
     __iter__ = None
@@ -72,7 +90,8 @@ class Backtest:
         return f"setups are {', '.join(map(repr, setups))}, metrics {', '.join(map(repr, metrics))}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the single repeats, ready for JSON."""
+        """Everything but the single repeats, ready for JSON; dates that were replayed are there one by one."""
+        history = [one._asdict() for one in self.history]
         return {
             "schema": "darkmetrics.backtest/1",
             "mechanism": self.mechanism,
@@ -84,6 +103,7 @@ class Backtest:
                 setup: {name: score.to_dict() for name, score in of_setup.items()}
                 for setup, of_setup in self.scores.items()
             },
+            **({"history": history} if history else {}),
         }
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -96,10 +116,15 @@ class Backtest:
         columns = {key: [np.nan if row[key] is None else row[key] for row in rows] for key in rows[0]}
         return frames.to_native_frame(columns, backend)
 
+    def history_frame(self, backend: str | None = None) -> Any:
+        """With `as_of`: one row per date, setup and metric, as a pandas, Polars or PyArrow frame."""
+        columns = {name: [getattr(one, name) for one in self.history] for name in Replayed._fields}
+        return frames.to_native_frame(columns, backend)
+
     def __repr__(self) -> str:
         setups, rows, repeats = (
             f"{number:,} {word}{'' if number == 1 else 's'}"
-            for number, word in ((len(self.scores), "setup"), (self.n_rows, "row"), (self.n_repeats, "repeat"))
+            for number, word in ((len(self.scores), "setup"), (self.n_rows, "row"), (self.n_repeats, self._repeat))
         )
         return f"<Backtest of {setups} on {rows}, {repeats}>"
 
@@ -110,16 +135,27 @@ class Backtest:
         return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
 
     def _words(self) -> list[str]:
+        if self.history:
+            dates = f"{self.n_repeats:,} {self._repeat}{'' if self.n_repeats == 1 else 's'}"
+            first, last = self.history[0].as_of, self.history[-1].as_of
+            return [f"{self.n_rows:,} rows, {dates} replayed ({first} to {last}): {self.mechanism}", *self.notes]
         times = "once" if self.n_repeats == 1 else f"{self.n_repeats:,} times"
         return [f"{self.n_rows:,} labelled rows, labels hidden {times}: {self.mechanism}", *self.notes]
 
     def _notes(self) -> list[str]:
         level = level_text(self.confidence_level)
+        alike = "Repeats share rows: right laws that learn from visible labels show about twice the floor, others more."
+        if self.history:
+            alike = "Dates may share rows, and err together then. history_frame() has each of them."
         return [
             f"Intervals are right if about {level} of them hold the truth, laws if W1 is near its floor.",
-            "Repeats share rows: right laws that learn from visible labels show about twice the floor, others more.",
-            "In brackets: 90% intervals over the repeats, Wilson's for coverage, bootstrap for W1.",
+            alike,
+            f"In brackets: 90% intervals over the {self._repeat}s, Wilson's for coverage, bootstrap for W1.",
         ]
+
+    @property
+    def _repeat(self) -> str:
+        return "date" if self.history else "repeat"
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         header = ["setup", "metric", "coverage", "width", "mean abs. error", "W1 of PIT", "floor", "failed"]

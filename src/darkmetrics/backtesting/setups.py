@@ -12,10 +12,23 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number, row_probabilities
 from darkmetrics.exceptions import InputError, UnknownNameError
-from darkmetrics.label_models import Features, Given, LabelModel, Prevalence, Tilted, label_model_from
+from darkmetrics.label_models import Features, Given, Half, LabelModel, Prevalence, Tilted, label_model_from
+from darkmetrics.label_models.choice import REASONS
 from darkmetrics.label_models.score_table import reference_set, reference_table
 from darkmetrics.mechanisms import Mechanism
 from darkmetrics.methods import Method, method_from
+from darkmetrics.nodes import Nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Dropping(LabelModel):
+    """What people do today: rows without a label are dropped, and one number is reported."""
+
+    def nodes(self, data: EvaluationSet) -> Nodes:
+        return Half().nodes(data)
+
+    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+        return "Rows without a label are dropped."
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +43,21 @@ class Setup:
         """The label model; with probabilities per row they are believed."""
         return self.label_model if isinstance(self.label_model, LabelModel) else Given()
 
+    def rows_of(self, data: EvaluationSet) -> EvaluationSet:
+        """The rows that are evaluated: all, unless those without a label are dropped."""
+        if not isinstance(self.label_model, Dropping):
+            return data
+        if not data.n_labelled:
+            raise InputError("label_models: 'dropping' leaves no rows: none has a label.")
+        return data.labelled()
+
 
 @dataclass(frozen=True, eq=False)
 class Ground:
     """What label models are made ready for: how labels are hidden, how they are named, and which rows have one."""
 
-    mechanism: Mechanism
+    # None where labels come with time, and nothing has to be hidden.
+    mechanism: Mechanism | None
     pos_label: Any
     missing_label: Any
     # All labelled rows, with 0 and 1 for labels as every repeat will see them.
@@ -67,6 +89,12 @@ class Ground:
         }
 
     def _model(self, given: Any, reference: EvaluationSet | None) -> LabelModel | FloatArray:
+        if isinstance(given, str) and given == "dropping":
+            return Dropping()
+        if isinstance(given, str) and given in REASONS:
+            return label_model_from("auto", missingness=given, reference=reference)
+        if self.mechanism is None and isinstance(given, str) and given in ("auto", "stated"):
+            return label_model_from("late")
         if isinstance(given, str) and given == "stated":
             word = getattr(self.mechanism, "missingness", None)
             if word is None:

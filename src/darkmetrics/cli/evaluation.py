@@ -3,12 +3,20 @@
 from __future__ import annotations  # names of the library in annotations must not import it
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
 from darkmetrics.cli.inputs import load, load_reference
 from darkmetrics.cli.messages import WordedError, for_the_command_line
-from darkmetrics.cli.options import LABEL_MODELS, EstimateOptions, EvaluationOptions
+from darkmetrics.cli.options import (
+    LABEL_MODELS,
+    EstimateOptions,
+    EvaluationOptions,
+    LateOptions,
+    ModelOptions,
+    ZeroDivisionOption,
+)
 from darkmetrics.cli.output import Result, Table, in_words, say
 from darkmetrics.cli.rows import Rows
 from darkmetrics.cli.targets import metrics_wanted, targets_from
@@ -33,8 +41,8 @@ def evaluated_file(
 def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed: int | None) -> dm.Evaluation:
     """The evaluation that the options ask for."""
     model = label_model_of(options)
-    return dm.evaluate(
-        **rows.data(options.threshold),
+    found = dm.evaluate(
+        **rows.data(options.threshold, options),
         metrics=metrics,
         label_model=rows.columns.get("prob", model),
         missingness=options.missingness,
@@ -44,14 +52,25 @@ def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed
         rng=seed,
         confidence_level=options.confidence_level,
     )
+    if found.arrival is None or options.as_of is None:
+        return found
+    from darkmetrics import frames
+
+    return replace(found, arrival=found.arrival.at(frames.AsOf.of(options.as_of).date))
 
 
 def columns_assumed(options: EstimateOptions) -> dict[str, str | None]:
     """The columns that say something about missing labels, by role."""
-    return {"prob": options.prob, "propensity": options.propensity, "strata": options.strata}
+    assumed = {"prob": options.prob, "propensity": options.propensity, "strata": options.strata}
+    return assumed | times_of(options)
 
 
-def label_model_of(options: EstimateOptions) -> float | str:
+def times_of(options: LateOptions) -> dict[str, str | None]:
+    """The columns that say when rows were scored and labelled, by role."""
+    return {"scored_at": options.scored_at, "labelled_at": options.labelled_at}
+
+
+def label_model_of(options: ModelOptions) -> float | str:
     """The label model that the options name; beside a column of probabilities there is none."""
     if options.prob is not None and options.label_model != "auto":
         raise WordedError("--prob: --label-model already says where probabilities come from. Give one of them.")
@@ -65,7 +84,7 @@ def label_model_of(options: EstimateOptions) -> float | str:
     return probability
 
 
-def zero_division_of(options: EstimateOptions) -> float | str:
+def zero_division_of(options: ZeroDivisionOption) -> float | str:
     """What a 0/0 counts as, or a word about it."""
     number = number_from(options.zero_division)
     return options.zero_division if number is None else number

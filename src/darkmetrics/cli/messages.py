@@ -10,23 +10,31 @@ from darkmetrics.exceptions import QUOTED, InputError
 _ROLES = {"y_true": "label", "y_score": "score", "y_pred": "pred", "sample_weight": "weight"}
 # The option for each argument, where the two have different names.
 _OTHERS = {
+    "after": "FILE",
+    "age": "--scored-at",
+    "before": "BEFORE",
     "decision": "--pred",
     "false_discovery_rate": "--fdr",
     "metric": "--best",
     "n_jobs": "--jobs",
     "probability": "--prob",
     "rng": "--seed",
+    "stratum": "--strata",
     "targets": "--target",
     **{argument: f"--{role}" for argument, role in _ROLES.items()},
 }
 _SAME = (
-    *("buckets", "by", "confidence_level", "correction", "every", "label", "label_model", "method", "min_labels"),
-    *("missing_label", "missingness", "pos_label", "propensity", "reference", "risk", "score", "strata", "threshold"),
-    *("thresholds", "time", "weight", "zero_division"),
+    *("alpha", "arrival", "as_of", "buckets", "by", "confidence_level", "correction", "elapsed", "every", "known"),
+    *("label", "label_model", "labelled_at", "last", "maturity", "method", "min_labels", "missing_label"),
+    *("missingness", "pos_label", "propensity", "reference", "risk", "score", "scored_at", "since", "strata"),
+    *("threshold", "thresholds", "time", "weight", "zero_division"),
 )
 _OPTIONS = _OTHERS | {argument: f"--{argument.replace('_', '-')}" for argument in _SAME}
 # What the library says in Python alone. A test holds that it does.
 PHRASES = {
+    "Give age= to evaluate or when building the EvaluationSet, or scored_at= and as_of= for a table.": (
+        "Give --scored-at and --as-of."
+    ),
     "Give it to the label model itself, such as label_models.Calibrated(reference=(labels, scores)), "
     "or leave label_model out": "Leave one out",
     "; if it is the same, and not that of probabilities, say so: "
@@ -34,6 +42,8 @@ PHRASES = {
     "; or state the share of positives, such as label_models.Tilted('calibrated', prevalence=0.1)": "",
     "label_models.Prevalence(0.1)": "--label-model 0.1",
     "metrics.expected_cost(1, 10)": "'expected_cost(1, 10)'",
+    "Give what evaluate_by returned, its to_dict(), or a file with that as JSON": "Give what --format json wrote",
+    "no result of evaluate_by": "no result of this command",
     "reference=(labels, scores)": "--reference with a file",
     "Give one per row, or one per missing row.": "Give one per row.",
     "label_model=y_score": "--prob with the score column",

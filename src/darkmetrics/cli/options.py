@@ -37,9 +37,10 @@ _FORMAT_OF_SUFFIX = {
 InputFormat = StrEnum("InputFormat", list(FORMATS))  # type: ignore[misc]  # the members are those of one list
 
 # Those that need nothing but what the command line can give.
-LABEL_MODELS = ("auto", "calibrated", "label_shift", "selection", "half", "prevalence")
+LABEL_MODELS = ("auto", "calibrated", "label_shift", "selection", "late", "half", "prevalence")
 PERIODS = ("hour", "day", "week", "month", "quarter", "year")
 COLUMNS, ASSUMED, OUTPUT = "Columns and labels", "What is assumed, and how it is computed", "Output"
+LATE = "Labels that come with time"
 
 
 @dataclass(frozen=True)
@@ -166,8 +167,8 @@ class ModelOptions:
         str | None,
         typer.Option(
             metavar="WHY",
-            help="Why labels are missing: random, by_score, by_label, by_score_and_label or unknown.",
-            autocompletion=completion.words("random", "by_score", "by_label", "by_score_and_label", "unknown"),
+            help="Why labels are missing: random, by_score, by_label, by_score_and_label, late or unknown.",
+            autocompletion=completion.words("random", "by_score", "by_label", "by_score_and_label", "late", "unknown"),
             rich_help_panel=ASSUMED,
         ),
     ] = None
@@ -175,7 +176,8 @@ class ModelOptions:
         str,
         typer.Option(
             metavar="MODEL",
-            help="auto, calibrated, label_shift, selection, half, prevalence, or one probability for all missing rows.",
+            help="auto, calibrated, label_shift, selection, late, half, prevalence, or one probability for all missing "
+            "rows.",
             autocompletion=completion.words(*LABEL_MODELS),
             rich_help_panel=ASSUMED,
         ),
@@ -217,6 +219,44 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
+class LateOptions:
+    """When rows were scored and when their labels came."""
+
+    scored_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column of dates or times when rows were scored: labels come with time, and ages tell which are to "
+            "come. Needs --as-of.",
+            rich_help_panel=LATE,
+        ),
+    ] = None
+    labelled_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="Column of the times when labels came; empty without a label.", rich_help_panel=LATE
+        ),
+    ] = None
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE",
+            help="With --scored-at: the day (2026-03-09) or time that ages are counted up to. What came later is not "
+            "seen.",
+            rich_help_panel=LATE,
+        ),
+    ] = None
+    maturity: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DAYS",
+            help="Only positives arrive: rows of that age without a label are negative, younger ones unknown.",
+            rich_help_panel=LATE,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class TargetOption:
     """What is to be reached."""
 
@@ -249,13 +289,57 @@ class TargetOptions(TargetOption):
 
 # Fields come in the order of the bases from the last to the first.
 @dataclass(frozen=True)
-class EstimateOptions(ZeroDivisionOption, ReferenceOption, ModelOptions, ThresholdOption, MetricOptions, DataOptions):
+class EstimateOptions(
+    ZeroDivisionOption, ReferenceOption, ModelOptions, LateOptions, ThresholdOption, MetricOptions, DataOptions
+):
     """What an estimate of metrics takes."""
 
 
 @dataclass(frozen=True)
 class EvaluationOptions(TargetOptions, DecisionOptions, EstimateOptions):
     """What a whole evaluation takes: decisions of any kind, and targets."""
+
+
+@dataclass(frozen=True)
+class BeforeArgument:
+    """The earlier rows."""
+
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="BEFORE",
+            help="Cells of the earlier rows, as EvaluationSet.to_parquet stores them.",
+            show_default=False,
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class ArrivalOptions:
+    """When labels came."""
+
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            metavar="COL",
+            help="When each label came: a date, or (for late labels) time since BEFORE. Without it all are one batch.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    age: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="Column of the ages that rows had in BEFORE, if it has ages.", rich_help_panel=COLUMNS
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class AuditOptions(
+    ArrivalOptions, ZeroDivisionOption, ReferenceOption, ModelOptions, MetricOptions, DataOptions, BeforeArgument
+):
+    """The earlier cells, the labels that came since, and what was assumed then."""
 
 
 @dataclass(frozen=True)

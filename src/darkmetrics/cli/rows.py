@@ -1,14 +1,14 @@
 """The rows of a file, by the role of their columns, as the arguments of the library."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
 from darkmetrics.cli.messages import WordedError
-from darkmetrics.cli.options import DataOptions
+from darkmetrics.cli.options import DataOptions, LateOptions
 
 # Whose errors mean that a file cannot be read.
 _READERS = ("polars", "duckdb", "narwhals")
@@ -35,20 +35,27 @@ class Rows:
         by_role = {role: columns[name] for role, name in names.items()}
         return cls(source, by_role, names, *label_values(options, as_text=read_as_text), read=columns)
 
-    def data(self, threshold: float | None) -> dict[str, Any]:
-        """The arguments that hold the rows and say how to read them; a table is counted for that."""
-        if self.frame is not None:
+    def data(self, threshold: float | None, late: LateOptions | None = None) -> dict[str, Any]:
+        """The arguments that hold the rows and say how to read them; a table is counted for that, and so are times."""
+        late = late or LateOptions()
+        if self.frame is not None or any(getattr(late, one.name) is not None for one in fields(LateOptions)):
             with self.counting():
-                test_set = dm.EvaluationSet.from_frame(self.frame, threshold=threshold, **self.parts)
-            return {
-                "y_true": test_set,
-                "y_score": None,
-                **dict.fromkeys({"propensity", "strata"} & {*self.names}, True),
-            }
+                test_set = dm.EvaluationSet.from_frame(
+                    self.table(), threshold=threshold, as_of=late.as_of, maturity=late.maturity, **self.parts
+                )
+            kinds = {"propensity": "propensity", "strata": "strata", "scored_at": "age"}
+            given = {argument: True for role, argument in kinds.items() if role in self.names}
+            return {"y_true": test_set, "y_score": None, **given}
         arguments = {"label": "y_true", "score": "y_score", "weight": "sample_weight", "pred": "y_pred"}
         arguments |= {role: role for role in ("propensity", "strata")}
         columns = {arguments[role]: column for role, column in self.columns.items() if role in arguments}
         return {**columns, "pos_label": self.pos_label, "missing_label": self.missing_label, "threshold": threshold}
+
+    def table(self, by: Sequence[str] = (), time: str | None = None) -> Any:
+        """The rows as a table: the one that an engine counts, or one of the columns that were read."""
+        from darkmetrics import frames
+
+        return frames.table_of(self.read, self.parts_named, by, time) if self.frame is None else self.frame
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -59,7 +66,8 @@ class Rows:
     def parts_named(self) -> dict[str, str]:
         """The names of the columns by the part that they play in a table."""
         parts = {"label": "label", "score": "score", "weight": "weight", "pred": "decision", "prob": "probability"}
-        parts |= {"propensity": "propensity", "strata": "stratum"}
+        parts |= {"propensity": "propensity", "strata": "stratum", "scored_at": "scored_at"}
+        parts |= {"labelled_at": "labelled_at"}
         return {parts[role]: name for role, name in self.names.items()}
 
     @contextmanager

@@ -14,8 +14,6 @@ from darkmetrics.cli.scanning import can_be_scanned, scanned
 
 def load_table(options: MonitorOptions) -> Rows:
     """The table that the options name."""
-    from darkmetrics import frames
-
     groups = list(dict.fromkeys([*(options.by or []), *([] if options.time is None else [options.time])]))
     with worded():
         files = files_of(options)
@@ -26,5 +24,5 @@ def load_table(options: MonitorOptions) -> Rows:
     with in_words(names):
         # Text and Arrow are checked as the other commands check them: errors name rows.
         dm.EvaluationSet(**rows.data(options.threshold))
-        frame = frames.table_of(rows.read, rows.parts_named, options.by or [], options.time)
+        frame = rows.table(options.by or [], options.time)
     return replace(rows, columns={}, read={}, frame=frame)

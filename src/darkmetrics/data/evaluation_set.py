@@ -9,8 +9,9 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Numbers, PathLike
+from darkmetrics.accepted import ArrayLike, Duration, FrameLike, LabelValue, Numbers, PathLike, PointInTime
 from darkmetrics.data import merging
+from darkmetrics.data.ages import check_same_ages, row_ages, settled, table_times
 from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type, group_rows
 from darkmetrics.data.parquet import Stored, read_cells, write_cells
 from darkmetrics.data.rules import (
@@ -64,6 +65,13 @@ class EvaluationSet(Totals):
         The chance that the row would get its label, as a policy or a sampling design had it: above 0 where there is a
         label. `label_models.Propensity` learns from it, and is what such a set is evaluated with unless another model
         is named.
+    age : array-like of float or timedelta, optional
+        Time since the row was scored. Rows are then told apart by bins of it, for `label_models.LateLabels`.
+    delay : array-like of float or timedelta, optional
+        Time from scoring to the arrival of the label, for each labelled row; missing for the others.
+    maturity : float or timedelta, optional
+        Only positives arrive: rows of this age without a label are negative, and negatives that are younger count as
+        not known yet, unless they have a `delay`.
 
     Examples
     --------
@@ -89,6 +97,9 @@ class EvaluationSet(Totals):
         probability: Numbers | None = None,
         strata: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
+        age: ArrayLike | None = None,
+        delay: ArrayLike | None = None,
+        maturity: Duration | None = None,
     ) -> None:
         score = frames.number_column(y_score, "y_score")
         labels, missing = frames.label_column(y_true, "y_true")
@@ -103,6 +114,8 @@ class EvaluationSet(Totals):
             sample_weight=sample_weight,
             strata=strata,
             propensity=propensity,
+            age=age,
+            delay=delay,
         )
         positive, missing, classes = read_labels(labels, missing, pos_label, missing_label, "y_true")
         if names is not None:
@@ -115,6 +128,9 @@ class EvaluationSet(Totals):
         self.threshold = cut
         self.pos_label = pos_label
         self.buckets = None
+        stratum = row_ages(age, delay, maturity, missing, positive)
+        if stratum is not None and strata is not None:
+            raise InputError("strata: cannot be given beside age, whose bins are the strata of such rows.")
         counts = ((~positive & ~missing).view(np.int8), missing.view(np.int8))
         rows = Cells(
             score,
@@ -123,10 +139,10 @@ class EvaluationSet(Totals):
             *counts,
             weight,
             chance,
-            stratum=row_strata(strata, score.size),
+            stratum=row_strata(strata, score.size) if stratum is None else stratum,
             propensity=row_propensities(propensity, missing),
         )
-        self.cells, _ = group_rows(rows, split=cut is None)
+        self.cells, _ = group_rows(rows if maturity is None else settled(rows), split=cut is None)
 
     @classmethod
     def from_cells(
@@ -153,6 +169,10 @@ class EvaluationSet(Totals):
         pos_label: LabelValue = 1,
         missing_label: LabelValue = None,
         buckets: str | int = "auto",
+        scored_at: str | None = None,
+        labelled_at: str | None = None,
+        as_of: PointInTime | None = None,
+        maturity: Duration | None = None,
     ) -> Self:
         """The set of the rows of a table, wherever it is: the table's own engine counts, and only counts come here.
 
@@ -173,6 +193,18 @@ class EvaluationSet(Totals):
             "exact" counts every distinct score by itself. A number counts scores in so many buckets (a power of two;
             other numbers are rounded down), which are narrow near 0 and 1 and cut at the threshold, so that metrics of
             decisions are exact. "auto" is exact up to about a million distinct scores, and takes 65,536 buckets beyond.
+            With `scored_at`, which makes hundreds of cells out of each, it takes 4,096, and fewer where the cells would
+            be more than a few million; it is exact up to a million cells.
+        scored_at : str, optional
+            A column with dates or datetimes: when each row was scored. Rows are then told apart by bins of their age,
+            for `label_models.LateLabels`, as with `age` above.
+        labelled_at : str, optional
+            A column with the time when each label came; null where there is no label. As `delay` above.
+        as_of : date, datetime or ISO text
+            The day, up to its end, or the moment that ages are counted up to; needed with `scored_at`. Rows that were
+            scored later are left out, and labels that came later (`labelled_at`) count as missing: what was known then.
+        maturity : float or timedelta, optional
+            As above, in days.
 
         Examples
         --------
@@ -183,8 +215,11 @@ class EvaluationSet(Totals):
         EvaluationSet(4 rows, 2 missing, 3 cells)
         """
         check_label_values(pos_label, missing_label)
+        times = table_times(locals())
         cut = decided_from(threshold, None if decision is None else "decision")
-        columns = frames.ColumnNames(label, score, decision, probability, weight, stratum, propensity)
+        columns = frames.ColumnNames(
+            label, score, decision, probability, weight, stratum, propensity, scored_at, labelled_at
+        )
         counted = frames.count_cells(
             frame,
             columns,
@@ -192,6 +227,7 @@ class EvaluationSet(Totals):
             pos_label=pos_label,
             missing_label=missing_label,
             buckets=buckets,
+            **times,
         )
         (found,) = sets_from_counted(counted, threshold=cut, pos_label=pos_label, label=columns.title("label"))
         return cls.from_cells(found.cells, threshold=found.threshold, pos_label=pos_label, buckets=found.buckets)
@@ -367,6 +403,7 @@ class EvaluationSet(Totals):
         for name, kind in (("strata", "stratum"), ("propensity", "propensity")):
             if (getattr(self.cells, kind) is None) != (getattr(other.cells, kind) is None):
                 raise InputError(f"{name}: one set has them, the other has not. Give them for both or for neither.")
+        check_same_ages(self.cells.stratum, other.cells.stratum)
 
     def _on_one_grid(self, other: "EvaluationSet") -> tuple[Cells, Cells, int | None]:
         """The cells of both sets: as they are, or in the coarser buckets of the two."""
@@ -445,46 +482,10 @@ def sets_from_counted(
     for first, last, n in zip(counted.starts[:-1].tolist(), counted.starts[1:].tolist(), rows.tolist(), strict=True):
         own: dict[str, Any] = {name: None if a is None else a[first:last] for name, a in columns.items()}
         own |= {name: own[name].astype(count_type(n)) for name in COUNTS}
-        cells = Cells(**own)
+        cells = settled(Cells(**own)) if counted.settled else Cells(**own)
         sets.append(EvaluationSet.from_cells(cells, threshold=threshold, pos_label=pos_label, buckets=counted.buckets))
     return sets
 
 
 def _nan_first(chance: FloatArray | None) -> FloatArray | None:
     return None if chance is None else np.where(np.isnan(chance), -1.0, chance)
-
-
-def evaluation_set_from(y_true: Any, y_score: Any, *, threshold: Any = None, **settings: Any) -> EvaluationSet:
-    """The set that the data of a public function stand for: arrays, or a ready set that nothing is added to."""
-    if not isinstance(y_true, EvaluationSet):
-        if y_score is None:
-            raise InputError("y_score: missing. Give the scores, or an EvaluationSet as the only data.")
-        return EvaluationSet(y_true, y_score, threshold=threshold, **settings)
-    changed = [name for name, value in {"y_score": y_score, **settings}.items() if not _as_is(name, value, y_true)]
-    if changed:
-        raise InputError(f"{changed[0]}: an EvaluationSet already fixes it; give it when building the set.")
-    if threshold is not None:
-        _check_same_threshold(threshold_number(threshold), y_true.threshold)
-    if y_true.n_rows == 0:
-        raise InputError("y_true: the EvaluationSet has no rows. An evaluation needs at least one.")
-    return y_true
-
-
-def _as_is(name: str, value: Any, data: EvaluationSet) -> bool:
-    """Whether an argument was left out, or says what the set says."""
-    if value is None or name != "pos_label":
-        return value is None
-    # 1 is the default, and may not have been said. What holds values, or is none, compares in ways of its own.
-    return not (frames.is_container(type(value)) or frames.is_missing(value)) and value in (data.pos_label, 1)
-
-
-def _check_same_threshold(said: float, own: float | None) -> None:
-    if own is None:
-        raise InputError(
-            f"threshold: {said!r}, but the decisions of the EvaluationSet were given (y_pred). Leave it out."
-        )
-    if said != own:
-        raise InputError(
-            f"threshold: {said!r}, but the EvaluationSet was decided at {own!r}. Leave it out, or move the set with "
-            f".with_threshold({said!r})."
-        )

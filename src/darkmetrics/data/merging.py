@@ -8,6 +8,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.buckets import FEWEST_BUCKETS, bucket_index, nested_number
+from darkmetrics.data.ages import are_ages, in_words
 from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type, group_rows
 from darkmetrics.exceptions import InputError
 
@@ -164,6 +165,23 @@ def _scores_left(whole: Cells, gone: IntArray, distance: FloatArray) -> FloatArr
 
 def with_late_labels(whole: Cells, late: Cells, buckets: int | None, threshold: float | None) -> Cells:
     """The first table after labels have arrived: the labelled rows of the second were missing theirs in the first."""
+    if are_ages(whole.stratum):
+        raise InputError(
+            "late: the rows of the set have ages, and are older when their labels have come. Count the rows anew, as "
+            "of the later date."
+        )
+    place = late_places(whole, late, buckets, threshold)
+    positives, negatives = (_at(place, labels, whole) for labels in (late.positives, late.negatives))
+    counts = {
+        "positives": whole.positives + positives,
+        "negatives": whole.negatives + negatives,
+        "missing": whole.missing - positives - negatives,
+    }
+    return replace(whole, **_typed(counts))
+
+
+def late_places(whole: Cells, late: Cells, buckets: int | None, threshold: float | None) -> IntArray:
+    """The cell of the first table that each cell of the second belongs to, whose labelled rows were missing theirs."""
     place = _match(late, whole, buckets, threshold)
     arrived = _at(place, late.positives + late.negatives, whole, unmatched=True)
     short = arrived > np.append(whole.missing, 0)
@@ -176,12 +194,7 @@ def with_late_labels(whole: Cells, late: Cells, buckets: int | None, threshold: 
             f"late: {n:,} {'label' if n == 1 else 'labels'} for {_where(table, cell)}, where {there:,} "
             f"{'is' if there == 1 else 'are'} missing. Late labels belong to rows of this set that had none."
         )
-    counts = {
-        "positives": whole.positives + _at(place, late.positives, whole),
-        "negatives": whole.negatives + _at(place, late.negatives, whole),
-        "missing": whole.missing - arrived[:-1],
-    }
-    return replace(whole, **_typed(counts))
+    return place
 
 
 def _keys(cells: Cells, buckets: int | None, threshold: float | None, *, weighted: bool) -> list[AnyArray]:
@@ -243,7 +256,7 @@ def _where(cells: Cells, cell: int) -> str:
     if cells.weight is not None:
         text += f" and weight {float(cells.weight[cell]):g}"
     if cells.stratum is not None:
-        text += f" in stratum {int(cells.stratum[cell])}"
+        text += f" {in_words(cells.stratum, cell)}"
     return text if cells.propensity is None else f"{text} with propensity {float(cells.propensity[cell]):g}"
 
 

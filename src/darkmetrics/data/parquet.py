@@ -240,7 +240,7 @@ def _check_values(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> 
     _refuse("decision", decision, ~((decision == 0.0) | (decision == 1.0)), "Decisions are true or false")
     if _STRATUM in numbers:
         stratum = numbers[_STRATUM]
-        _refuse(_STRATUM, stratum, ~frames.are_strata(stratum), "Strata are whole numbers below 2**53 in size")
+        _refuse(_STRATUM, stratum, ~frames.are_strata(stratum, 2.0**53), "Strata are whole numbers below 2**53 in size")
     if _PROPENSITY in numbers:
         labelled, missing = numbers["positives"] + numbers["negatives"], numbers["missing"]
         odd = frames.odd_propensities(numbers[_PROPENSITY], labelled > 0, missing > 0)

@@ -239,7 +239,7 @@ def row_strata(strata: Any, rows: int) -> IntArray | None:
     if not good.all():
         first = int(np.argmin(good))
         raise InputError(
-            f"strata: {_shown(number[first])} at row {first}. Strata are whole numbers below 2**53 in size; every row "
+            f"strata: {_shown(number[first])} at row {first}. Strata are whole numbers below 2**52 in size; every row "
             "needs one."
         )
     return number.astype(np.int64)

@@ -6,18 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.accepted import ArrayLike, LabelValue
-from darkmetrics.data.evaluation_set import EvaluationSet, evaluation_set_from
+from darkmetrics.accepted import ArrayLike, Duration, LabelValue
+from darkmetrics.data.ages import are_ages
+from darkmetrics.data.arguments import evaluation_set_from
+from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis.reasons import REASONS, reason_of
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
 from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from
 from darkmetrics.label_models.agreement import AbsentError, calibration_check, raw_check, reference_check
+from darkmetrics.label_models.arrival import Arrival
+from darkmetrics.label_models.arrival_shares import arrival_of
 from darkmetrics.label_models.fitting import Material
+from darkmetrics.label_models.late import LateLabels
 from darkmetrics.label_models.overlap import overlap_check
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
+from darkmetrics.nodes import Nodes
 
 # Name of each part and the function that computes it.
 _CHECKS: dict[str, Callable[[Material], Any]] = {
@@ -41,6 +47,9 @@ def diagnose(
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
     sample_weight: ArrayLike | None = None,
+    age: ArrayLike | None = None,
+    delay: ArrayLike | None = None,
+    maturity: Duration | None = None,
     calibration: ReferenceLike | None = None,
 ) -> Diagnosis:
     """Why are labels missing, and does it matter?
@@ -51,8 +60,8 @@ def diagnose(
 
     Parameters
     ----------
-    y_true, y_score, threshold, y_pred, pos_label, missing_label, sample_weight
-        As in `evaluate`: arrays, or an EvaluationSet as the only data.
+    y_true, y_score, threshold, y_pred, pos_label, missing_label, sample_weight, age, delay, maturity
+        As in `evaluate`: arrays, or an EvaluationSet as the only data. With ages the diagnosis says when labels come.
     reference : (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows: an earlier month, the test set of the model.
     metrics : str, Metric, callable, or a sequence or mapping of these
@@ -93,6 +102,9 @@ def diagnose(
         pos_label=pos_label,
         missing_label=missing_label,
         sample_weight=sample_weight,
+        age=age,
+        delay=delay,
+        maturity=maturity,
     )
     return diagnosis_of(data, reference_from(reference, calibration), chosen)
 
@@ -104,12 +116,13 @@ def diagnosis_of(
     fills: Mapping[str, float] | None = None,
     stated: str | None = None,
     groups: int = 0,
+    late: tuple[Arrival, Nodes] | None = None,
 ) -> Diagnosis:
     """The diagnosis of a set, with reference rows if there are some.
 
     `fills`: what a 0/0 of a metric counts as; `stated`: what has already been said about why labels are missing.
     `groups`: the set is the sum of so many with label models of their own. No model is then fitted to all of them,
-    which would contradict theirs.
+    which would contradict theirs. `late`: what ages of the rows have said already, with the probabilities that follow.
     """
     fills = {metric.name: metric.undefined_as for metric in metrics} if fills is None else fills
     material = Material.of(data, reference)
@@ -120,6 +133,10 @@ def diagnosis_of(
         reasons = {
             name: _part(name, absent, reason_of, name, material, metrics, fills) for name in REASONS if not groups
         }
+        if late is None and are_ages(data.cells.stratum) and not groups:
+            late = _part("late", absent, _late, data)
+        if late is not None:
+            reasons["late"] = _part("late", absent, reason_of, "late", material, metrics, fills, late[1])
     labelled = data.n_labelled > 0
     return Diagnosis(
         counts=data.counts(),
@@ -131,8 +148,16 @@ def diagnosis_of(
         absent=absent | dict.fromkeys(REASONS if groups else (), "the groups have label models of their own."),
         stated=stated,
         groups=groups,
+        arrival=None if late is None else late[0],
         **checks,
     )
+
+
+def _late(data: EvaluationSet) -> tuple[Arrival, Nodes]:
+    if not data.n_missing:
+        raise AbsentError("no label is missing.")
+    learnt = LateLabels().fit(data)
+    return arrival_of(learnt, data), learnt.nodes(data)
 
 
 def _part(name: str, absent: dict[str, str], compute: Callable[..., Any], *arguments: Any) -> Any:

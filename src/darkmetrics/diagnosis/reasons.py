@@ -46,15 +46,18 @@ REASONS: dict[str, Callable[[Material], Nodes]] = {
 }
 
 
-def reason_of(name: str, material: Material, metrics: Sequence[Metric], fills: Mapping[str, float]) -> Reason:
-    """The prevalence of the missing rows and the metrics under one reason."""
+def reason_of(
+    name: str, material: Material, metrics: Sequence[Metric], fills: Mapping[str, float], late: Nodes | None = None
+) -> Reason:
+    """The prevalence of the missing rows and the metrics under one reason; `late`: as ages say."""
     data = material.data
     need_missing(material)
     if data.missing_cells.size == 0:
         raise AbsentError("no row without a label has any weight.")
-    nodes = REASONS[name](material)
-    functionals = (metric.bind(data, fills[metric.name]) for metric in metrics)
+    nodes = REASONS[name](material) if late is None else late
+    rows, cases = nodes.without_strata(data)
+    functionals = (metric.bind(rows, fills[metric.name]) for metric in metrics)
     # Any fixed seed, for the few metrics that need random labelings: the same data get the same diagnosis.
-    laws = method_from("auto").laws(functionals, nodes, rng=0)
+    laws = method_from("auto").laws(functionals, cases, rng=0)
     values = {metric.name: Estimate(law.mean(), *law.interval(0.9)) for metric, law in zip(metrics, laws, strict=True)}
     return Reason(missing_prevalence(data, nodes), values)

@@ -10,6 +10,7 @@ from darkmetrics.diagnosis import verdict
 from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
 from darkmetrics.label_models.agreement import CalibrationCheck, ReferenceCheck
+from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.base import Estimate
 from darkmetrics.label_models.overlap import OverlapCheck
 from darkmetrics.tables import html_lines, html_table, number_text, plain_numbers, text_table
@@ -28,8 +29,8 @@ class Diagnosis:
     score_difference : ScoreDifference or None
         Do missing rows have other scores than labelled ones?
     reasons : mapping from name to Reason
-        Share of positives among the missing rows, and the metrics, if labels are missing "by score", "by label" or
-        (with reference rows) "by score and label".
+        Share of positives among the missing rows, and the metrics, if labels are missing "by score", "by label",
+        (with reference rows) "by score and label" or (with ages) "late".
     labelled_only : mapping
         The metrics on the labelled rows alone.
     mixture : MixtureCheck or None
@@ -47,6 +48,8 @@ class Diagnosis:
         a label model gives these whatever the reason; None when nothing was said.
     groups : int
         The rows are the sum of so many groups, each with a label model of its own; 0: they are one.
+    arrival : Arrival or None
+        When labels come, where rows have ages.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class Diagnosis:
     absent: Mapping[str, str]
     stated: str | None = None
     groups: int = 0
+    arrival: Arrival | None = None
 
     @property
     def labelled_prevalence(self) -> float | None:
@@ -80,7 +84,7 @@ class Diagnosis:
 
         "no missing labels"; "cannot be told" (too few rows, or scores, to compare); "no difference in scores" (missing
         rows have the scores of labelled ones); "by score or by label" (they have not, and both may explain it); "not by
-        label alone" (their scores are no mixture of the labelled classes).
+        label alone" (their scores are no mixture of the labelled classes); "late" (rows have ages, and these tell).
         """
         return verdict.missingness(self)
 
@@ -114,6 +118,7 @@ class Diagnosis:
             "reference": _plain(self.reference, "contradicts"),
             "overlap": _plain(self.overlap, "is_wide"),
             "absent": dict(self.absent),
+            **({} if self.arrival is None else {"arrival": self.arrival.to_dict()}),
         }
 
     def __repr__(self) -> str:

@@ -11,12 +11,18 @@ from darkmetrics.tables import number_text
 if TYPE_CHECKING:
     from darkmetrics.diagnosis.reasons import Reason
     from darkmetrics.diagnosis.result import Diagnosis
+    from darkmetrics.label_models.arrival import Arrival
 
 _FEW_LABELS = 5
 
 
 def missingness(found: "Diagnosis") -> str:
     """Why labels are missing, in a few words (see `Diagnosis.missingness`)."""
+    return "late" if found.arrival is not None and found.arrival.tells else _by_scores(found)
+
+
+def _by_scores(found: "Diagnosis") -> str:
+    """The same, as far as scores can tell."""
     if found.counts["missing"] == 0:
         return "no missing labels"
     if found.score_difference is None:
@@ -38,11 +44,12 @@ def size(found: "Diagnosis") -> str:
 
 def sentences(found: "Diagnosis") -> list[str]:
     """The verdict, sentence by sentence."""
-    kind = missingness(found)
+    kind = _by_scores(found)
     parts = (
         _of_groups(found),
         _of_scores(found, kind),
         _of_prevalence(found, kind),
+        *([] if found.arrival is None else found.arrival.in_short()),
         _of_calibration(found),
         _of_reference(found),
         _of_overlap(found),
@@ -86,7 +93,8 @@ def _of_scores(found: "Diagnosis", kind: str) -> str:
     if found.mixture.refutes_by_label:
         mixture = f"no mixture of labelled positives and negatives ({_p(found.mixture.p_value)})"
         return f"{text} and are {mixture}, so 'by label' alone is refuted."
-    return f"{text}; both 'by score' and 'by label' explain it, and the data cannot tell which is true."
+    cannot = "the scores" if missingness(found) == "late" else "the data"
+    return f"{text}; both 'by score' and 'by label' explain it, and {cannot} cannot tell which is true."
 
 
 def _of_prevalence(found: "Diagnosis", kind: str) -> str:
@@ -170,21 +178,36 @@ def _of_overlap(found: "Diagnosis") -> str:
 
 def _advice(found: "Diagnosis", kind: str) -> str:
     give = "give reference=(labels, scores) of fully labelled rows"
+    time = "; where labels are late, give age= of all rows"
     if kind == "no missing labels":
         return ""
     if found.reference is not None and found.reference.contradicts:
         return "If you know that it drifted, leave reference= out; if you know that it did not, keep it."
     if found.n_reference:
         return "With reference rows nothing has to be stated about why labels are missing, as long as nothing drifts."
+    if found.arrival is not None and found.stated in (None, "late"):
+        return _of_ages(found.arrival)
     if found.stated is not None:
         return _of_statement(found.stated, kind, give)
     if kind == "cannot be told":
-        return f"{give.capitalize()}."
+        return f"{give.capitalize()}{time}."
     if kind == "no difference in scores":
         return "State missingness='random' if they are, by design; equal scores alone do not show it."
     if kind == "not by label alone":
         return f"State missingness='by_score' if the label plays no part beyond the score; if it may, {give}."
-    return f"State missingness='by_score' or missingness='by_label' if you know it, or {give}."
+    return f"State missingness='by_score' or missingness='by_label' if you know it, or {give}{time}."
+
+
+def _of_ages(arrival: "Arrival") -> str:
+    """What ages mean for the answer; what is in doubt about delays has been said."""
+    if not arrival.tells:
+        return ""
+    if any(check is not None and check.is_clear for check in (arrival.by_score, arrival.by_cohort)):
+        return "Ages say which labels are still to come, but delays are not what they are taken for: see above."
+    return (
+        "With ages nothing has to be stated about why labels are missing, as long as delays stay what they were; every "
+        "label that comes checks it."
+    )
 
 
 def _of_statement(stated: str, kind: str, give: str) -> str:

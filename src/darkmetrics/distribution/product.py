@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
-from darkmetrics._kernels.sums.quadrature import JointMass, product_moments
+from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis, product_moments, product_moments_by_node
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
 from darkmetrics.distribution.search import LISTABLE, Search
 
@@ -35,6 +35,8 @@ class ProductLaw(MetricDistribution):
     weight: FloatArray | None = None
     # The same masses, mixed over the nodes, for all laws of these variables.
     joint: JointMass | None = field(default=None, repr=False)
+    # The same variables at one node, with the Gauss rules that all laws of them share.
+    lattices: Sequence[NodeAxis] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.weight is not None and self.by_node is None:
@@ -195,4 +197,7 @@ class ProductLaw(MetricDistribution):
     def _moments(self) -> tuple[float, float]:
         if self.by_node is not None:
             return self.by_node.total()
-        return product_moments(self.formula, self.axes, self.masses)
+        if self.lattices is None:
+            return product_moments(self.formula, self.axes, self.masses)
+        mean, var = product_moments_by_node(self.formula, self.lattices, exact=self.method == "exact")
+        return float(mean[0]), float(var[0])

@@ -4,6 +4,7 @@ It defines what counts as a missing label, once for arrays (`arrays`) and once f
 """
 
 from darkmetrics.frames.arrays import (
+    duration_column,
     is_container,
     is_missing,
     label_column,
@@ -23,19 +24,25 @@ from darkmetrics.frames.checks import (
 from darkmetrics.frames.counting import count_cells
 from darkmetrics.frames.group_cells import Counted
 from darkmetrics.frames.indexes import RowNames, row_names
-from darkmetrics.frames.roles import ColumnNames
+from darkmetrics.frames.moments import AsOf
+from darkmetrics.frames.roles import ColumnNames, check_name, title
 from darkmetrics.frames.sources import lazy_frame
 from darkmetrics.frames.texts import table_of
+from darkmetrics.frames.times import Times, time_column
 
 __all__ = [
     "LARGEST_WEIGHT",
     "PROPENSITY_RULE",
+    "AsOf",
     "ColumnNames",
     "Counted",
     "RowNames",
+    "Times",
     "are_strata",
+    "check_name",
     "check_weight_sizes",
     "count_cells",
+    "duration_column",
     "is_container",
     "is_missing",
     "label_column",
@@ -47,5 +54,7 @@ __all__ = [
     "row_names",
     "table_of",
     "take_rows",
+    "time_column",
+    "title",
     "to_native_frame",
 ]

@@ -1,5 +1,6 @@
 """Columns of any engine as arrays, and what counts as a missing label."""
 
+import datetime as dt
 import importlib
 import numbers
 import sys
@@ -50,6 +51,25 @@ def number_column(values: Any, name: str) -> FloatArray:
             _refuse_values(array.tolist(), name, 0)
         result = np.empty(0)  # an empty column has no numbers, whatever its type
     return np.where(missing, np.nan, result) if missing.any() else result
+
+
+def duration_column(values: Any, name: str) -> tuple[FloatArray, bool]:
+    """A column of times that have passed: numbers as they are, timedeltas in days, and whether it is in days."""
+    array, missing = _to_numpy(values, name)
+    if array.dtype.kind == "O" and array.ndim == 1:
+        # pandas has NaT among its own timedeltas, which is none of Python's
+        missing = missing | np.array([is_missing(item) for item in array.tolist()], dtype=np.bool_)
+        held = [item for item, gap in zip(array.tolist(), missing.tolist(), strict=True) if not gap]
+        if held and all(isinstance(item, dt.timedelta) for item in held):
+            spans = [
+                np.timedelta64("NaT") if gap else np.timedelta64(array[at], "us") for at, gap in enumerate(missing)
+            ]
+            array = np.array(spans, dtype="timedelta64[us]")
+    if array.dtype.kind != "m":
+        return number_column(values, name), False
+    if array.ndim != 1:
+        _refuse_shape(array, name, "timedelta")
+    return np.where(missing | np.isnat(array), np.nan, array / np.timedelta64(1, "D")), True
 
 
 def is_missing(value: Any) -> bool:

@@ -23,16 +23,21 @@ def check_period(time: str | None, every: str | None) -> None:
 
 def check_time_type(dtype: Any, called: str, every: str, name: str) -> None:
     """Only dates and datetimes have periods, and only datetimes have hours."""
+    check_dates(dtype, called, "periods", name)
+    if every == "hour" and dtype == nw.Date:
+        raise InputError.about(name, "has dates without a time, which have no hours. Say every='day' or longer.")
+
+
+def check_dates(dtype: Any, called: str, what: str, name: str) -> None:
+    """A column has dates or datetimes; `what` is what it is needed for."""
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
         raise InputError.about(
             name,
-            "has text, and periods need dates. Cast it first, for example with pd.to_datetime(...), "
+            f"has text, and {what} need dates. Cast it first, for example with pd.to_datetime(...), "
             "pl.col(...).str.to_date() or CAST(... AS DATE).",
         )
     if dtype not in (nw.Date, nw.Datetime):
-        raise InputError.about(name, f"has type {called}. Periods need dates or datetimes; cast it first.")
-    if every == "hour" and dtype == nw.Date:
-        raise InputError.about(name, "has dates without a time, which have no hours. Say every='day' or longer.")
+        raise InputError.about(name, f"has type {called}. {what.capitalize()} need dates or datetimes; cast it first.")
 
 
 def period_number(time: nw.Expr, every: str) -> nw.Expr:

@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from darkmetrics._kernels.age_grid import FIRST_AGE_CODE
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.arrays import is_missing
@@ -61,9 +62,9 @@ def check_weight_sizes(weight: FloatArray, name: str) -> None:
         )
 
 
-def are_strata(numbers: FloatArray) -> BoolArray:
-    """Which numbers are whole, and small enough to be told apart as floats."""
-    return np.asarray((np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers)), dtype=np.bool_)
+def are_strata(numbers: FloatArray, limit: float = FIRST_AGE_CODE) -> BoolArray:
+    """Which numbers are whole, and small enough: larger ones are those of ages, which end where floats lose them."""
+    return np.asarray((np.abs(numbers) < limit) & (numbers == np.floor(numbers)), dtype=np.bool_)
 
 
 def check_strata(columns: ColumnNames, tally: Tally) -> None:
@@ -74,7 +75,9 @@ def check_strata(columns: ColumnNames, tally: Tally) -> None:
         first = stratum[bad][0]
         found = "missing (null or NaN)" if np.isnan(stratum[bad]).all() else f"no whole numbers (such as {first:g})"
         share = _of(int(rows[bad].sum()), int(rows.sum()))
-        raise InputError(f"{columns.title('stratum')}: {share} {found}. Strata are whole numbers below 2**53 in size.")
+        raise InputError.about(
+            columns.title("stratum"), f"{share} {found}. Strata are whole numbers below 2**52 in size."
+        )
 
 
 PROPENSITY_RULE = (

@@ -1,6 +1,7 @@
 """One GROUP BY over the rows of any engine: what an evaluation needs to know about them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -9,6 +10,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.buckets import FEWEST_BUCKETS, nested_number
 from darkmetrics.exceptions import InputError
+from darkmetrics.frames.aging import aged
 from darkmetrics.frames.buckets import MOST_BUCKETS, NO_BUCKET, with_bucket
 from darkmetrics.frames.calendar import check_period
 from darkmetrics.frames.checks import (
@@ -22,13 +24,15 @@ from darkmetrics.frames.checks import (
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.group_cells import Counted, Tally, merged, tallied
 from darkmetrics.frames.labels import Labelled, classes_found, labelled
-from darkmetrics.frames.roles import ColumnNames, Rows, read_roles
+from darkmetrics.frames.roles import ColumnNames, read_roles
 from darkmetrics.frames.sources import are_text, files_given, lazy_frame, reading
 from darkmetrics.frames.texts import read_text
 
 # Distinct scores are kept up to so many cells; beyond that, or for so many rows, scores go into buckets.
 _MOST_EXACT = 2**20
 _BUCKETS, _FEWEST_PER_GROUP = 2**16, 2**10
+# With ages there are hundreds of cells to a bucket: fewer of them, and fewer still where these are too many.
+_BUCKETS_AGED, _FEWEST_AGED = 2**12, 2**6
 # What this process holds at most: with weights or strata, with groups, and where the user demands every score.
 _MOST_WEIGHTED, _MOST_GROUPED, _MOST_DEMANDED = 2**22, 2**24, 2**26
 # Where distinct scores are counted to guess how many there are in all: so many stretches of so many buckets.
@@ -52,6 +56,8 @@ def count_cells(
     by: Sequence[str] = (),
     time: str | None = None,
     every: str | None = None,
+    as_of: Any = None,
+    maturity: float | None = None,
 ) -> Counted:
     """The cells of a frame: rows alike in score and decision (and weight, stratum and group), counted by label.
 
@@ -74,6 +80,9 @@ def count_cells(
         Columns whose values make groups; null and NaN are the group None.
     time, every : str, optional
         A column of dates or datetimes, and the period that it is cut into: the last key.
+    as_of, maturity
+        Where columns say when rows were scored: the date or time up to which ages are counted, and the age in days from
+        which on rows without a label are negative.
 
     Examples
     --------
@@ -95,19 +104,22 @@ def count_cells(
             needed = [*columns.given().values(), *by, *([] if time is None else [time])]
             found = lazy_frame(frame if files is None else files, needed)
         rows = read_roles(found, columns, by, time, every)
-        return _counted(rows, columns, threshold, pos_label, missing_label, wanted)
+        if rows.count == 0:
+            raise InputError("frame: no rows. An evaluation set needs at least one.")
+        source, first = labelled(rows, pos_label, missing_label), None
+        if columns.scored_at is not None:
+            source, first = aged(source, columns, as_of, maturity)
+        counted = _counted(_Counter(source, columns, threshold, first), wanted)
+        return replace(counted, settled=maturity is not None)
 
 
-def _counted(
-    rows: Rows, columns: ColumnNames, threshold: float | None, pos_label: Any, missing_label: Any, wanted: str | int
-) -> Counted:
-    if rows.count == 0:
-        raise InputError("frame: no rows. An evaluation set needs at least one.")
-    counter = _Counter(labelled(rows, pos_label, missing_label), columns, threshold, bool(rows.keys))
+def _counted(counter: "_Counter", wanted: str | int) -> Counted:
+    rows = counter.source.rows
     small = rows.count is not None and rows.count <= _MOST_EXACT
     if wanted == "exact" or (wanted == "auto" and small):
         return counter.result(counter.exact(_MOST_DEMANDED), None)
-    buckets = wanted if isinstance(wanted, int) else _BUCKETS
+    few = counter.first_age is not None
+    buckets = wanted if isinstance(wanted, int) else _BUCKETS_AGED if few else _BUCKETS
     if wanted == "auto" and rows.keys:
         # A look at the keys alone: few groups can have many buckets each.
         groups, count = counter.groups()
@@ -115,7 +127,10 @@ def _counted(
             return counter.result(counter.exact(_MOST_DEMANDED), None)
         while buckets > _FEWEST_PER_GROUP and buckets * groups > _MOST_GROUPED:
             buckets //= 2
-    tally = counter.bucketed(buckets)
+    tally = counter.bucketed(buckets, or_none=few and wanted == "auto")
+    while tally is None:
+        buckets //= 4
+        tally = counter.bucketed(buckets, or_none=buckets > _FEWEST_AGED)
     if wanted == "auto" and not tally.one_score_each and counter.exact_fits(tally):
         exact = counter.exact(_MOST_EXACT, or_none=True)
         if exact is not None:
@@ -138,20 +153,24 @@ def _buckets_wanted(buckets: Any) -> str | int:
 class _Counter:
     """The passes over one frame."""
 
-    def __init__(self, source: Labelled, columns: ColumnNames, threshold: float | None, grouped: bool) -> None:
-        self.source, self.columns, self.threshold, self.grouped = source, columns, threshold, grouped
+    def __init__(
+        self, source: Labelled, columns: ColumnNames, threshold: float | None, first_age: int | None = None
+    ) -> None:
+        self.source, self.columns, self.threshold = source, columns, threshold
+        self.grouped = bool(source.rows.keys)
+        # Where rows have ages, what the numbers of these are counted from.
+        self.first_age = first_age
         self.frame = source.frame
         if threshold is not None:
             # A key beside the bucket: a bucket that the threshold cuts becomes two cells.
             self.frame = self.frame.with_columns(decision=nw.col("score") >= float(threshold))
         self.told_apart = [part for part in _FEW_VALUES if part in columns.given()]
+        self.told_apart += [] if first_age is None else ["stratum"]
         self.keys = [*source.rows.keys, "decision", *self.told_apart]
 
     def groups(self) -> tuple[int, int]:
         """How many groups and rows there are."""
-        table = collected(
-            self.source.rows.frame.group_by(*self.source.rows.keys).agg(rows=nw.len()).head(_MOST_EXACT + 1)
-        )
+        table = collected(self.frame.group_by(*self.source.rows.keys).agg(rows=nw.len()).head(_MOST_EXACT + 1))
         if len(table) > _MOST_EXACT:
             raise InputError(f"by: more than {_MOST_EXACT:,} groups. Group by columns with fewer different values.")
         return len(table), int(numbers(table, "rows").sum())
@@ -163,15 +182,15 @@ class _Counter:
             keys.append("probability")
         table = self._counted(self.frame, keys, {}, most)
         if table is not None:
-            return self._checked(tallied(table, self.source.rows, keys))
+            return self._checked(self._tallied(table, keys))
         if or_none:
             return None
         raise InputError(
             f"buckets: 'exact', but there are more than {most:,} cells. Say 'auto' or a number of buckets."
         )
 
-    def bucketed(self, buckets: int) -> Tally:
-        """Cells of score buckets."""
+    def bucketed(self, buckets: int, *, or_none: bool = False) -> Tally | None:
+        """Cells of score buckets; None, or an error, if there are too many."""
         score = nw.col("score")
         sums = {"low": score.min(), "high": score.max(), "total": score.sum()}
         frame = with_bucket(self.frame, buckets)
@@ -192,6 +211,14 @@ class _Counter:
         if table is None:
             if self.columns.decision is not None:
                 self._check_decision_values()
+            if or_none:
+                return None
+            if self.first_age is not None:
+                raise InputError.about(
+                    "buckets",
+                    f"more than {most:,} cells of score, decision, age and delay in {buckets:,} score buckets. Use a "
+                    "smaller number of buckets, dates without a time of day, or fewer groups or weights.",
+                )
             if self.told_apart:
                 part = self.told_apart[0]
                 raise InputError.about(
@@ -203,7 +230,7 @@ class _Counter:
                 f"by: more than {most:,} cells of {buckets:,} score buckets per group. Use fewer groups, or a "
                 "smaller number of buckets."
             )
-        return self._checked(tallied(table, self.source.rows, keys))
+        return self._checked(self._tallied(table, keys))
 
     def exact_fits(self, tally: Tally) -> bool:
         """Whether cells of distinct scores are few enough, as far as a look into a few buckets tells."""
@@ -215,6 +242,11 @@ class _Counter:
         candidates = np.unique(place[spread.low < spread.high])
         if not candidates.size:
             return True
+        filled = np.unique(place).size
+        # A score has about as many ages and delays as its bucket.
+        each = 1.0 if self.first_age is None else place.size / filled
+        if self.first_age is not None and (filled + candidates.size) * each > _MOST_EXACT:
+            return False  # two scores in each bucket that has several would be too many
         # Spread evenly over the buckets: how many scores one holds changes slowly from each to the next.
         places = (np.arange(_STRETCHES) + 0.5) / _STRETCHES * candidates.size
         score = nw.col("score")
@@ -228,8 +260,8 @@ class _Counter:
         sample = self.frame.select("score").filter(condition).group_by("score").agg(rows=nw.len())
         found = len(collected(sample.head(_MOST_EXACT + 1)))
         # Each bucket with one score counts once; the others count as those that were looked into do on average.
-        single = np.unique(place).size - candidates.size
-        return bool(single + candidates.size * (found / looked_at) <= _MOST_EXACT)
+        scores = filled - candidates.size + candidates.size * (found / looked_at)
+        return bool(scores * each <= _MOST_EXACT)
 
     def result(self, tally: Tally | None, buckets: int | None) -> Counted:
         """What the caller gets."""
@@ -249,6 +281,12 @@ class _Counter:
         query = frame.group_by(*keys).agg(nw.len().alias("rows"), *(v.alias(k) for k, v in aggregates.items()))
         table = collected(query if most is None else query.head(most + 1))
         return None if most is not None and len(table) > most else table
+
+    def _tallied(self, table: Any, keys: list[str]) -> Tally:
+        tally = tallied(table, self.source.rows, keys)
+        if self.first_age is None:
+            return tally
+        return replace(tally, keys={**tally.keys, "stratum": tally.keys["stratum"] + float(self.first_age)})
 
     def _checked(self, tally: Tally) -> Tally:
         if not tally.rows.size:

@@ -5,6 +5,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from darkmetrics.exceptions import InputError
+from darkmetrics.frames.calendar import period_number
 
 
 def addressable(frame: Any) -> tuple[Any, list[str]]:
@@ -35,6 +36,42 @@ def on_wall_clock(frame: Any, column: str) -> tuple[Any, Any]:
             native = native.assign(**{column: native[column].dt.tz_localize(None)})
             frame = nw.from_native(native)
     return frame, frame.collect_schema()[column]
+
+
+def in_utc(frame: Any, column: str) -> tuple[Any, Any]:
+    """The frame with times of a zone that narwhals cannot name as times of UTC, and their type."""
+    if _has_dtypes(frame):
+        native = frame.to_native()
+        if getattr(native.dtypes[column], "tz", None) is not None:
+            frame = nw.from_native(native.assign(**{column: native[column].dt.tz_convert("UTC")}))
+    return frame, frame.collect_schema()[column]
+
+
+def with_microseconds(frame: Any, column: str) -> Any:
+    """The frame with dates or datetimes as microseconds since 1970, in floats; of a zone, those of the instant."""
+    kind, time, dtype = frame.implementation, nw.col(column), frame.collect_schema()[column]
+    if kind.is_duckdb():
+        native = frame.to_native()
+        parts = [
+            f'epoch_us("{name}")::DOUBLE AS "{name}"' if name == column else f'"{name}"' for name in native.columns
+        ]
+        return nw.from_native(native.project(", ".join(parts)))
+    if kind.is_polars() or kind.is_pyarrow() or _has_dtypes(frame):
+        return frame.with_columns(time.dt.timestamp("us").cast(nw.Float64))
+    if (kind.is_pyspark() or kind.is_pyspark_connect()) and getattr(dtype, "time_zone", None) is not None:
+        native = frame.to_native()
+        expressions = [
+            f"double(unix_micros({name})) AS {name}" if name == column else f"`{name}`" for name in native.columns
+        ]
+        return nw.from_native(native.selectExpr(*expressions))
+    # Fields of the clock, which every engine has: right for dates, and for times without a zone.
+    days = period_number(time, "day") - 719_163.0
+    seconds: Any = nw.lit(0.0)
+    if dtype != nw.Date:
+        hours = time.dt.hour().cast(nw.Float64)
+        minutes = hours * 60.0 + time.dt.minute().cast(nw.Float64)
+        seconds = minutes * 60e6 + time.dt.second().cast(nw.Float64) * 1e6 + time.dt.microsecond().cast(nw.Float64)
+    return frame.with_columns((days * 86_400e6 + seconds).alias(column))
 
 
 def with_plain_floats(frame: Any, column: str) -> Any:

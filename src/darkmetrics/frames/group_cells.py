@@ -32,6 +32,7 @@ class Counted:
     stratum: IntArray | None = None
     propensity: FloatArray | None = None
     buckets: int | None = None
+    settled: bool = False  # only positives arrive, and rows that are older than the maturity are negative
     labels: list[Any] = field(default_factory=list)
     keys: Mapping[str, list[Any]] = field(default_factory=dict)
     starts: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))

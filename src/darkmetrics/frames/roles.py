@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
@@ -15,7 +15,10 @@ from darkmetrics.frames.arrays import is_container, is_missing, label_column, nu
 from darkmetrics.frames.calendar import check_time_type, period_number, period_start
 from darkmetrics.frames.collecting import collected, in_order
 from darkmetrics.frames.engines import addressable, on_wall_clock, type_name, with_plain_floats
+from darkmetrics.frames.moments import Moments, check_zones, read_moments
 
+# The parts that columns of dates or datetimes play.
+TIMES = ("scored_at", "labelled_at")
 _SHOWN = 12
 # Types of Spark that narwhals has no name for.
 _NESTED = ("map", "variant")
@@ -32,6 +35,12 @@ class ColumnNames:
     weight: str | None = None
     stratum: str | None = None
     propensity: str | None = None
+    scored_at: str | None = None
+    labelled_at: str | None = None
+
+    def __post_init__(self) -> None:
+        for part, name in self.given().items():
+            check_name(part, name)
 
     def given(self) -> dict[str, str]:
         """The names by part, without those that are not given."""
@@ -41,6 +50,12 @@ class ColumnNames:
     def title(self, part: str) -> str:
         """How messages name a column."""
         return title(part, getattr(self, part))
+
+
+def check_name(argument: str, name: Any) -> None:
+    """Refuse values where the name of a column belongs: comparing them with names would fail without a word."""
+    if is_container(type(name)) and not isinstance(name, tuple):
+        raise InputError(f"{argument}: expected the name of a column of the frame, got values ({type(name).__name__}).")
 
 
 def title(part: str, name: str) -> str:
@@ -100,6 +115,7 @@ class Rows:
     label: Values
     decision: Values | None
     keys: Mapping[str, tuple[str, Values | str | None]]  # by key: the user's name; how to read it (text: a period)
+    moments: Mapping[str, Moments] = field(default_factory=dict)  # of the columns of times, by part
 
     def key_value(self, key: str, value: Any) -> Any:
         """The value of a key as the user's frame has it; null and NaN are None."""
@@ -131,10 +147,15 @@ def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | 
         titles[key] = title("time" if place == len(by) else "by", name)
     frame = frame.select(**wanted)
     held: dict[str, Values] = {}
+    moments: dict[str, Moments] = {}
     for part in wanted:
+        if part in TIMES:
+            frame, moments[part] = read_moments(frame, part, types[part], titles[part])
+            continue
         frame, held[part], types[part] = _readable(
             frame, part, types[part], titles[part], time is not None and part == f"by {len(by)}"
         )
+    check_zones(titles, moments)
     keys: dict[str, tuple[str, Values | str | None]] = {}
     for place, name in enumerate(names):
         key = f"by {place}"
@@ -147,7 +168,7 @@ def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | 
     count = len(frame) if isinstance(frame, nw.DataFrame) else None
     if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars():
         frame = frame.lazy()  # in batches, which takes less memory
-    return Rows(frame, count, held["label"], held.get("decision"), keys)
+    return Rows(frame, count, held["label"], held.get("decision"), keys, moments)
 
 
 def _check_names(schema: Sequence[str], parts: Mapping[str, str], by: Sequence[str], time: str | None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import MISSING_WORDS, DataFile, read_together
 from darkmetrics.frames.arrays import label_column, number_column, to_native_frame
-from darkmetrics.frames.roles import ColumnNames, title
+from darkmetrics.frames.roles import TIMES, ColumnNames, title
 
 _ENGINES = ("polars", "pyarrow", "pandas")
 
@@ -48,6 +48,8 @@ def table_of(columns: Mapping[str, Any], parts: Mapping[str, str], by: Collectio
     for part, name in parts.items():
         if part in ("label", "decision"):
             table[name] = _values(columns[name], title(part, name))
+        elif part in TIMES:
+            table[name] = _moments(columns[name], title(part, name))
         else:
             table[name] = number_column(columns[name], title(part, name))
     for name in [*by, *([] if time is None else [time])]:
@@ -84,17 +86,38 @@ def _keys(column: Any) -> Any:
 
 def _dates(column: Any, name: str) -> Any:
     """Dates and times that a file has as text, in ISO form; of a time zone they are taken as written."""
+    times = _times(column, name, ", or give the column as by=")
+    return [time and time.replace(tzinfo=None) for time in times] if isinstance(times, list) else times
+
+
+def _moments(column: Any, name: str) -> Any:
+    """The same as points in time: of a time zone, which all of them have or none, those of UTC."""
+    times = _times(column, name)
+    if not isinstance(times, list):
+        return times
+    zoned = {time.tzinfo is not None: row for row, time in enumerate(times) if time is not None}
+    if len(zoned) == 2:
+        raise InputError.about(
+            name,
+            f"{column[zoned[True]]!r} at row {zoned[True]} has a time zone and {column[zoned[False]]!r} at row "
+            f"{zoned[False]} has none. Give all or none a zone.",
+        )
+    return [time.astimezone(dt.UTC) if time is not None and True in zoned else time for time in times]
+
+
+def _times(column: Any, name: str, advice: str = "") -> Any:
+    """Dates and times in ISO form; columns for which an engine has found a type are left as they are."""
     if not isinstance(column, list) and "float" not in str(getattr(column, "dtype", "")).lower():
         return column
     known: dict[Any, dt.datetime | None] = {None: None}
     for row, value in enumerate(column):
         if value not in known:
             try:
-                known[value] = dt.datetime.fromisoformat(value).replace(tzinfo=None)
+                known[value] = dt.datetime.fromisoformat(value)
             except (TypeError, ValueError):
                 raise InputError.about(
                     name,
                     f"cannot read {value!r} at row {row} as a date. Write dates like 2026-03-09 or "
-                    "2026-03-09T14:30, or give the column as by=.",
+                    f"2026-03-09T14:30{advice}.",
                 ) from None
     return [known[value] for value in column]

@@ -19,7 +19,7 @@ from darkmetrics.label_models.both import both_nodes, mixed_nodes
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
 from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes
 from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
-from darkmetrics.label_models.score_table import ReferenceLike, ScoreTable, score_table
+from darkmetrics.label_models.score_table import ReferenceLike, ScoreTable
 from darkmetrics.label_models.selection import Selection, warned_nodes
 from darkmetrics.nodes import Nodes
 
@@ -173,8 +173,11 @@ def nodes_of_reason(nodes: Nodes, reason: int) -> Nodes:
 
 def _missing_score_higher(data: EvaluationSet) -> bool:
     """Whether missing rows rank higher on average than labelled ones."""
-    table = score_table(data)
-    return float(np.average(table.rank, weights=table.missing)) > float(np.average(table.rank, weights=table.labelled))
+    cells = data.cells
+    counts = np.stack([cells.missing, cells.total - cells.missing]).astype(np.float64)
+    missing, labelled = counts if cells.tie_starts is None else np.add.reduceat(counts, cells.tie_starts, axis=1)
+    below = np.cumsum(labelled) - 0.5 * labelled  # labelled rows of a lower score, and half of those of the same one
+    return float(missing @ below) > 0.5 * float(missing.sum()) * float(labelled.sum())
 
 
 def weight_of_reasons(nodes: Nodes) -> FloatArray:

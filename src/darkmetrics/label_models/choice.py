@@ -11,12 +11,20 @@ from darkmetrics.label_models.calibrated import Calibrated
 from darkmetrics.label_models.features import Features
 from darkmetrics.label_models.given import Given
 from darkmetrics.label_models.label_shift import LabelShift
+from darkmetrics.label_models.late import Arrivals, LateLabels
+from darkmetrics.label_models.late_groups import GroupArrivals
 from darkmetrics.label_models.maxent import Half, Prevalence
 from darkmetrics.label_models.propensity import Propensity
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.label_models.selection import Selection
 
-_KNOWN: dict[str, type[LabelModel]] = {"half": Half, "prevalence": Prevalence, "given": Given, "propensity": Propensity}
+_KNOWN: dict[str, type[LabelModel]] = {
+    "half": Half,
+    "prevalence": Prevalence,
+    "given": Given,
+    "propensity": Propensity,
+    "late": LateLabels,
+}
 # These learn from labels, and may learn from reference rows too.
 _LEARNT: dict[str, Callable[..., LabelModel]] = {
     "auto": Auto,
@@ -29,8 +37,11 @@ _MECHANISMS = {
     "by_score": "calibrated",
     "by_label": "label_shift",
     "by_score_and_label": "selection",
+    "late": "late",
     "unknown": "auto",
 }
+# What can be said about why labels are missing.
+REASONS = tuple(_MECHANISMS)
 
 
 def label_model_from(
@@ -41,12 +52,16 @@ def label_model_from(
     calibration: ReferenceLike | None = None,
     propensity: bool = False,
     strata: bool = False,
+    age: bool = False,
 ) -> LabelModel:
     """The label model that a word or a record stands for, or the one for a stated mechanism.
 
-    `propensity`, `strata`: whether rows come with them, for the model to use.
+    `propensity`, `strata`, `age`: whether rows come with them, for the model to use.
     """
     reference = reference_from(reference, calibration)
+    if age:
+        others = {"missingness": missingness, "reference": reference, "propensity": propensity, "strata": strata}
+        return _by_age(label_model, others)
     if propensity:
         return _by_propensity(label_model, {"missingness": missingness, "reference": reference, "strata": strata})
     if strata:
@@ -92,6 +107,20 @@ def _by_propensity(label_model: Any, others: dict[str, Any]) -> LabelModel:
     )
 
 
+def _by_age(label_model: Any, others: dict[str, Any]) -> LabelModel:
+    """The model for rows with ages, which say why labels are missing."""
+    if others["missingness"] == "late":
+        others = {**others, "missingness": None}
+    for name, value in others.items():
+        if value is not None and value is not False:
+            raise InputError(f"age: {name} also says why labels are missing. Give one of them.")
+    if isinstance(label_model, LateLabels):
+        return label_model
+    if label_model is None or (isinstance(label_model, str) and label_model in ("auto", "late")):
+        return LateLabels()
+    raise InputError(f"age: label_model={_named(label_model)} does not use it. Leave one of them out.")
+
+
 def _within_strata(model: LabelModel) -> LabelModel:
     if isinstance(model, Auto) and model.reference is not None:
         raise InputError(
@@ -112,6 +141,9 @@ _TAKEN: dict[type[LabelModel], str] = {
     LabelShift: "by_label",
     Selection: "by_score_and_label",
     Propensity: "propensity",
+    LateLabels: "late",
+    Arrivals: "late",
+    GroupArrivals: "late",
 }
 
 

@@ -65,7 +65,7 @@ def _table_or_product(
         return None
     facts: dict[str, Any] = {"formula": formula, "axes": values, "rising": rises, **about(functional, laws.method)}
     if weight.size == 1:
-        return ProductLaw(masses=[axis.pmf[0] for axis in axes], **facts)
+        return ProductLaw(masses=[axis.pmf[0] for axis in axes], lattices=axes, **facts)
     facts["by_node"] = NodeMoments.of(weight, *product_moments_by_node(formula, axes, exact=laws.exact))
     return ProductLaw(masses=[axis.pmf for axis in axes], weight=weight, joint=laws.joint(used, weight), **facts)
 

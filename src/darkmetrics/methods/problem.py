@@ -1,6 +1,6 @@
 """The problem that a method is given: nodes, and what the metrics of one set share at them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import zip_longest
@@ -126,19 +126,14 @@ class GroupLaws:
 def _group_laws(split: Split, missing: IntArray, nodes: Nodes, *, coarser: bool = False) -> GroupLaws | None:
     weight = split.weight
     column: IntArray = np.arange(missing.size) if nodes.bucket is None else nodes.bucket
+    # Before anything of that size is made: the window holds ten standard deviations either side of every mean.
+    if weight is None and len(nodes) > 1 and any(_wide(split, missing, nodes, column)):
+        return None
     axes, exact, rough = [], True, False
     for rows in split.groups:
         counts = missing[rows]
         if weight is None:
-            p = nodes.probability[:, column[rows]]
-            # Before anything of that size is made: the window holds ten standard deviations either side of every mean.
-            mean, sd = p @ counts, np.sqrt((p * (1.0 - p)) @ counts)
-            if (
-                len(nodes) > 1
-                and len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT
-            ):
-                return None
-            first, pmfs = poisson_binomial_pmfs(p, counts)
+            first, pmfs = poisson_binomial_pmfs(nodes.probability[:, column[rows]], counts)
             axes.append(NodeAxis(first + np.arange(pmfs.shape[1], dtype=np.float64), pmfs))
             continue
         columns, own = np.unique(column[rows], return_inverse=True)
@@ -148,6 +143,14 @@ def _group_laws(split: Split, missing: IntArray, nodes: Nodes, *, coarser: bool 
         axes.append(NodeAxis(laws.values, laws.pmf))
         exact, rough = exact and laws.exact, rough or laws.rough
     return GroupLaws(axes, exact, rough, partial(_group_laws, split, missing, nodes, coarser=True) if rough else None)
+
+
+def _wide(split: Split, missing: IntArray, nodes: Nodes, column: IntArray) -> Iterator[bool]:
+    """Whether the window of each group is too wide to hold its laws at all nodes."""
+    for rows in split.groups:
+        p, counts = nodes.probability[:, column[rows]], missing[rows]
+        mean, sd = p @ counts, np.sqrt((p * (1.0 - p)) @ counts)
+        yield len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT
 
 
 class GroupSums:

@@ -31,6 +31,8 @@ _MOST_ATOMS, _MOST_MIXED, _MOST_COMBINATIONS = 1 << 20, 1 << 18, 1 << 13
 # leverage decide or the law falls into clumps. The errors of many laws that are mixed average out: a smaller variance
 # and larger shares of one row will do.
 _MANY_NODES, _VARIANCE, _SHARE = 8, (16.0, 4.0), (0.05, 0.2)
+# A node of less variance v is off by less than 2 exp(-v): together they may move the mixture by so much.
+_MOVED = 0.002
 # How much of the spread may be left out where tied pairs that count in full are taken to first order.
 _LEFT_OUT = 0.02
 # Rows beyond which there are no clusters: leading rows are settled both ways, and the rest is expanded.
@@ -52,7 +54,10 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
     halved = half_ties(data, weight @ p)
     found = expansions(halved, p)
     mixed_in = int(weight.size >= _MANY_NODES)
-    smooth = (found.variance >= _VARIANCE[mixed_in]) & (found.largest <= _SHARE[mixed_in])
+    even = found.largest <= _SHARE[mixed_in]
+    smooth = even & (found.variance >= _VARIANCE[mixed_in])
+    if mixed_in and weight[even & ~smooth] @ (2.0 * np.exp(-found.variance[even & ~smooth])) <= _MOVED:
+        smooth = even
     no_group = np.zeros(data.group_total.size, dtype=np.bool_)
     left_out = neglected(data, halved, weight @ p, no_group) if data.full_ties else 0.0
     if smooth.any() and (left_out > _LEFT_OUT or clumped(halved, p, weight)):

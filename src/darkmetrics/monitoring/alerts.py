@@ -1,5 +1,6 @@
 """Alerts: which groups miss their target, with few false ones among them."""
 
+import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics.metric import Metric, metric_from_text
+from darkmetrics.monitoring.group_names import plain
 from darkmetrics.monitoring.summary import Key
 from darkmetrics.monitoring.tasks import Found
 
@@ -29,6 +31,10 @@ class Alert:
         The smallest false-discovery rate at which this alert is raised.
     group : str
         The group in words.
+    new : bool
+        Whether no earlier result knew of it (`evaluate_by(known=...)`); without an earlier result every alert is new.
+    known_since : date or None
+        When it was first an alert, without a break since: the day of this evaluation if it is new.
     """
 
     key: Key
@@ -38,12 +44,38 @@ class Alert:
     probability: float
     q_value: float
     group: str
+    new: bool = True
+    known_since: dt.date | None = None
+
+    @property
+    def certain(self) -> bool:
+        """Whether the target is missed whatever the missing labels are, as in a month that lacks none: a fact."""
+        return self.probability == 1.0
+
+    @property
+    def age(self) -> str:
+        """Whether it is new, or since when it is known, in words."""
+        return "new" if self.new else f"known since {self.known_since}" if self.known_since else "known"
 
     def __repr__(self) -> str:
         return (
             f"<Alert: {self.group} misses {self.metric} {self.side} {self.target:g} with probability "
-            f"{chance_text(self.probability)}, q-value {self.q_value:.2g}>"
+            f"{chance_text(self.probability)}, q-value {self.q_value:.2g}{'' if self.new else f', {self.age}'}>"
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and text."""
+        return {
+            "key": list(map(plain, self.key)),
+            "metric": self.metric,
+            "side": self.side,
+            "target": self.target,
+            "probability": self.probability,
+            "q_value": self.q_value,
+            "certain": self.certain,
+            "new": self.new,
+            "known_since": None if self.known_since is None else self.known_since.isoformat(),
+        }
 
 
 def chance_text(chance: float) -> str:
@@ -65,6 +97,10 @@ def chance_text(chance: float) -> str:
 def q_values_of(found: Sequence[Found], correction: Correction) -> dict[tuple[Key, str], float]:
     """The q-value of each target of each group that takes part: is not too small, and has a law of the metric.
 
+    What is certain whatever the missing labels are (a p-value of 0 or 1), as in a month that lacks none, is a fact and
+    no guess that could be false. It is not counted: a dozen old months that are known to miss their target would make
+    room for false alerts among the new ones, a dozen that are known to meet it would take away true ones.
+
     The p-value of "this group meets its target" is the probability that it does, given the data, or a little more
     (`p_values.verdict`). If the target is truly met by these rows and the law is right, it is at most u with
     probability at most u: the law's mass at or above the target is no less than its mass at or above the true value,
@@ -85,10 +121,11 @@ def q_values_of(found: Sequence[Found], correction: Correction) -> dict[tuple[Ke
         for name, p in one.p_values.items()
         if not math.isnan(p)
     }
-    if not p_values:
-        return {}
-    corrected = false_discovery_control(list(p_values.values()), method=correction)
-    return dict(zip(p_values, map(float, corrected), strict=True))
+    guesses = {case: p for case, p in p_values.items() if 0.0 < p < 1.0}
+    if guesses:
+        corrected = false_discovery_control(list(guesses.values()), method=correction)
+        p_values |= dict(zip(guesses, map(float, corrected), strict=True))
+    return p_values
 
 
 def side_of(metric: Metric) -> str:

@@ -52,8 +52,10 @@ def verdict(
         return NOTHING
     low, high = law.support()
     reach = np.inf if np.isnan(bucket_effect) else bucket_effect
-    # Certain is only what holds for every labeling, wherever in their buckets the scores are.
-    rounding = _ROUNDING if low - reach < target < high + reach else 0.0
+    # Certain is only what holds for every labeling, wherever in their buckets scores are; at the target it is met.
+    low, high = low - reach, high + reach
+    undecided = low <= target < high if metric.better == "lower" else low < target <= high
+    rounding = _ROUNDING if undecided else 0.0
     missed = float(np.clip(_missed(law, met, metric, target, fill), rounding, 1.0 - rounding))
     if np.isnan(bucket_effect):
         return Verdict(missed, np.nan)
@@ -64,7 +66,7 @@ def verdict(
     if rounding and spread > 0.0:
         sides = _met(law, target + np.sqrt(_BETWEEN) * spread * _PLACES, metric)
         p_value = max(p_value, 1.0 - _missed(law, float(_WEIGHTS @ sides), metric, target, fill))
-    if law.method == "monte carlo":
+    if law.method == "monte carlo" and undecided:
         # Draws that all miss do not make a p-value of zero.
         p_value = max(p_value, ((1.0 - missed) * n_draws + 1.0) / (n_draws + 1.0))
     return Verdict(missed, min(p_value, 1.0))

@@ -30,9 +30,14 @@ def _is_dated(value: Any) -> bool:
 
 
 def late_labels(
-    names: Sequence[str], period: str | None, every: str | None, groups: Mapping[Key, GroupSummary]
+    names: Sequence[str],
+    period: str | None,
+    every: str | None,
+    groups: Mapping[Key, GroupSummary],
+    *,
+    told: bool = False,
 ) -> list[str]:
-    """A sentence where the newest period lacks far more of its labels than earlier ones."""
+    """A sentence where the newest period lacks far more of its labels than earlier ones; `told`: the model knows."""
     time = period_name(names, period, groups)
     if time is None:
         return []
@@ -54,6 +59,8 @@ def late_labels(
     if newest - usual < _LATE:
         return []
     says = f"{key_text(last, every)} lacks {newest:.0%} of its labels, earlier periods {usual:.0%} (median)"
+    if told:
+        return [f"{says}: they are still to come, which its intervals allow for."]
     return [f"{says}: labels come late. Its numbers will move as they arrive; evaluate it again then."]
 
 
@@ -63,16 +70,16 @@ def as_known(value: Any, known: Iterable[Any], every: str | None) -> Any:
         value = value.astype("datetime64[us]").item()
     if not isinstance(value, (str, dt.date)):
         return value
-    wanted = _moment(value)
+    wanted = moment_of(value)
     for one in known:
         if isinstance(one, dt.date) and (
-            key_text(one, every) == value or (wanted is not None and _moment(one) == wanted)
+            key_text(one, every) == value or (wanted is not None and moment_of(one) == wanted)
         ):
             return one
     return value
 
 
-def _moment(value: str | dt.date) -> dt.datetime | None:
+def moment_of(value: str | dt.date) -> dt.datetime | None:
     """A date as the time at which it begins, a month as its first day."""
     if isinstance(value, dt.datetime):
         return value

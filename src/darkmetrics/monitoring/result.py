@@ -1,18 +1,22 @@
 """GroupedEvaluation: what evaluate_by found in every group, as words, table and numbers."""
 
+import datetime as dt
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics.accepted import PathLike
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.alerts import Alert, chance_text, side_of
 from darkmetrics.monitoring.group_names import counted, group_text, group_texts, key_text, listed, named, plain
+from darkmetrics.monitoring.known import SCHEMA
 from darkmetrics.monitoring.periods import as_known, late_labels
 from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
 from darkmetrics.monitoring.tasks import Group, Notes, Task
@@ -74,10 +78,18 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         Of the intervals.
     min_labels : int
         A group with fewer labels of a class is too small.
+    evaluated_on : date
+        The day of this evaluation.
+    since : optional
+        The first period that alerts look at; None if they look at all groups.
+    gone : tuple of Alert, or None
+        Alerts of the earlier result (`known=`) that are none now; None where there was no earlier result.
     total_notes : tuple of str
         What the evaluation of all rows warned of.
     remarks : tuple of str
         What groups warned of, in a phrase each.
+    arguments : mapping from argument to code
+        The call that made it, without arguments that are defaults.
 
     Examples
     --------
@@ -107,8 +119,12 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     correction: str
     confidence_level: float
     min_labels: int
+    evaluated_on: dt.date
+    since: object = None
+    gone: tuple[Alert, ...] | None = None
     total_notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    arguments: Mapping[str, str] = field(default_factory=dict)
     # What a group is evaluated from again.
     task: Task = field(repr=False)
     pieces: Mapping[Key, Group] = field(repr=False)
@@ -186,10 +202,30 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
         return plot_over_time(self, metric, **settings)
 
+    def report(
+        self, path: PathLike, *, title: str | None = None, source: str | Mapping[str, Any] | None = None
+    ) -> Path:
+        """Writes one HTML page with alerts, pictures over time, the groups and the total, and returns its path.
+
+        The page opens offline and can be mailed; it needs jinja2. The file appears when it is complete.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write, which ends in .html; one that exists is replaced.
+        title : str, optional
+            Heading of the page.
+        source : str or mapping, optional
+            Where the rows came from: a file name, or facts by name.
+        """
+        from darkmetrics.report.groups import write_groups_report
+
+        return write_groups_report(self, path, title=title, source=source)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers and text, ready for JSON (`docs/reference/monitoring.md` has the schema)."""
         return {
-            "schema": "darkmetrics.groups/1",
+            "schema": SCHEMA,
             "names": list(self.names),
             "period": self.period,
             "every": self.every,
@@ -199,17 +235,10 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             "correction": self.correction,
             "min_labels": self.min_labels,
             "notes": self.notes(),
-            "alerts": [
-                {
-                    "key": list(map(plain, alert.key)),
-                    "metric": alert.metric,
-                    "side": alert.side,
-                    "target": alert.target,
-                    "probability": alert.probability,
-                    "q_value": alert.q_value,
-                }
-                for alert in self.alerts
-            ],
+            "evaluated_on": self.evaluated_on.isoformat(),
+            "since": plain(self.since),
+            "alerts": [alert.to_dict() for alert in self.alerts],
+            "gone": None if self.gone is None else [alert.to_dict() for alert in self.gone],
             "total": self.total.to_dict(),
             "groups": [
                 {
@@ -244,7 +273,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
     def _rows(self) -> list[dict[str, Any]]:
         """One row per group and metric, with NaN where there is no number."""
-        alerts = {(alert.key, alert.metric) for alert in self.alerts}
+        alerts = {(alert.key, alert.metric): alert for alert in self.alerts}
         rows = []
         for key, group in self.groups.items():
             for name, one in group.metrics.items():
@@ -256,6 +285,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
                     "chance_missed": group.chance_missed.get(name, np.nan),
                     "q_value": self.q_values.get((key, name), np.nan),
                     "alert": (key, name) in alerts,
+                    "new": (key, name) in alerts and alerts[key, name].new,
                     "too_small": group.too_small,
                     "warnings": ", ".join(dict.fromkeys(warned.category for warned in group.warnings)),
                 }
@@ -286,7 +316,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         whole = f"{counted(counts['rows'], 'row')}, {counts['labelled']:,} labelled, {counts['missing']:,} missing"
         share = counts["missing"] / counts["rows"]
         words = [f"{counted(len(self.groups), 'group')} by {by}: {whole} ({share:.1%})"]
-        words += [self._verdict(name) for name in self.targets]
+        words += [*self._window(), *(self._verdict(name) for name in self.targets), *self._gone()]
         small = sum(bool(group.too_small) for group in self.groups.values())
         if small:
             words.append(
@@ -311,17 +341,52 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         text = (
             f"{len(missed):,} of {counted(len(judged), 'group')} miss{'es' if len(missed) < 2 else ''} {target} {rate}"
         )
-        which = [f"{alert.group} ({chance_text(alert.probability)})" for alert in missed[:_NAMED]]
+        if self.gone is not None:
+            text += f", {sum(alert.new for alert in missed) or 'none'} of them new"
+            missed.sort(key=lambda alert: not alert.new)  # a stable sort
+        age = [f", {alert.age}" if self.gone is not None else "" for alert in missed]
+        which = [
+            f"{alert.group} ({chance_text(alert.probability)}{since})"
+            for alert, since in zip(missed[:_NAMED], age, strict=False)
+        ]
         which += [f"and {len(missed) - _NAMED:,} more"] if len(missed) > _NAMED else []
         return f"{text}: {'; '.join(which)}."
 
-    def notes(self) -> list[str]:
-        """What stands below the table: what the intervals are for, and what groups warn of."""
+    def _window(self) -> list[str]:
+        """Which groups alerts look at, where these are not all."""
+        if self.since is None or not self.targets:
+            return []
+        judged = len({key for key, _ in self.q_values})
+        first = key_text(self.since, self.every)
+        return [f"Alerts look at {first} and later: {judged:,} of {counted(len(self.groups), 'group')} are judged."]
+
+    def _gone(self) -> list[str]:
+        """Which earlier alerts are none any more, and what has become of them."""
+        if not self.gone:
+            return []
+        which = [f"{one.group} ({one.metric} {one.side} {one.target:g}; {self._became(one)})" for one in self.gone]
+        more = [f"and {len(which) - _NAMED:,} more"] if len(which) > _NAMED else []
+        return [f"No longer an alert: {'; '.join([*which[:_NAMED], *more])}."]
+
+    def _became(self, alert: Alert) -> str:
+        group = self.groups.get(alert.key)
+        if group is None:
+            return "not in the table"
+        if self.targets.get(alert.metric) != alert.target:
+            return "not asked for now"
+        if (alert.key, alert.metric) in self.q_values:
+            return f"probability of a miss now {chance_text(group.chance_missed[alert.metric])}"
+        return "too small to judge" if group.too_small else "not looked at now"
+
+    def notes(self, *, remarks: bool = True) -> list[str]:
+        """What stands below the table: what the intervals are for and, with `remarks`, what groups warn of."""
         level = level_text(self.confidence_level)
         own = "which has a label model of its own; all is their sum"
+        if self._late:
+            own = "with delays of labels learnt from all groups and a level of its own; all is their sum"
         notes = [f"In brackets: {level} intervals for the rows of each group, {own}."]
         warned = sum(bool(group.notes) and not group.too_small for group in self.groups.values())
-        if warned:
+        if warned and remarks:
             notes.append(
                 f"{counted(warned, 'group')} {'has' if warned == 1 else 'have'} something to say about "
                 f"{'its' if warned == 1 else 'their'} labels ({'; '.join(self.remarks)}): groups[key].notes."
@@ -331,7 +396,12 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         if len(self._shown()) < len(self.metrics):
             others = [name for name in self.metrics if name not in self.targets]
             notes.append(f"Not in the table, which has the metrics with a target: {listed(others)}; see to_frame().")
-        return [*notes, *late_labels(self.names, self.period, self.every, self.groups)]
+        return [*notes, *late_labels(self.names, self.period, self.every, self.groups, told=self._late)]
+
+    @property
+    def _late(self) -> bool:
+        """Whether delays of labels were learnt, from all groups together."""
+        return any(piece.model is not None for piece in self.pieces.values())
 
     def _bucket_notes(self) -> list[str]:
         """What counting scores in buckets can have done to the metrics; nothing where scores are exact."""
@@ -364,10 +434,10 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             "",
         ]
         whole = self.task.of_all(self.total)
-        alerts = {alert.key for alert in self.alerts}
-        order = list(self.groups)
-        if most is not None and most < len(order):
-            order.sort(key=lambda key: key not in alerts)  # a stable sort
+        alerts: dict[Key, list[Alert]] = {}
+        for alert in self.alerts:
+            alerts.setdefault(alert.key, []).append(alert)
+        order = self.keys_shown(most)
         # A group may be called "all" as well.
         called = "(all rows)" if any(str(key[0]) == "all" for key in order) else "all"
         first = [[called, *[""] * (len(self.names) - 1), *self._cells(whole, shown), ""]]
@@ -375,11 +445,20 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             [
                 *group_texts(self.names, key, self.period, self.every),
                 *self._cells(self.groups[key], shown),
-                _mark(self.groups[key], key in alerts),
+                self._mark(self.groups[key], alerts.get(key, [])),
             ]
-            for key in order[:most]
+            for key in order
         ]
         return header, first + rows
+
+    def keys_shown(self, most: int | None = _SHOWN) -> list[Key]:
+        """The groups of a table of at most so many: all by key, or those with new alerts first, then those with any."""
+        order = list(self.groups)
+        if most is None or most >= len(order):
+            return order
+        alerts = {alert.key for alert in self.alerts}
+        new = {alert.key for alert in self.alerts if alert.new}
+        return sorted(order, key=lambda key: (key not in new, key not in alerts))[:most]
 
     def _cells(self, group: GroupSummary, shown: list[str]) -> list[str]:
         return [
@@ -388,6 +467,13 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             *(_cell(group.metrics[name]) for name in shown),
             *(chance_text(group.chance_missed[name]) for name in self.targets),
         ]
+
+    def _mark(self, group: GroupSummary, alerts: list[Alert]) -> str:
+        """What stands at the end of a line: of several alerts the newest says how new the group's is."""
+        if not alerts:
+            return "too small" if group.too_small else ""
+        newest = max(alerts, key=lambda alert: (alert.new, alert.known_since or dt.date.min))
+        return "alert" if self.gone is None else "new alert" if newest.new else f"alert, {newest.age}"
 
     def _left_out(self) -> list[str]:
         more = len(self.groups) - _SHOWN
@@ -403,10 +489,6 @@ def _cell(one: MetricSummary) -> str:
     decimals = decimals_for(one.high - one.low)
     mean, low, high = (number_text(x, decimals) for x in (one.mean, one.low, one.high))
     return f"{mean} ({low} to {high})"
-
-
-def _mark(group: GroupSummary, alert: bool) -> str:
-    return "alert" if alert else "too small" if group.too_small else ""
 
 
 class MissingGroupError(KeyError):

@@ -1,5 +1,6 @@
 """evaluate_by(): segments and periods of a table in one pass."""
 
+import datetime as dt
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,11 +9,21 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics.accepted import FrameLike, LabelValue, Missingness, RngLike, ZeroDivision
+from darkmetrics.accepted import (
+    Duration,
+    FrameLike,
+    LabelValue,
+    Missingness,
+    PathLike,
+    PointInTime,
+    RngLike,
+    ZeroDivision,
+)
 from darkmetrics.calls import arguments_given
+from darkmetrics.data.ages import table_times
 from darkmetrics.data.evaluation_set import EvaluationSet, sets_from_counted
 from darkmetrics.data.rules import check_label_values, decided_from, is_whole
-from darkmetrics.evaluating import evaluate, question_of_table, with_reference
+from darkmetrics.evaluating import evaluate, question_of_table, strata_by_name, with_reference
 from darkmetrics.exceptions import (
     CalibrationWarning,
     InputError,
@@ -21,20 +32,24 @@ from darkmetrics.exceptions import (
     UndefinedMetricWarning,
     reference_from,
 )
-from darkmetrics.label_models.base import LabelModelLike
+from darkmetrics.label_models import LateLabels
+from darkmetrics.label_models.base import LabelModel, LabelModelLike
+from darkmetrics.label_models.late_groups import fit_groups
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
-from darkmetrics.monitoring.group_names import counted, group_text, in_order, named
+from darkmetrics.monitoring.group_names import counted, group_text, in_order, named, plain
+from darkmetrics.monitoring.known import compared, earlier_alerts
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.tasks import Found, Group, Notes, Task
+from darkmetrics.monitoring.watching import PeriodLike, check_asked, watched_from
 from darkmetrics.processes import generators_from, jobs_from, run_each
 from darkmetrics.question import asked_in
 
 # What each kind of warning says of a group, in a phrase.
-_PHRASES = {
+PHRASES = {
     MissingnessWarning: "missing rows look different from labelled ones, and why they do changes the answer",
     RefutedWarning: "the scores refute that labels are missing by label, as was stated",
     CalibrationWarning: "few labels to learn from, or hardly any where labels are missing",
@@ -55,12 +70,19 @@ def evaluate_by(
     false_discovery_rate: float = 0.05,
     correction: str = "bh",
     min_labels: int = 5,
+    since: PeriodLike | None = None,
+    last: int | None = None,
+    known: GroupedEvaluation | Mapping[str, Any] | PathLike | None = None,
     threshold: float | None = None,
     decision: str | None = None,
     probability: str | None = None,
     weight: str | None = None,
     propensity: str | None = None,
     strata: str | None = None,
+    scored_at: str | None = None,
+    labelled_at: str | None = None,
+    as_of: PointInTime | None = None,
+    maturity: Duration | None = None,
     buckets: str | int = "auto",
     label_model: LabelModelLike = "auto",
     missingness: Missingness = None,
@@ -80,7 +102,9 @@ def evaluate_by(
     The table's own engine counts all groups in one pass. Each group is then evaluated by itself, as `evaluate_frame`
     would evaluate its rows, with a label model of its own: one that all groups shared would hide the very change that
     monitoring looks for. All rows together (`total`) are the sum of the groups: the law of the metrics on all rows when
-    the missing labels of each group follow that group's model.
+    the missing labels of each group follow that group's model. Late labels are the exception: when labels come is
+    learnt from all groups at once, and each group has a level of its own, so that the newest month, with hardly a
+    label, has an answer too.
 
     Parameters
     ----------
@@ -106,7 +130,17 @@ def evaluate_by(
         A group with fewer labelled positives or negatives than this is too small to judge: its label model leans on a
         prior, and a label more or less moves its metrics by a fifth. It is marked (`too_small`), what is possible at
         all (`lowest_possible`, `highest_possible`) is right all the same, and it takes no part in the alerts. With
-        `reference` rows or a `probability` column, positives expected among the missing rows count too.
+        `reference` rows, a `probability` column or late labels, positives expected among the missing rows count too.
+    scored_at, labelled_at, as_of, maturity
+        As in `evaluate_frame`: labels come with time. The column of `time` may be that of `scored_at`.
+    since : str, date or number, optional
+        Alerts look at this period ("2026-05", "2026-Q2", a date in it) and later ones alone. Earlier groups, and those
+        without a date, are evaluated and shown as ever, but are not judged, and do not make alerts of others rarer.
+    last : int, optional
+        The same for so many of the newest periods that there are.
+    known : GroupedEvaluation, dict or path, optional
+        An earlier result, its `to_dict()`, or a file with that as JSON. An alert that it has too, with the same target,
+        is not `new`, and has the day since when it is `known_since`; `gone` has those that are none any more.
     threshold, decision, probability, weight, propensity, strata, buckets
         As in `evaluate_frame`. Beyond a million rows scores are counted in 1,024 to 65,536 buckets per group, the more
         the fewer groups there are; decisions, and metrics of them, stay exact, and alerts allow for what buckets can
@@ -168,6 +202,8 @@ def evaluate_by(
     reference, calibration = reference_from(reference, calibration), None
     given = dict(locals())
     names = _names(by, time, every)
+    check_asked(since, last)
+    earlier = earlier_alerts(known, names, every)
     rate, procedure, least = check_rate(false_discovery_rate), check_correction(correction), _least(min_labels)
     number: Any = n_jobs
     if isinstance(number, (int, np.integer)) and number < 1 and number != -1:
@@ -178,10 +214,13 @@ def evaluate_by(
     question = question_of_table(given)
     chosen, numbers = targets_from(targets, question.metrics)
     question = with_reference(replace(question, metrics=tuple(chosen)), given)
-    columns = frames.ColumnNames(label, score, decision, probability, weight, strata, propensity)
+    with strata_by_name(strata):
+        columns = frames.ColumnNames(
+            label, score, decision, probability, weight, strata, propensity, scored_at, labelled_at
+        )
     task = Task(
         question=question,
-        arguments=arguments_given(evaluate, asked_in(given)),
+        arguments=arguments_given(evaluate, _asked_of_sets(given)),
         targets=numbers,
         min_labels=least,
         n_draws=getattr(question.method, "n_resamples", 1),
@@ -193,34 +232,42 @@ def evaluate_by(
             "label_model=y_score": f"probability={score!r}",
         },
     )
-    cells = frames.count_cells(
-        frame,
-        columns,
-        threshold=cut,
-        pos_label=pos_label,
-        missing_label=missing_label,
-        buckets=buckets,
-        by=names if every is None else names[:-1],
-        time=None if every is None else time,
-        every=every,
-    )
+    with strata_by_name(strata):
+        cells = frames.count_cells(
+            frame,
+            columns,
+            threshold=cut,
+            pos_label=pos_label,
+            missing_label=missing_label,
+            buckets=buckets,
+            by=names if every is None else names[:-1],
+            time=None if every is None else time,
+            every=every,
+            **table_times(given),
+        )
     name = columns.title("label")
     sets: list[EvaluationSet] = sets_from_counted(cells, threshold=cut, pos_label=pos_label, label=name)
     keys = list(zip(*(cells.keys[name] for name in names), strict=True))
-    *own, last = generators_from(rng, len(keys) + 1)
+    watched = watched_from(since, last, names, time, every, keys)
+    *own, of_all = generators_from(rng, len(keys) + 1)
     places = in_order(keys)
+    models = _models(task, [sets[i] for i in places])
     pieces = [
-        Group(keys[i], f"the group {named(names, keys[i])}", sets[i], source)
-        for i, source in zip(places, own, strict=True)
+        Group(keys[i], f"the group {named(names, keys[i])}", sets[i], source, model)
+        for i, source, model in zip(places, own, models, strict=True)
     ]
-    task = replace(task, n_groups=len(pieces))
+    # Where labels are late, what is expected is what can be gone by: a month is judged before its labels are in.
+    task = replace(task, n_groups=len(pieces), expected=task.expected or any(models))
     found: list[Found] = run_each(task.summarised, pieces, jobs, progress, "Groups")
     notes = Notes()
-    total = task.added_up(pieces, found, last, arguments_given(evaluate_by, given), notes)
+    arguments = arguments_given(evaluate_by, given)
+    total = task.added_up(pieces, found, of_all, arguments, notes)
     _warn(found, notes)
-    q_values = q_values_of(found, procedure) if numbers else {}
+    looked_at = [one for one in found if watched is None or watched.has(one.summary.key)]
+    q_values = q_values_of(looked_at, procedure) if numbers else {}
     groups = {one.summary.key: one.summary for one in found}
     metrics_by_name = {metric.name: metric for metric in chosen}
+    today = _today() if as_of is None else frames.AsOf.of(as_of).date
     alerts = [
         Alert(
             key=key,
@@ -230,10 +277,15 @@ def evaluate_by(
             probability=groups[key].chance_missed[name],
             q_value=q_value,
             group=group_text(names, key, time, every),
+            known_since=today,
         )
         for (key, name), q_value in q_values.items()
         if q_value <= rate
     ]
+    gone = None
+    if earlier is not None:
+        group_of = {tuple(map(plain, key)): (key, group_text(names, key, time, every)) for key in groups}
+        alerts, gone = compared(alerts, earlier, group_of)
     return GroupedEvaluation(
         names=names,
         period=time,
@@ -248,11 +300,21 @@ def evaluate_by(
         correction=procedure,
         confidence_level=total.confidence_level,
         min_labels=task.min_labels,
+        evaluated_on=today,
+        since=None if watched is None else watched.first,
+        gone=gone,
+        arguments=arguments,
         total_notes=tuple(notes.texts),
-        remarks=tuple(phrase for kind, phrase in _PHRASES.items() if _warned(kind, found)),
+        remarks=tuple(phrase for kind, phrase in PHRASES.items() if _warned(kind, found)),
         task=task,
         pieces={piece.key: piece for piece in pieces},
     )
+
+
+def _asked_of_sets(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked of a group's own set, which has what columns of the table say of its rows."""
+    asked = asked_in(given)
+    return asked | {name: True for name in ("propensity", "strata", "age") if asked[name] is not None}
 
 
 def _names(by: Any, time: str | None, every: str | None) -> tuple[str, ...]:
@@ -261,7 +323,9 @@ def _names(by: Any, time: str | None, every: str | None) -> tuple[str, ...]:
         raise InputError(f"every: {every!r}, but there is no time column to cut into periods. Name it with time=.")
     given = [] if by is None else [by] if isinstance(by, str) else by
     if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) for name in given):
-        raise InputError(f"by: expected a column name or a list of them, got {by!r}.")
+        found = f"values ({type(by).__name__})" if hasattr(by, "dtype") else repr(by)
+        raise InputError(f"by: expected a column name or a list of them, got {found}.")
+    frames.check_name("time", time)
     names = (*given, *([] if time is None else [time]))
     if not names:
         raise InputError("by: no grouping column. Name at least one, or a time column with time= and every=.")
@@ -269,6 +333,21 @@ def _names(by: Any, time: str | None, every: str | None) -> tuple[str, ...]:
     if twice is not None:
         raise InputError(f"by: {twice!r} is named twice.")
     return names
+
+
+def _models(task: Task, sets: Sequence[EvaluationSet]) -> Sequence[LabelModel | None]:
+    """The label model of each group where one is learnt from all groups, as late labels are; else nothing."""
+    chosen = map(task.question.model_of, sets)
+    late = next((model for model in chosen if isinstance(model, LateLabels)), None)
+    if late is None:
+        return [None] * len(sets)
+    with task.naming("all rows together"):
+        return fit_groups(late, sets)
+
+
+def _today() -> dt.date:
+    """The day on the clock of whoever runs it."""
+    return dt.date.today()
 
 
 def _least(min_labels: Any) -> int:
@@ -285,7 +364,7 @@ def _warned(kind: type[Warning], found: Sequence[Found]) -> int:
 def _warn(found: Sequence[Found], total: Notes) -> None:
     """One warning for all groups; those that are too small are marked as such and not counted."""
     parts, worst = [], None
-    for kind, phrase in _PHRASES.items():
+    for kind, phrase in PHRASES.items():
         number = _warned(kind, found)
         if number or kind in total.kinds:
             worst = worst or kind

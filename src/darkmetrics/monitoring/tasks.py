@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from darkmetrics.exceptions import (
     UndefinedMetricWarning,
     UnknownNameError,
 )
-from darkmetrics.label_models.base import missing_rows
+from darkmetrics.label_models.base import LabelModel, missing_rows
 from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
 from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
@@ -32,12 +32,13 @@ KEPT = (MissingnessWarning, CalibrationWarning, UndefinedMetricWarning)
 
 
 class Group(NamedTuple):
-    """A group to evaluate; `name` is for messages."""
+    """A group to evaluate; `name` is for messages, `model` is its own where one was learnt from all groups."""
 
     key: Key
     name: str
     data: EvaluationSet
     rng: np.random.Generator
+    model: LabelModel | None = None
 
 
 class Found(NamedTuple):
@@ -73,12 +74,15 @@ class Task:
 
     def evaluated(self, group: Group) -> Evaluation:
         """The evaluation of a group, the same whenever it is asked for."""
-        with self._naming(group.name):
+        question = self.question
+        if group.model is not None:
+            question = replace(question, model=group.model, believes=False)
+        with self.naming(group.name):
             # A copy, because a generator that was drawn from does not give the same numbers again.
-            return self.question.answer(group.data, deepcopy(group.rng), self.arguments)
+            return question.answer(group.data, deepcopy(group.rng), self.arguments)
 
     @contextmanager
-    def _naming(self, name: str) -> Iterator[None]:
+    def naming(self, name: str) -> Iterator[None]:
         """What goes wrong inside the block says with which rows it did."""
         try:
             yield
@@ -129,14 +133,17 @@ class Task:
             with notes.taken():
                 return self.evaluated(groups[0])
         shared = learns_from_reference(self.question.model)
-        with self._naming("all rows together"), notes.taken():
+        late = any(group.model is not None for group in groups)
+        with self.naming("all rows together"), notes.taken():
             data, nodes, borrowing = union(
-                [group.data for group in groups], [one.part for one in found], self._fit, shared=shared
+                [group.data for group in groups], [one.part for one in found], self._fit, shared=shared, paired=late
             )
             if borrowing:
                 notes.texts.append(borrowed_in_words(borrowing))
             said = {one.assumption for one in found} - {""}
-            text = in_words(len(groups), borrowing, said, shared=shared and len(nodes) > 1) if data.n_missing else ""
+            text = ""
+            if data.n_missing:
+                text = in_words(len(groups), borrowing, said, shared=shared and len(nodes) > 1, late=late)
             settings: dict[str, Any] = {"assumption": text, "arguments": arguments, "groups": len(groups)}
             return self.question.answer_given(nodes, data, deepcopy(rng), **settings)
 

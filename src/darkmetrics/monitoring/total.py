@@ -108,12 +108,14 @@ def union(
     fit: Callable[[EvaluationSet], Nodes],
     *,
     shared: bool,
+    paired: bool = False,
 ) -> Union:
     """The sum of the groups; those without a part borrow theirs from the others and the shape of a `fit` over all rows.
 
     `shared`: what is open about the labels of one group is open about those of the others in the same way, because all
-    have learnt from the same reference rows. Else it is independent between groups; only the reason why labels are
-    missing, where that is open, is one and the same in all of them.
+    have learnt from the same reference rows. `paired`: it is one and the same, and the nodes of all groups belong
+    together one by one. Else it is independent between groups; only the reason why labels are missing, where that is
+    open, is one and the same in all of them.
     """
     lacking = sum(part is None and data.n_missing > 0 for data, part in zip(sets, parts, strict=True))
     whole = EvaluationSet.merged(sets) if any(part is None for part in parts) else None
@@ -128,7 +130,7 @@ def union(
         start += part.rows.size
     numbers = np.concatenate(apart)
     data, places = EvaluationSet.merged_apart(sets, numbers)
-    weight, probability, shift = _joint(fitted, number, shared=shared)
+    weight, probability, shift = _joint(fitted, number, shared=shared, paired=paired)
     return Union(data, Nodes(weight, probability, bucket=numbers[places][data.missing_cells], shift=shift), lacking)
 
 
@@ -155,9 +157,14 @@ def learns_from_reference(model: LabelModel) -> bool:
     return getattr(model, "reference", None) is not None
 
 
-def in_words(groups: int, borrowing: int, said: Collection[str], *, shared: bool) -> str:
+def in_words(groups: int, borrowing: int, said: Collection[str], *, shared: bool, late: bool = False) -> str:
     """What is assumed about all rows, given what each of the groups says that it assumes."""
     text = f"The sum of {groups:,} groups, in each of which missing labels follow the label model of that group."
+    if late:
+        text = (
+            f"The sum of {groups:,} groups. When labels come is taken to be the same in all of them and learnt from "
+            "all their rows; the level of each group is its own."
+        )
     if len(said) == 1:
         text += f" In every one of them: {next(iter(said))}"
     if shared:
@@ -200,11 +207,12 @@ def _alike(mean: FloatArray, score: FloatArray, decided: BoolArray, rows: FloatA
 
 
 def _joint(
-    parts: Sequence[Part], number: IntArray, *, shared: bool
+    parts: Sequence[Part], number: IntArray, *, shared: bool, paired: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Weights, probabilities and shifts of nodes that stand for all parts at once."""
     open_ = [part.weight.size for part in parts if part.weight.size > 1]
-    size = max(_NODES, *open_) if len(open_) > 1 else max(open_, default=1)
+    as_they_are = paired or len(open_) < 2
+    size = max(open_, default=1) if as_they_are else max(_NODES, *open_)
     weight: FloatArray = np.full(size, 1.0 / size)
     rng = np.random.default_rng(7)  # the same pairs in every run
     sums = np.zeros((int(number.max(initial=-1)) + 1, size))
@@ -212,7 +220,7 @@ def _joint(
     before, shift, start = np.zeros((size, 2)), np.zeros(size), 0
     for part in parts:
         chosen: IntArray = np.zeros(size, dtype=np.int64)
-        if len(open_) == 1 and part.weight.size > 1:
+        if as_they_are and part.weight.size > 1:
             chosen, weight = np.arange(size), part.weight
         elif part.weight.size > 1:
             chosen = _paired(part, before, rng, shared=shared)

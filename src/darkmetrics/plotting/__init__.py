@@ -3,7 +3,9 @@
 Import rule: matplotlib is imported when a plot is drawn, and pyplot only where no axes are given.
 """
 
-from darkmetrics.plotting.backtests import plot_coverage, plot_pit
+from darkmetrics.plotting.arrivals import plot_arrival
+from darkmetrics.plotting.audits import plot_audit
+from darkmetrics.plotting.backtests import plot_coverage, plot_history, plot_pit
 from darkmetrics.plotting.by_group import plot_groups
 from darkmetrics.plotting.distribution import plot_distribution
 from darkmetrics.plotting.labels import plot_reliability, plot_scores
@@ -12,10 +14,13 @@ from darkmetrics.plotting.over_time import plot_over_time
 from darkmetrics.plotting.thresholds import plot_curves, plot_precision_recall, plot_roc
 
 __all__ = [
+    "plot_arrival",
+    "plot_audit",
     "plot_coverage",
     "plot_curves",
     "plot_distribution",
     "plot_groups",
+    "plot_history",
     "plot_metrics",
     "plot_over_time",
     "plot_pit",

@@ -1,10 +1,11 @@
-"""plot_pit and plot_coverage: would the intervals have held where labels were hidden?"""
+"""plot_pit, plot_coverage and plot_history: would the intervals have held where labels were hidden, or late?"""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from darkmetrics.backtesting import Backtest
+from darkmetrics.exceptions import InputError
 from darkmetrics.plotting import style
 from darkmetrics.tables import level_text
 
@@ -79,5 +80,49 @@ def plot_coverage(result: Backtest, *, ax: "Axes | None" = None) -> "Axes":
     turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if len(names) > 3 else {}
     ax.set_xticks(range(len(names)), [style.wrapped(name) for name in names], **turned)
     ax.set_xlabel("metric")
+    style.legend_above(ax)
+    return ax
+
+
+def plot_history(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> "Axes":
+    """What would have been said at each date, and what came true? Needs a backtest with `as_of`.
+
+    Bars are the intervals of each setup with the labels known then, black marks the values with the labels known now.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import darkmetrics as dm
+    >>> rng = np.random.default_rng(0)
+    >>> day, y_score = rng.integers(0, 300, 3000), rng.random(3000)
+    >>> y_true, delay = rng.random(3000) < y_score, rng.integers(0, 60, 3000)
+    >>> when = dict(as_of=[120, 180, 240], scored_at=day, labelled_at=day + delay)
+    >>> result = dm.backtest(y_true, y_score, metrics="recall", window=30, rng=0, **when)
+    >>> ax = dm.plotting.plot_history(result, "recall")
+    >>> ax.get_xlabel()
+    'as of'
+    """
+    style.checked("result", result, Backtest, "what backtest returns")
+    if not result.history:
+        raise InputError("result: no dates were replayed. Give as_of= to backtest.")
+    for setup in result.scores:
+        result[setup, metric]  # has a message for a metric that is not there
+    ax = style.axes(ax)
+    dates = list(dict.fromkeys(one.as_of for one in result.history))
+    setups = len(result.scores)
+    for number, setup in enumerate(result.scores):
+        own = [one for one in result.history if (one.setup, one.metric) == (setup, metric)]
+        place = [dates.index(one.as_of) + (number - 0.5 * (setups - 1)) * 0.6 / setups for one in own]
+        reach = np.array([[one.mean - one.low, one.high - one.mean] for one in own]).reshape(-1, 2).T
+        signs = {**style.style_of(number), "linestyle": "none", "label": style.plain(setup)}
+        ax.errorbar(place, [one.mean for one in own], yerr=np.maximum(reach, 0.0), **signs, capsize=2)
+    truth = {one.as_of: one.truth for one in result.history if one.metric == metric}
+    for at, date in enumerate(dates):
+        if date in truth:
+            label = "known now" if date == next(iter(truth)) else None
+            ax.plot([at - 0.4, at + 0.4], [truth[date]] * 2, color="black", linewidth=1.2, zorder=3, label=label)
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if len(dates) > 3 else {}
+    ax.set_xticks(range(len(dates)), dates, **turned)
+    ax.set(xlabel="as of", ylabel=style.wrapped(metric, 30))
     style.legend_above(ax)
     return ax

@@ -1,6 +1,7 @@
 """plot_over_time: one metric per period, beside what the labelled rows alone say."""
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ def plot_over_time(
     chosen, line = _line_of(result, segment, name)
     earlier = None if before is None else _earlier(result, before, chosen, name, line.periods)
     ax = style.axes(ax)
-    x = _places(line.periods)
+    x = places_of(line.periods)
     target = (result.targets or {}).get(name)
     floor = _set_view(ax, line.column, earlier, target)
     crowd, band = x.size > _CROWD, x.size > _BAND
@@ -177,7 +178,7 @@ def _earlier(result: GroupedEvaluation, before: Any, chosen: Key, metric: str, p
     return Column(*filled)
 
 
-def _places(periods: list[Any]) -> FloatArray:
+def places_of(periods: Sequence[Any]) -> FloatArray:
     """Where periods stand: one apart, and dates as far apart as they are, so that gaps are seen."""
     if len(periods) < 2 or not all(isinstance(period, dt.date) for period in periods):
         return np.arange(len(periods), dtype=np.float64)

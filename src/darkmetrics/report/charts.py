@@ -5,10 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics.plotting.summaries import Column
 
 # The box of the templates: 360 wide, the plane of the picture within these edges.
 LEFT, RIGHT, TOP, BOTTOM = 46, 348, 12, 158
+# Where the metric ends and the shares of missing labels begin, in pictures of periods.
+_FOOT = 128
+# Dots of more periods than these would touch.
+_CROWD = 45
 # A law that takes up less of its possible values than this is drawn larger, with arrows to the bounds.
 _LEAST_SHARE = 0.25
 # Room on both sides of what is shown.
@@ -135,6 +140,73 @@ def band_chart(x: Numbers, band: dict[str, Any], target: float | None) -> dict[s
     return chart
 
 
+def period_chart(
+    x: FloatArray, names: Sequence[str], column: Column, new: BoolArray, target: float | None
+) -> dict[str, Any] | None:
+    """A metric from period to period: intervals, means, labelled-only values, and the share of missing labels below.
+
+    `x` are the places of the periods, one apart where none is missing between them; `new` says which have a new alert.
+    """
+    # Where there is no law, as with no labels at all, what is possible takes its place.
+    none = np.isnan(column.low) & column.small
+    low, high = np.where(none, column.lowest, column.low), np.where(none, column.highest, column.high)
+    # Groups with few labels may have intervals that leave no room for others.
+    sure = ~column.small if not column.small.all() else column.small
+    shown = np.concatenate([low[sure], high[sure], column.mean, column.labelled_only, _array([target])])
+    if not np.isfinite(low).any():
+        return None
+    up = Scale(shown[np.isfinite(shown)].tolist(), _FOOT, TOP)
+    step = (RIGHT - LEFT) / (float(x.max()) + 1.0)
+    places, width = LEFT + (x + 0.5) * step, max(0.4, min(14.0, 0.55 * step))
+    tops, feet = (np.clip(up(end), TOP, _FOOT) for end in (high, low))
+    missing = BOTTOM - (BOTTOM - _FOOT - 6.0) * column.missing
+    bars = [
+        _bar(place, width, top, foot, "few" if small else "interval")
+        for place, top, foot, small in zip(places, tops, feet, column.small, strict=True)
+        if np.isfinite(top + foot)
+    ]
+    bars += [_bar(place, width, top, BOTTOM, "absent") for place, top in zip(places, missing, strict=True)]
+    apart = np.flatnonzero(np.diff(x) > 1.0) + 1
+    means, only = np.clip(up(column.mean), TOP, _FOOT), np.clip(up(column.labelled_only), TOP, _FOOT)
+    kinds = np.where(new, "new", np.where(column.alert, "alert", np.where(column.small, "few", "mean")))
+    few = x.size <= _CROWD  # of more, alerts alone are marked
+    marks = [_mark("labelled", *at) for at in zip(places, only, strict=True) if few and np.isfinite(at[1])]
+    marks += [
+        _mark(str(kind), place, y)
+        for kind, place, y in zip(kinds, places, means, strict=True)
+        if np.isfinite(y) and (few or kind in ("new", "alert"))
+    ]
+    letters = max(map(len, names)) * 6.2 + 8.0
+    every = max(1, int(np.ceil(letters / step)))
+    ticks = [{"at": round(float(places[i]), 1), "text": names[i]} for i in range(len(names) - 1, -1, -every)]
+    return {
+        "x_ticks": ticks,
+        "y_ticks": up.ticks(4),
+        "bars": bars,
+        "mean": line(np.insert(places, apart, np.nan), np.insert(means, apart, np.nan)),
+        "marks": marks,
+        "target": _place(up, target),
+    }
+
+
+def span_chart(scale: Scale, column: Column, place: int, target: float | None, *, new: bool) -> dict[str, Any] | None:
+    """The interval of one group on a line that all groups share; None where nothing is known."""
+    none = bool(np.isnan(column.low[place]))
+    ends = (column.lowest[place], column.highest[place]) if none else (column.low[place], column.high[place])
+    left, right = (float(np.clip(scale(end), 1.0, 159.0)) for end in ends)
+    if not np.isfinite(left + right):
+        return None
+    kind = "new" if new else "alert" if column.alert[place] else "few" if column.small[place] else "mean"
+    marks = [("labelled", column.labelled_only[place]), (kind, column.mean[place])]
+    return {
+        "kind": "few" if column.small[place] else "interval",
+        "x": _short(left),
+        "width": _short(max(1.0, right - left)),
+        "target": _place(scale, target),
+        "marks": [_mark(sign, float(scale(value)), 0.0) for sign, value in marks if np.isfinite(value)],
+    }
+
+
 def rate_chart(rates: dict[str, Any], current: float) -> dict[str, Any] | None:
     """Two rates against each other: mean, interval of the one above the mean of the other, and the point in use."""
     # From left to right: both rates of a threshold fall as it rises.
@@ -169,6 +241,16 @@ def _bound(across: Scale, value: float | None, side: int) -> dict[str, Any] | No
     place = across.at(value)
     outside = not LEFT - 0.5 <= place <= RIGHT + 0.5
     return {"x": (LEFT if side < 0 else RIGHT) if outside else place, "outside": outside, "side": side}
+
+
+def _bar(place: float, width: float, top: float, foot: float, kind: str) -> dict[str, str]:
+    height = max(1.0 if kind != "absent" else 0.0, foot - top)  # an interval of no width is seen too
+    sizes = {"x": place - 0.5 * width, "y": 0.5 * (top + foot - height), "width": width, "height": height}
+    return {"kind": kind, **{name: _short(float(size)) for name, size in sizes.items()}}
+
+
+def _mark(kind: str, place: float, y: float) -> dict[str, Any]:
+    return {"kind": kind, "x": round(float(place), 1), "y": round(float(y), 1)}
 
 
 def _place(scale: Scale, value: float | None) -> float | None:

@@ -46,6 +46,9 @@ def markdown(summary: Mapping[str, Any]) -> str:
     lines += ["", "## Why are labels missing?", "", plain(summary["diagnosis"]["verdict"], 5000)]
     for table in summary["diagnosis"]["tables"]:
         lines += ["", plain(table["title"]), "", *markdown_table(table["header"], table["rows"])]
+    if (arrival := summary.get("arrival")) is not None:
+        lines += ["", "## When do labels come?", "", *(f"- {plain(text, 1000)}" for text in arrival["words"])]
+        lines += ["", *markdown_table(arrival["table"]["header"], arrival["table"]["rows"])]
     lines += ["", "## What was assumed, and how it was computed", ""]
     lines += [f"- {plain(text, 5000)}" for text in (*summary["assumptions"], *summary["method"])]
     reproduce = summary["reproduce"]

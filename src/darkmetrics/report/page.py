@@ -23,6 +23,11 @@ def page(summary: Mapping[str, Any]) -> dict[str, Any]:
     sliders = {"threshold": threshold, "share": share}
     found = summary["what_if"].get("estimate", {})
     return {
+        "title": summary["title"],
+        "warnings": [warned["message"] for warned in summary["warnings"]],
+        "counts_sentence": summary["counts_sentence"],
+        "source": summary["source"],
+        "reproduce": summary["reproduce"],
         "summary": summary,
         "level": level_text(summary["confidence_level"]),
         "if_odds": f"if odds {summary['odds']:g}x off",
@@ -36,15 +41,21 @@ def page(summary: Mapping[str, Any]) -> dict[str, Any]:
         **sliders,
         # What the script looks up; no text of a user is in it.
         "data": {name: slider["data"] for name, slider in sliders.items() if slider is not None},
+        "arrival": _arrival(summary.get("arrival")),
         "share_found": percent(found.get("mean")),
         "share_range": f"{percent(found.get('low'))} to {percent(found.get('high'))}",
-        "code": "\n".join(visible(line, 5000) for line in summary["reproduce"]["code"].split("\n")),
+        "code": code_shown(summary["reproduce"]["code"]),
         "split": [
             [name, *(percent(entry[f"variance_from_{part}"], 0) for part in ("labels", "calibration", "prevalence"))]
             for name, entry in metrics.items()
             if entry["std"]
         ],
     }
+
+
+def code_shown(code: str) -> str:
+    """Code fit to be shown, line by line."""
+    return "\n".join(visible(line, 5000) for line in code.split("\n"))
 
 
 def _headline_row(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,6 +127,20 @@ def _share_slider(summary: Mapping[str, Any]) -> dict[str, Any] | None:
         methods.setdefault(band["method"], []).append(name)
     has_target = any("target_probability" in band for band in asked["metrics"].values())
     return _slider(shares, texts, notes, start, rows) | {"methods": methods, "has_target": has_target}
+
+
+def _arrival(arrival: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The share of labels that are in by age, as a picture for each class."""
+    if arrival is None:
+        return None
+    ages = [0.0, *(b["high"] for b in arrival["bins"])]
+    figures = []
+    for name in ("positives", "negatives"):
+        of = arrival[name]
+        band = {"mean": [0.0, *of["share"]], "low": [0.0, *of["low"]], "high": [0.0, *of["high"]]}
+        figures.append({"name": name, "chart": {"dot": None, **(band_chart(ages, band, None) or {})}})
+    table = arrival["table"]
+    return {"words": arrival["words"], "table": table, "figures": figures, "along": table["header"][0]}
 
 
 def _estimate_columns(band: Mapping[str, Any]) -> list[list[str]]:

@@ -56,8 +56,12 @@ def write_report(evaluation: Evaluation, path: PathLike, **about: Any) -> Path:
         raise InputError(f"path: {target.name!r} has no known suffix. End it in .html, .md or .json.")
     format_of_file = SUFFIXES[target.suffix.lower()]
     if format_of_file == "html":
-        _jinja2()  # before the work, which may take a while
-    text = render(summarize(evaluation, **about), format_of_file)
+        jinja2_package()  # before the work, which may take a while
+    return write_page(target, render(summarize(evaluation, **about), format_of_file))
+
+
+def write_page(target: Path, text: str) -> Path:
+    """The text in the file, which appears when it is complete."""
     try:
         write_whole(target, text)
     except OSError as error:
@@ -70,20 +74,28 @@ def _json(summary: Mapping[str, Any]) -> str:
 
 
 def _html(summary: Mapping[str, Any]) -> str:
-    jinja2 = _jinja2()
+    return filled("report.html.j2", page(summary), script="report.js")
+
+
+def filled(template: str, context: Mapping[str, Any], script: str | None = None) -> str:
+    """A page from its template, everything in it escaped, with a policy that lets nothing else in."""
+    jinja2 = jinja2_package()
     loader = jinja2.PackageLoader("darkmetrics.report")
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["visible"] = visible
-    # Browsers read every end of line as a newline before they hash; a checkout may have written others.
-    texts = (loader.get_source(environment, name)[0] for name in ("report.css", "report.js"))
-    style, script = (text.replace("\r\n", "\n") for text in texts)
+
+    def source(name: str | None) -> str:
+        # Browsers read every end of line as a newline before they hash; a checkout may have written others.
+        return "" if name is None else str(loader.get_source(environment, name)[0]).replace("\r\n", "\n")
+
+    own = {"style": source("report.css"), "script": source(script)}
     # Of all styles and scripts the page may use these two: whatever else came in would not run.
-    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:"
+    runs = "'none'" if script is None else _hash(own["script"])
+    policy = f"default-src 'none'; style-src {_hash(own['style'])}; script-src {runs}; img-src data:"
     policy += "; base-uri 'none'; form-action 'none'"
-    template = environment.get_template("report.html.j2")
-    text: str = template.render(page(summary), policy=policy, style=style, script=script)
+    text: str = environment.get_template(template).render({**context, **own}, policy=policy)
     return text
 
 
@@ -92,7 +104,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _jinja2() -> Any:
+def jinja2_package() -> Any:
+    """What fills templates, or an error that says how to install it."""
     try:
         import jinja2
     except ImportError:

@@ -1,7 +1,7 @@
 """summarize(): everything a report says, as a plain dictionary."""
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -99,7 +99,7 @@ def summarize(
     return {
         "schema": SCHEMA,
         "title": str(title) if title is not None else _title(counts),
-        "source": _source(source),
+        "source": source_facts(source),
         "counts": counts,
         "counts_sentence": evaluation.words()[0],
         "threshold": numbers["threshold"],
@@ -110,6 +110,7 @@ def summarize(
         "curves": _curves(evaluation, charted, curves),
         "what_if": tilted,
         "diagnosis": _diagnosis(evaluation),
+        "arrival": _arrival(evaluation),
         "assumptions": sentences.assumptions(evaluation),
         "method": sentences.method(evaluation),
         "reproduce": _reproduce(evaluation, goals, title),
@@ -160,7 +161,8 @@ def _title(counts: Mapping[str, int]) -> str:
     return f"How good is this classifier, with {percent(counts['missing'] / counts['rows'], 0)} of its labels missing?"
 
 
-def _source(source: str | Mapping[str, Any] | None) -> dict[str, str]:
+def source_facts(source: str | Mapping[str, Any] | None) -> dict[str, str]:
+    """Facts about the data by name, as text."""
     if source is None:
         return {}
     return {str(k): str(v) for k, v in source.items()} if isinstance(source, Mapping) else {"data": str(source)}
@@ -248,6 +250,15 @@ def _diagnosis(evaluation: Evaluation) -> dict[str, Any]:
     return {**found.to_dict(), "tables": tables}
 
 
+def _arrival(evaluation: Evaluation) -> dict[str, Any] | None:
+    """When labels come, with its table, where rows have ages."""
+    found = evaluation.arrival
+    if found is None:
+        return None
+    header, rows = found.table()
+    return {**found.to_dict(), "table": {"header": header, "rows": rows}}
+
+
 def _reproduce(evaluation: Evaluation, goals: Mapping[str, float], title: str | None) -> dict[str, Any]:
     arguments = dict(evaluation.arguments)
     function = "evaluate_by" if evaluation.groups else "evaluate_frame" if "frame" in arguments else "evaluate"
@@ -271,10 +282,19 @@ def _reproduce(evaluation: Evaluation, goals: Mapping[str, float], title: str | 
     code.append(f"result = dm.{function}({', '.join(data)}{said}){'.total' if evaluation.groups else ''}")
     goals_as_code = repr(dict(goals))
     about = f", targets={goals_as_code if len(goals_as_code) <= 200 else 'targets'}" if goals else ""
-    about += f", title={as_code(title) or 'title'}" if title is not None else ""
-    code.append(f'result.report("report.html"{about})')
+    code.append(f'result.report("report.html"{about}{title_as_code(title)})')
+    return reproduction(code, arguments, {law.method for law in evaluation.laws.values()})
+
+
+def title_as_code(title: str | None) -> str:
+    """The title as an argument."""
+    return "" if title is None else f", title={as_code(title) or 'title'}"
+
+
+def reproduction(code: list[str], arguments: Mapping[str, str], methods: Collection[str]) -> dict[str, Any]:
+    """How to make a report again: the code, what there is to say about the seed, and versions."""
     # A method of the user's own may draw; only of these is it known that they do not.
-    drawn = any(law.method not in ("exact", "near exact", "gaussian") for law in evaluation.laws.values())
+    drawn = not set(methods) <= {"exact", "near exact", "gaussian", "bounds"}
     if "rng" in arguments:
         seed = f"The seed was rng={arguments['rng']}."
     elif drawn:

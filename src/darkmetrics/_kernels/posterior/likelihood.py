@@ -13,22 +13,22 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.posterior.log_odds import LITTLE, chance, cut_odds, log_chance, sum_log1p
+from darkmetrics._kernels.posterior.log_odds import LITTLE, TOGETHER, chance, cut_odds, log_chance, sum_log1p
 
 # Draws are evaluated in portions of at most this many numbers, which stay in the processor's cache.
 _PORTION = 1 << 16
-# Rows per score up to which they are taken one by one.
-_FEW_TIES = 2.0
 
 
-class _SingleRows(NamedTuple):
-    """Scores that have rows: minus their columns of X; rows and missing rows of each, and one by one."""
+class _AlikeRows(NamedTuple):
+    """Scores that have rows, in bundles of as many rows and missing rows each: first all first ones, then all second.
+
+    Minus their columns of X, rows and missing rows of each score; how many bundles have a first score, a second, ...
+    """
 
     columns: FloatArray
     counts: FloatArray
     missing: FloatArray
-    each: IntArray | slice
-    gone: IntArray | slice
+    sizes: list[int]
 
 
 class Expansion(NamedTuple):
@@ -94,15 +94,15 @@ class LabelLikelihood:
 
     def _log_likelihood(self, parameters: FloatArray) -> FloatArray:
         theta, c, d = self._parts(parameters)
-        if self._single is None:
+        if self._alike is None:
             return self._by_score(theta, c, d)
         if self.Z is None:
-            return self._row_by_row(self._single, theta)
+            return self._by_bundle(self._alike, theta)
         up, down = self._log_odds_of_missing(c, d)
         gone, gone0 = log_chance(up), log_chance(down)
         near = np.abs(gone - gone0)[:, 0] <= LITTLE
         result = np.empty(len(parameters))
-        result[near] = self._row_by_row(self._single, theta[near], np.exp(gone0 - gone)[near])
+        result[near] = self._by_bundle(self._alike, theta[near], np.exp(gone0 - gone)[near])
         result[near] += (gone * self.missing.sum() + (gone - up) * self.positives.sum())[near, 0]
         result[near] += ((gone0 - down) * self.negatives.sum())[near, 0]
         if not near.all():
@@ -110,30 +110,32 @@ class LabelLikelihood:
         return result
 
     @cached_property
-    def _single(self) -> "_SingleRows | None":
-        """The rows one by one, where hardly two of them share a score and their absence does not depend on it."""
+    def _alike(self) -> "_AlikeRows | None":
+        """The scores in bundles, where the absence of rows does not depend on the score."""
         constant = self.Z is None or (self.Z.shape[1] == 1 and self.D is None)
-        counts = self.positives + self.negatives + (0.0 if self.Z is None else self.missing)
-        whole = bool(np.all(counts == np.rint(counts)) and np.all(self.missing == np.rint(self.missing)))
-        alone = 0.0 < counts.sum() <= _FEW_TIES * counts.size
-        if not (constant and whole and alone) or self.positives_reference.size:
+        missing = np.zeros(len(self.X)) if self.Z is None else self.missing
+        counts = self.positives + self.negatives + missing
+        if not constant or self.positives_reference.size or not counts.any():
             return None
-        used = np.flatnonzero(counts)
-        if self.Z is not None:
-            used = used[np.argsort(self.missing[used] == 0.0, kind="stable")]  # those with missing rows first
-        counts, missing = counts[used], np.zeros(used.size) if self.Z is None else self.missing[used]
-        return _SingleRows(-self.X[used], counts, missing, _repeated(counts), _repeated(missing))
+        order = np.lexsort([missing, counts])[np.count_nonzero(counts <= 0.0) :]
+        new = np.diff(counts[order], prepend=0.0) + 1j * np.diff(missing[order], prepend=0.0) != 0.0
+        place = np.arange(order.size)
+        member = (place - np.maximum.accumulate(np.where(new, place, 0))) % TOGETHER
+        bundle = np.cumsum(member == 0) - 1
+        order = order[np.lexsort([bundle, -np.bincount(bundle)[bundle], member])]
+        sizes = np.bincount(member, minlength=1).tolist()
+        return _AlikeRows(-self.X[order], counts[order], missing[order], sizes)
 
-    def _row_by_row(self, rows: "_SingleRows", theta: FloatArray, ratio: FloatArray | None = None) -> FloatArray:
+    def _by_bundle(self, rows: "_AlikeRows", theta: FloatArray, ratio: FloatArray | None = None) -> FloatArray:
         """`sum log p_y` over the rows, and `-log w` of missing ones; `ratio` is `a_0 / a_1`. Same as `_by_score`.
 
         With e the odds of being negative these are the logarithms of `1 + e` and `1 + e a_0 / a_1`: factors that are
         multiplied before a logarithm is taken.
         """
         odds, large, more = cut_odds(theta @ rows.columns.T)
-        result = -sum_log1p(odds[:, rows.each]) - theta @ (self.X.T @ self.negatives)
+        result = -sum_log1p(odds, rows.sizes) @ rows.counts[: rows.sizes[0]] - theta @ (self.X.T @ self.negatives)
         if ratio is not None:
-            result += sum_log1p(odds[:, rows.gone] * ratio)
+            result += sum_log1p(odds * ratio, rows.sizes) @ rows.missing[: rows.sizes[0]]
         # Beyond the cut both logarithms grow like the log odds.
         result += more @ (rows.missing - rows.counts)[large]
         return result
@@ -313,14 +315,6 @@ class LabelLikelihood:
         size = max(1, _PORTION // max(1, open_.X.shape[0]))
         each = [open_.share(parameters[i : i + size]) @ counts[rows] for i in range(0, len(parameters), size)]
         return np.concatenate(each)
-
-
-def _repeated(counts: FloatArray) -> IntArray | slice:
-    """Places, each so many times; the first ones as a slice, which copies nothing, where none is there twice."""
-    held = int(np.count_nonzero(counts))
-    if counts.max(initial=0.0) <= 1.0 and counts[:held].all():
-        return slice(held)
-    return np.repeat(np.arange(counts.size), counts.astype(np.int64))
 
 
 def _stay_ratio(c: FloatArray, d: FloatArray) -> FloatArray:

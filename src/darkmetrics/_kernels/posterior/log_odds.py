@@ -9,10 +9,9 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 
 # Beyond, exp overflows.
 _FARTHEST = 700.0
-# Beyond, 1 + exp(x) is exp(x) to the last bit. Products of 2^4 such numbers do not overflow, even of some a little
-# larger.
-_LARGE, _DOUBLINGS = 40.0, 4
-LITTLE = 4.0
+# Numbers are cut at exp(80) and multiplied four at a time, which does not overflow even if each is exp(40) times as
+# large; and exp(-40) times as large 1 + exp(80) is exp(80) to the last bit.
+_LARGE, LITTLE, TOGETHER = 80.0, 40.0, 4
 
 
 def chance(log_odds: FloatArray) -> FloatArray:
@@ -24,7 +23,7 @@ def chance(log_odds: FloatArray) -> FloatArray:
 
 
 def cut_odds(log_odds: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-    """exp(x) of x up to 40, in place; the columns that have larger ones, and there what is more than that."""
+    """exp(x) of x up to 80, in place; the columns that have larger ones, and there what is more than that."""
     large = np.flatnonzero(log_odds.max(axis=0, initial=0.0) > _LARGE)
     more = np.maximum(log_odds[:, large] - _LARGE, 0.0)
     if large.size:
@@ -32,19 +31,17 @@ def cut_odds(log_odds: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
     return np.exp(log_odds, out=log_odds), large, more
 
 
-def sum_log1p(odds: FloatArray) -> FloatArray:
-    """Sum over each row of log(1 + odds), odds up to exp(44): of products of 16, since logarithms take the time.
+def sum_log1p(odds: FloatArray, sizes: list[int]) -> FloatArray:
+    """Sums of log(1 + odds) over bundles of columns, of products, since logarithms take the time.
 
-    It is off by a unit in the last place of 1 for each number, and not of the sum.
+    The first `sizes[0]` columns are the first of each bundle, the next `sizes[1]` the second, ..., of the same bundles
+    in the same order. A sum is off by a unit in the last place of 1 for each number, and not of the sum.
     """
-    factors, result = odds + 1.0, np.zeros(odds.shape[0])
-    for _ in range(_DOUBLINGS):
-        half, odd = divmod(factors.shape[1], 2)
-        if odd:
-            result += np.log(factors[:, -1])
-        factors = factors[:, :half] * factors[:, half : 2 * half]
-    result += np.log(factors).sum(axis=1)
-    return result
+    factors, start = odds[:, : sizes[0]] + 1.0, sizes[0]
+    for size in sizes[1:]:
+        factors[:, :size] *= odds[:, start : start + size] + 1.0
+        start += size
+    return np.log(factors, out=factors)
 
 
 def log_chance(log_odds: FloatArray) -> FloatArray:

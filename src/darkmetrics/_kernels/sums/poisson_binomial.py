@@ -12,9 +12,11 @@ _CONVOLUTION_LIMIT = 1000
 LOG_TAIL = 41.5
 # Convolution keeps masses down to here; their square roots still show in a standard deviation that is nearly zero.
 _FAINTEST = 1e-30
+# In parts that are joined to others less may be cut, as it adds up.
+_FAINTEST_PART = 1e-42
 _TRIM_EVERY = 16
 # Trials of a block at least, when many laws are found at once.
-_BLOCK = 64
+_BLOCK = 128
 _DIRECT_ROWS = 256
 _MAX_SERIES_RATIO = 0.6
 
@@ -72,36 +74,40 @@ def poisson_binomial_pmfs(p: FloatArray, counts: IntArray) -> tuple[int, FloatAr
 
     Few trials are added one at a time for all rows at once; many go row by row.
     """
-    trials = int(counts.sum())
-    if trials <= _CONVOLUTION_LIMIT:
-        return _by_shared_convolution(np.repeat(p, counts, axis=1))
-    each = [poisson_binomial_pmf(row, counts) for row in p]
+    if int(counts.sum()) <= _CONVOLUTION_LIMIT:
+        each = _by_shared_convolution(np.repeat(p, counts, axis=1))
+    else:
+        each = [poisson_binomial_pmf(row, counts) for row in p]
     low = min(offset for offset, _ in each)
     pmfs = np.zeros((p.shape[0], max(offset + pmf.size for offset, pmf in each) - low))
     for row, (offset, pmf) in zip(pmfs, each, strict=True):
         row[offset - low : offset - low + pmf.size] = pmf
-    return low, pmfs
+    return low, pmfs / pmfs.sum(axis=1, keepdims=True)
 
 
-def _by_shared_convolution(p: FloatArray) -> tuple[int, FloatArray]:
-    # Trials are dealt out to blocks whose laws are much shorter, and found at once; then pairs of blocks are joined.
+def _by_shared_convolution(p: FloatArray) -> list[tuple[int, FloatArray]]:
+    # Trials are dealt out to blocks whose laws are much shorter, and found at once; then pairs of blocks are joined,
+    # row by row, since rows have their mass in different places.
     rows, trials = p.shape
     blocks = 1 << max(0, (trials // _BLOCK).bit_length() - 1)
     each = -(-trials // blocks)
     dealt = np.zeros((each * blocks, rows))  # a trial too many has no chance
     dealt[:trials] = p.T
     low, pmfs = _trial_by_trial(dealt.reshape(each, blocks * rows))
-    while blocks > 1:
-        blocks //= 2
-        first, second = np.moveaxis(pmfs.reshape(-1, blocks, 2, rows), 2, 0).reshape(2, -1, blocks * rows)
-        size = first.shape[0]
-        pmfs, spare = np.zeros((2 * size - 1, blocks * rows)), np.empty_like(second)
-        for k in range(size):
-            pmfs[k : k + size] += np.multiply(second, first[k], out=spare)
-        kept = np.flatnonzero(pmfs.max(axis=1) > _FAINTEST)
-        low, pmfs = 2 * low + int(kept[0]), pmfs[kept[0] : kept[-1] + 1]
-    window = np.ascontiguousarray(pmfs.T)
-    return low, window / window.sum(axis=1, keepdims=True)
+    least = _FAINTEST if blocks == 1 else _FAINTEST_PART
+    laws = [_held(low, pmf, least) for pmf in np.ascontiguousarray(pmfs.T)]
+    while len(laws) > rows:
+        half = len(laws) // 2
+        pairs = zip(laws[:half], laws[half:], strict=True)
+        least = _FAINTEST if half == rows else _FAINTEST_PART
+        laws = [_held(one + two, np.convolve(first, second), least) for (one, first), (two, second) in pairs]
+    return laws
+
+
+def _held(low: int, pmf: FloatArray, least: float) -> tuple[int, FloatArray]:
+    """The part of a pmf that has mass worth keeping, and where it starts."""
+    kept = np.flatnonzero(pmf > least)
+    return low + int(kept[0]), pmf[kept[0] : kept[-1] + 1]
 
 
 def _trial_by_trial(p: FloatArray) -> tuple[int, FloatArray]:
@@ -117,7 +123,7 @@ def _trial_by_trial(p: FloatArray) -> tuple[int, FloatArray]:
         pmfs[low + 1 : high + 1] += moved
         high += 1
         if k % _TRIM_EVERY == 0 or k == trials:
-            kept = np.flatnonzero(pmfs[low:high].max(axis=1) > _FAINTEST)
+            kept = np.flatnonzero(pmfs[low:high].max(axis=1) > _FAINTEST_PART)
             pmfs[low : low + kept[0]] = 0.0
             pmfs[low + kept[-1] + 1 : high] = 0.0
             low, high = low + int(kept[0]), low + int(kept[-1]) + 1

@@ -43,9 +43,12 @@ def gauss_rule(values: FloatArray, masses: FloatArray, nodes: int) -> tuple[Floa
     return np.asarray(centre + scale * points, dtype=np.float64), vectors[0] ** 2
 
 
-def _gauss_rules(values: FloatArray, masses: FloatArray, nodes: int) -> tuple[FloatArray, FloatArray]:
-    """`gauss_rule` for each row of `masses`, all of which have many more values than the rule has nodes."""
-    centre = masses @ values
+def _recurrences(values: FloatArray, masses: FloatArray, nodes: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Centre, scale and matrix whose eigenproblem is `gauss_rule`, for each row of values and masses.
+
+    All have many more values than the rule has nodes. The first rows and columns are those of smaller rules.
+    """
+    centre = np.einsum("ij,ij->i", masses, values)
     x = values - centre[:, None]
     scale = np.sqrt((masses * x**2).sum(axis=1))
     x /= scale[:, None]
@@ -62,8 +65,7 @@ def _gauss_rules(values: FloatArray, masses: FloatArray, nodes: int) -> tuple[Fl
         off = np.sqrt(new_norm / norm)
         matrix[:, k, k + 1] = matrix[:, k + 1, k] = off
         previous, current, norm = current, following, new_norm
-    points, vectors = np.linalg.eigh(matrix)
-    return centre[:, None] + scale[:, None] * points, vectors[:, 0, :] ** 2
+    return centre, scale, matrix
 
 
 class NodeAxis:
@@ -71,22 +73,32 @@ class NodeAxis:
 
     def __init__(self, values: FloatArray, pmf: FloatArray) -> None:
         self.values, self.pmf = values, pmf
-        self._rules: dict[int, tuple[FloatArray, FloatArray]] = {}
 
-    def rule(self, nodes: int) -> tuple[FloatArray, FloatArray]:
-        """Points and weights of the Gauss rule at each node (nodes of the law x points)."""
-        if nodes not in self._rules:
-            points, weights = np.zeros((self.pmf.shape[0], nodes)), np.zeros((self.pmf.shape[0], nodes))
-            many = np.sum(self.pmf > _SOME_MASS, axis=1) > 4 * nodes
-            if many.any():
-                points[many], weights[many] = _gauss_rules(self.values, self.pmf[many], nodes)
+    @cached_property
+    def rules(self) -> list[tuple[FloatArray, FloatArray]]:
+        """A small Gauss rule and a smaller one: points and weights at each node (nodes of the law x points)."""
+        many = np.sum(self.pmf > _SOME_MASS, axis=1) > 4 * _FEW
+        centre, scale, matrix = _recurrences(*self._own_windows(many), _FEW)
+        found = []
+        for nodes in (_FEW, _FEW - 2):
+            points, weights = np.zeros((2, self.pmf.shape[0], nodes))
+            x, vectors = np.linalg.eigh(matrix[:, :nodes, :nodes])
+            points[many], weights[many] = centre[:, None] + scale[:, None] * x, vectors[:, 0, :] ** 2
             for i in np.flatnonzero(~many):
                 # Next to no mass at more places than the rule has nodes would make its polynomials overflow.
                 held = self.pmf[i] > _NO_MASS
                 x, mass = gauss_rule(self.values[held], self.pmf[i][held], nodes)
                 points[i], points[i, : x.size], weights[i, : x.size] = x[0], x, mass
-            self._rules[nodes] = points, weights
-        return self._rules[nodes]
+            found.append((points, weights))
+        return found
+
+    def _own_windows(self, which: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Values and masses of some nodes where they have mass: of the common window that may be a small part."""
+        held = self.pmf[which] > _NO_MASS
+        first, end = held.argmax(axis=1), held.shape[1] - held[:, ::-1].argmax(axis=1)
+        width = int(np.max(end - first, initial=0))
+        place = np.minimum(first, held.shape[1] - width)[:, None] + np.arange(width)
+        return self.values[place], np.take_along_axis(self.pmf[which], place, axis=1)
 
 
 class JointMass:
@@ -122,7 +134,7 @@ def product_moments_by_node(
 
     Laws that are not `exact` need no more digits than they have.
     """
-    fine, coarse = (_with_rules(formula, [axis.rule(nodes) for axis in axes]) for nodes in (_FEW, _FEW - 2))
+    fine, coarse = (_with_rules(formula, [axis.rules[which] for axis in axes]) for which in (0, 1))
     scale = np.abs(fine[0]) + np.sqrt(fine[1])
     tolerance = 1.0 if exact else _FEWER_DIGITS
     off = np.abs(fine[0] - coarse[0]) > tolerance * 1e-13 * scale

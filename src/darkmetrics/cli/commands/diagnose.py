@@ -3,9 +3,17 @@
 from __future__ import annotations  # names of the library in annotations must not import it
 
 import darkmetrics as dm
+from darkmetrics.cli.evaluation import times_of
 from darkmetrics.cli.inputs import load, load_reference, paths_of
 from darkmetrics.cli.messages import for_the_command_line
-from darkmetrics.cli.options import CommonOptions, DataOptions, DecisionOptions, MetricOptions, ReferenceOption
+from darkmetrics.cli.options import (
+    CommonOptions,
+    DataOptions,
+    DecisionOptions,
+    LateOptions,
+    MetricOptions,
+    ReferenceOption,
+)
 from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered
 
 EXAMPLE = "Example: darkmetrics diagnose june.parquet --label fraud --score p --reference test-set.parquet"
@@ -15,6 +23,7 @@ def main(
     data: DataOptions,
     asked: MetricOptions,
     decision: DecisionOptions,
+    late: LateOptions,
     reference: ReferenceOption,
     common: CommonOptions,
 ) -> None:
@@ -22,11 +31,13 @@ def main(
     check_writable(common.output, *paths_of(data.file), reference.reference)
     with progress("reading", "diagnosing") as begin:
         begin()
-        rows = load(data, pred=decision.pred)
+        rows = load(data, pred=decision.pred, **times_of(late))
         begin()
         with in_words(rows.names):
+            given = rows.data(decision.threshold, late)
+            given.pop("age", None)  # what the data show of other reasons than time
             found = dm.diagnose(
-                **rows.data(decision.threshold),
+                **given,
                 reference=load_reference(reference.reference, rows.names, rows.pos_label),
                 metrics=asked.metric or dm.metrics.DEFAULT_METRICS,
             )

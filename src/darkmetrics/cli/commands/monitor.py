@@ -36,6 +36,7 @@ EXAMPLE = (
 )
 
 _PICTURES = (".png", ".svg", ".pdf")
+_PAGES = (".html", ".htm")
 # Rows of a table that a person reads; CSV and JSON have all groups.
 _SHOWN = 40
 
@@ -43,6 +44,7 @@ _SHOWN = 40
 def main(
     options: MonitorOptions,
     common: CommonOptions,
+    context: typer.Context,
     fdr: Annotated[
         float,
         typer.Option("--fdr", metavar="Q", help="Expected share of false ones among the alerts, at most."),
@@ -62,6 +64,23 @@ def main(
             help="Scores exactly as they are, or in N buckets per group; auto: exact up to a million rows.",
         ),
     ] = "auto",
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERIOD", help="Alerts look at this period, such as 2026-05, and later ones; others are shown."
+        ),
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option(metavar="N", help="Alerts look at the N newest periods; others are shown.")
+    ] = None,
+    known: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Alerts that are known: what --format json wrote before. Only new ones make exit code 1. May be the "
+            "--output, which is then read first and need not exist yet.",
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Processes; -1 for one per core.")] = 1,
     plot: Annotated[
         str | None,
@@ -69,15 +88,22 @@ def main(
             metavar="FILE", help="Draw the first target, or metric, over time or over groups: .png, .svg, .pdf."
         ),
     ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Heading of the --report.")] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write a page as well: alerts, periods, groups and the total, in one .html."),
+    ] = None,
 ) -> int:
     """How good is the classifier in each segment and period, and which of them miss a target?
 
     Groups are told apart by --by, --time or both. An alert is a group that misses its --target; among all alerts at
-    most the share --fdr is false, on average. With an alert the exit code is 1.
+    most the share --fdr is false, on average. With an alert the exit code is 1; with --known, with a new alert.
     """
     inputs = [*paths_of(options.file), options.reference]
     check_writable(common.output, *inputs)
-    _check_plot(plot, common.output, inputs)
+    known = _known_file(known, common)
+    _check_plot(plot, common.output, [*inputs, known])
+    _check_report(report, [common.output, plot], [*inputs, known])
     if not options.by and options.time is None:
         raise WordedError("--by: no column that tells groups apart. Name one, or a column of dates as --time.")
     targets = targets_from(options.target)
@@ -97,6 +123,9 @@ def main(
             false_discovery_rate=fdr,
             correction=correction,
             min_labels=min_labels,
+            since=since,
+            last=last,
+            known=known,
             buckets=_buckets(buckets),
             rng=common.seed,
             n_jobs=jobs,
@@ -106,10 +135,15 @@ def main(
         with in_words({}):
             picture = _picture(result, plot)
         write_output(plot, picture, option="--plot")
+    if report is not None:
+        from darkmetrics.report.groups import groups_page
+
+        source = {"file": table.source, **{f"{role} column": name for role, name in table.names.items()}}
+        write_output(report, groups_page(result, title=title, source=source | {"command": context.obj}), "--report")
     say("\n".join([*result.words(), ""]))
     emit(rendered(_as_result(result), common.result_format), common.output)
     say("\n".join(["", *map(for_the_command_line, result.notes())]))
-    return TARGET_MISSED if result.alerts else DONE
+    return TARGET_MISSED if any(alert.new for alert in result.alerts) else DONE
 
 
 def _settings(table: Rows, options: MonitorOptions) -> dict[str, Any]:
@@ -117,6 +151,8 @@ def _settings(table: Rows, options: MonitorOptions) -> dict[str, Any]:
     return {
         **{{"stratum": "strata"}.get(part, part): name for part, name in table.parts.items()},
         "threshold": options.threshold,
+        "as_of": options.as_of,
+        "maturity": options.maturity,
         "label_model": label_model_of(options),
         "missingness": options.missingness,
         "reference": load_reference(options.reference, table.names, table.pos_label),
@@ -144,6 +180,33 @@ def _check_plot(plot: str | None, output: str | None, inputs: list[str | None]) 
         raise WordedError(f"--plot: {plot} is the --output as well. Name another file.")
     if find_spec("matplotlib") is None:
         raise WordedError("--plot: needs matplotlib; pip install 'darkmetrics[plot]'.")
+
+
+def _known_file(known: str | None, common: CommonOptions) -> str | None:
+    """The file of known alerts; None in the first night of a file that this very run will write."""
+    if known is None or common.output is None or Path(known).resolve() != Path(common.output).resolve():
+        return known
+    if common.result_format != "json":
+        raise WordedError(f"--known: {known} is the --output as well, which must then be JSON: add --format json.")
+    if Path(known).exists():
+        return known
+    say(f"--known: {known} is not there yet, so that every alert is new.")
+    return None
+
+
+def _check_report(report: str | None, others: list[str | None], inputs: list[str | None]) -> None:
+    """Refuse a page that could not be made or written before the work and not after it."""
+    from importlib.util import find_spec
+
+    if report is None:
+        return
+    check_writable(report, *inputs, option="--report")
+    if Path(report).suffix.lower() not in _PAGES:
+        raise WordedError(f"--report: {report} must end in {' or '.join(_PAGES)}.")
+    if any(other is not None and Path(report).resolve() == Path(other).resolve() for other in others):
+        raise WordedError(f"--report: {report} is another output as well. Name another file.")
+    if find_spec("jinja2") is None:
+        raise WordedError("--report: needs jinja2; pip install 'darkmetrics[report]'.")
 
 
 def _picture(result: dm.GroupedEvaluation, plot: str) -> bytes:
@@ -182,7 +245,9 @@ def _alerts(result: dm.GroupedEvaluation) -> Table:
             f"{alert.metric} {alert.side} {alert.target:g}",
             chance_text(alert.probability),
             f"{alert.q_value:.2g}",
+            *([] if result.gone is None else [alert.age]),
         ]
         for alert in result.alerts
     ]
-    return Table(["alert", "target", "P(missed)", "q-value"], rows, words=2)
+    header = ["alert", "target", "P(missed)", "q-value", *([] if result.gone is None else [""])]
+    return Table(header, rows, words=2)

@@ -1,0 +1,1 @@
+"""How often intervals hold the truth where labels come late: simulated, with real times of events, in real order."""

@@ -1,0 +1,43 @@
+"""The tables of docs/how-to/late-labels.md that come from experiments/results/late.csv."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).parents[2]
+RESULTS, PAGE = ROOT / "experiments" / "results" / "late.csv", ROOT / "docs" / "how-to" / "late-labels.md"
+MARKED = re.compile(r"(<!-- late: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_FIVE = ["precision", "recall", "accuracy", "f1", "roc_auc"]
+_AGES = ("ages", "ages and arrivals")
+
+
+def table(found: pd.DataFrame, kind: str, *, ages: bool | None = None) -> str:
+    """Coverage of each metric and width of that of precision, for each problem and what was told."""
+    own = found[found["kind"] == kind]
+    if ages is not None:
+        own = own[own["told"].isin(_AGES) == ages]
+    lines = [f"| labels | told | {' | '.join(_FIVE)} | width |", f"| --- | --- |{' --: |' * 6}"]
+    for (problem, told), rows in own.groupby(["problem", "told"], sort=False):
+        of = rows.set_index("metric")
+        shares = [f"{100.0 * of.loc[name, 'held'] / of.loc[name, 'intervals']:.0f}" for name in _FIVE]
+        lines.append(f"| {problem} | {told} | {' | '.join(shares)} | {of.loc['precision', 'width']:.3f} |")
+    return "\n".join(lines)
+
+
+TABLES: dict[str, Callable[[pd.DataFrame], str]] = {
+    "simulated": lambda found: table(found, "simulated", ages=True),
+    "others": lambda found: table(found, "simulated", ages=False),
+    "survival": lambda found: table(found, "survival"),
+    "file-order": lambda found: table(found, "file order"),
+}
+
+
+def written(page: str, found: pd.DataFrame) -> str:
+    """The page with every marked block made anew; the words around them stay."""
+    return MARKED.sub(lambda mark: f"{mark[1]}\n{TABLES[mark['name']](found)}\n\n{mark[3]}", page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), pd.read_csv(RESULTS)), encoding="utf-8")

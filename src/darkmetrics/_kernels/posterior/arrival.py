@@ -1,0 +1,208 @@
+"""The likelihood of labels that come with time (mathematics, section 13), with its derivatives.
+
+A row of class y has its label by the end of age bin k with chance `1 - S_y(k)`, where `S_y(k)` is the product of
+`1 - h_{y,j}` over the bins before k times `1 - f_k h_{y,k}`: rows of an age bin have passed a share f of it on average.
+A labelled row adds `p_y` and the chance of its delay, or of having a label at its age where the delay is not known; a
+row without a label adds `p S_1 + (1 - p) S_0`. `logit p = X theta`, and `logit h = l_{y,j} + g_z` with z the zone of
+the score.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.posterior.likelihood import Expansion
+from darkmetrics._kernels.posterior.log_odds import chance, log_chance
+
+# Hazards and log survivals nearer to 0 or 1 than this are taken as this: no label that came is impossible.
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class ArrivalLikelihood:
+    """Counts by score and age and by time of arrival, and a Gaussian prior; parameters are theta, l_1, l_0, g.
+
+    Counts of labels have a row for each class (positive first), then a zone, then a bin: labels that came in a bin
+    which rows of their age had passed (`full`), in the bin of their own age (`own`), at a time that is not known
+    (`untimed`), and, without a bin, after all of them (`last`).
+    """
+
+    X: FloatArray
+    # zone * bins + bin of the age, for each row of the table
+    place: IntArray
+    positives: FloatArray
+    negatives: FloatArray
+    missing: FloatArray
+    full: FloatArray
+    own: FloatArray
+    untimed: FloatArray
+    last: FloatArray
+    passed: FloatArray
+    prior_mean: FloatArray
+    prior_precision: FloatArray
+    credit: float = 1.0
+    # Log odds of the hazards (class, zone, bin) as sums of the parameters after theta, where they are other ones.
+    design: FloatArray | None = None
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        return self.full.shape[0], self.full.shape[1], self.full.shape[2]
+
+    @cached_property
+    def map(self) -> FloatArray:
+        """Log odds of the hazards (class, zone, bin) as sums of the parameters after theta."""
+        if self.design is not None:
+            return self.design
+        classes, zones, bins = self._shape
+        result = np.zeros((classes, zones, bins, classes * bins + zones - 1))
+        for y in range(classes):
+            for j in range(bins):
+                result[y, :, j, y * bins + j] = 1.0
+        for z in range(1, zones):
+            result[:, z, :, classes * bins + z - 1] = 1.0
+        return result
+
+    @cached_property
+    def _prior_level(self) -> float:
+        """Log density of the prior at its mean."""
+        size = self.prior_mean.size
+        return 0.5 * float(np.linalg.slogdet(self.prior_precision)[1]) - 0.5 * size * float(np.log(2.0 * np.pi))
+
+    def hazards(self, parameters: FloatArray) -> FloatArray:
+        """Chances to get the label in a bin, of those that have none before it: (..., class, zone, bin)."""
+        odds = np.tensordot(parameters[..., self.X.shape[1] :], self.map, axes=([-1], [3]))
+        return np.clip(expit(odds), _LEAST, 1.0 - _LEAST)
+
+    def log_survival(self, hazard: FloatArray) -> FloatArray:
+        """Log of the chance to have no label yet, of rows with an age in each bin."""
+        before = self._before(hazard)
+        return np.asarray(before + np.log1p(-self.passed * hazard), dtype=np.float64)
+
+    @staticmethod
+    def _before(hazard: FloatArray) -> FloatArray:
+        """Log of the chance to have no label at the beginning of each bin."""
+        logs = np.log1p(-hazard)
+        return np.asarray(np.cumsum(logs, axis=-1) - logs, dtype=np.float64)
+
+    def log_odds(self, parameters: FloatArray, X: FloatArray, place: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Log odds of a positive on rows with these columns and places, and what having no label yet adds to them.
+
+        For many sets of parameters, one to a row.
+        """
+        log_survival = self.log_survival(self.hazards(parameters))
+        moved = (log_survival[..., 0, :, :] - log_survival[..., 1, :, :]).reshape(*parameters.shape[:-1], -1)
+        return parameters[..., : X.shape[1]] @ X.T, moved[..., place]
+
+    def share(self, parameters: FloatArray, X: FloatArray, place: IntArray) -> FloatArray:
+        """P(positive | score, age, no label) on rows with these columns and places, for many sets of parameters."""
+        odds, moved = self.log_odds(parameters, X, place)
+        return chance(odds + moved)
+
+    def log_share_coming(
+        self, hazard: FloatArray, zone: IntArray, start: tuple[IntArray, FloatArray], end: tuple[IntArray, FloatArray]
+    ) -> FloatArray:
+        """Log of the share of rows of each class whose labels come between two ages: (..., class, row).
+
+        An age is a bin and the share of it that has passed, for each row.
+        """
+        before = self._before(hazard)
+
+        def at(age: tuple[IntArray, FloatArray]) -> FloatArray:
+            bin_, share = age
+            left: FloatArray = before[..., zone, bin_] + np.log1p(-share * hazard[..., zone, bin_])
+            return left
+
+        here = at(start)
+        gone = np.minimum(at(end) - here, -_LEAST)
+        return np.asarray(here + np.log(-np.expm1(gone)), dtype=np.float64)
+
+    def log_posterior(self, parameters: FloatArray) -> FloatArray:
+        """Log of likelihood times prior density, for each row of `parameters`."""
+        return np.array([self.expand(row).value for row in parameters])
+
+    def bend(self, straight: FloatArray) -> FloatArray:
+        """The parameters themselves: nothing is bent here."""
+        return straight
+
+    def straighten(self, parameters: FloatArray) -> FloatArray:
+        """The parameters themselves."""
+        return parameters
+
+    def bend_slope(self, parameters: FloatArray) -> FloatArray:
+        """The identity."""
+        return np.eye(parameters.size)
+
+    def expand(self, parameters: FloatArray) -> Expansion:
+        """The log posterior at one point, with gradient and curvature in closed form."""
+        classes, zones, bins = self._shape
+        width, size = self.X.shape[1], parameters.size
+        eta = self.X @ parameters[:width]
+        p = chance(eta)
+        h = self.hazards(parameters)
+        before, f = self._before(h), self.passed
+        survival = before + np.log1p(-f * h)  # class, zone, bin
+        flat = survival.reshape(classes, -1)
+        moved = flat[0, self.place] - flat[1, self.place]
+        w = chance(eta + moved)
+        log_p = log_chance(eta)
+        labelled = self.positives + self.negatives
+        value = float(log_p @ labelled - eta @ self.negatives)
+        # log(p S_1 + (1 - p) S_0) = log p + log S_1 - log w
+        value += float(self.missing @ (log_p + flat[0, self.place] - log_chance(eta + moved)))
+        slope = self.positives - labelled * p + self.missing * (w - p)
+        spread = self.missing * w * (1.0 - w)
+        curve = spread - (labelled + self.missing) * p * (1.0 - p)
+        # First and second derivatives in log S, by class, zone and bin.
+        of_rows = [np.bincount(self.place, self.missing * part, zones * bins) for part in (w, 1.0 - w)]
+        first: FloatArray = np.array(of_rows, dtype=np.float64).reshape(classes, zones, bins)
+        both: FloatArray = np.bincount(self.place, spread, zones * bins).reshape(zones, bins).astype(np.float64)
+        second: FloatArray = np.repeat(both[None], classes, axis=0)
+        come = -np.expm1(np.minimum(survival, -_LEAST))
+        odds = (1.0 - come) / come
+        value += float((self.untimed * np.log(come)).sum())
+        first = first - self.untimed * odds
+        second = second - self.untimed * odds * (1.0 + odds)
+        # What labels of known delays say of the hazards themselves.
+        value += float((self.full * (before + np.log(h))).sum() + (self.own * (before + np.log(f * h))).sum())
+        value += float((self.last * (before + np.log1p(-h))[..., -1]).sum())
+        events = self.full + self.own
+        later = events[..., ::-1].cumsum(axis=-1)[..., ::-1] - events + self.last[..., None]  # rows that passed a bin
+        inside = h * (1.0 - h)
+        direct = events * (1.0 - h) - later * h
+        bent = -(events + later) * inside
+        # log S(k) in the log odds of hazard i: -h_i for the bins before, and that of log(1 - f h) at k itself.
+        rest = 1.0 - f * h
+        at = -f * inside / rest
+        at_bent = -f * inside * ((1.0 - 2.0 * h) * rest + f * inside) / rest**2
+        after = first[..., ::-1].cumsum(axis=-1)[..., ::-1] - first
+        gradient_h = direct - h * after + at * first
+        lower = np.tril(np.ones((bins, bins)), -1)
+        J = -h[..., None, :] * lower + at[..., :, None] * np.eye(bins)  # class, zone, k, i
+        own_curve = bent - inside * after + at_bent * first
+        hessian_h = np.zeros((classes, zones, bins, classes, zones, bins))
+        for z in range(zones):
+            for y in range(classes):
+                block = (J[y, z].T * second[y, z]) @ J[y, z]
+                hessian_h[y, z, :, y, z, :] = block + np.diag(own_curve[y, z])
+            cross = (J[0, z].T * -both[z]) @ J[1, z]
+            hessian_h[0, z, :, 1, z, :], hessian_h[1, z, :, 0, z, :] = cross, cross.T
+        M = self.map.reshape(classes * zones * bins, -1)
+        flat_hessian = hessian_h.reshape(len(M), len(M))
+        gradient, hessian = np.zeros(size), np.zeros((size, size))
+        gradient[:width] = self.X.T @ slope
+        gradient[width:] = M.T @ gradient_h.reshape(-1)
+        hessian[:width, :width] = (self.X.T * curve) @ self.X
+        hessian[width:, width:] = M.T @ flat_hessian @ M
+        # theta and log S meet in w: by place, then through J with opposite signs for the classes.
+        met = np.array([np.bincount(self.place, spread * column, zones * bins) for column in self.X.T])
+        met = met.reshape(width, zones, bins)
+        mixed = np.stack([np.einsum("qzk,zki->qzi", met, sign * J[y]) for y, sign in ((0, 1.0), (1, -1.0))], axis=1)
+        hessian[:width, width:] = mixed.reshape(width, -1) @ M
+        hessian[width:, :width] = hessian[:width, width:].T
+        off = parameters - self.prior_mean
+        pull = self.prior_precision @ off
+        value = self.credit * value - 0.5 * float(off @ pull) + self._prior_level
+        return Expansion(value, self.credit * gradient - pull, self.prior_precision - self.credit * hessian)

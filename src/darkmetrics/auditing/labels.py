@@ -1,0 +1,234 @@
+"""The labels that have come since an evaluation: which of its missing rows they belong to, and when they came."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from darkmetrics.data import merging
+from darkmetrics.data.ages import ages_alone, are_ages
+from darkmetrics.data.cells import Cells
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import check_length
+from darkmetrics.exceptions import InputError
+
+# Labels of more times than this are taken together with their neighbours: to look less often costs hardly anything.
+_MOST_BATCHES = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Labels that came together: how many positive and negative ones at places among the set's `missing_cells`."""
+
+    place: IntArray
+    positives: IntArray
+    negatives: IntArray
+    # Time since the evaluation when the last of them came, if times are known as that.
+    until: float | None = None
+
+
+def batches_of(before: EvaluationSet, after: Any, y_score: Any, time: Any, age: Any) -> list[Batch]:
+    """The labels that came since `before`, in the order in which they came as far as it is known."""
+    open_ = _Open.of(before)
+    if isinstance(after, (EvaluationSet, Mapping)):
+        for name, value in (("y_score", y_score), ("time", time), ("age", age)):
+            if value is not None:
+                raise InputError(f"{name}: belongs to arrays of labels; an EvaluationSet already has its rows.")
+    if isinstance(after, EvaluationSet):
+        return [open_.batch(_came(before, after), None)]
+    if isinstance(after, Mapping):
+        return _of_sets(open_, after)
+    if y_score is None:
+        raise InputError("y_score: missing. Give the scores of the labels, or an EvaluationSet of the rows.")
+    if time is None:
+        return [open_.batch(_came(before, _rows(before, after, y_score, age)), None)]
+    return _of_rows(open_, after, y_score, time, age)
+
+
+def _of_sets(open_: "_Open", after: Mapping[Any, Any]) -> list[Batch]:
+    if not after or not all(isinstance(one, EvaluationSet) for one in after.values()):
+        raise InputError("after: a mapping must lead from times to EvaluationSets of the rows whose labels came then.")
+    sets = list(after.values())
+    number, until = _ordered(list(after), len(sets))
+    if np.any(number < 0):
+        raise InputError("after: a time that is missing. Each set of labels needs one.")
+    cells = [_labelled(one.cells) for one in sets]
+    found = []
+    for numbers in _groups(number):
+        for one in np.flatnonzero(numbers):
+            open_.check(sets[one])
+        own = [cells[one] for one in np.flatnonzero(numbers)]
+        found.append(open_.batch(own[0] if len(own) == 1 else _joined(own), _last(until, numbers)))
+    open_.check_all(found)
+    return found
+
+
+def _of_rows(open_: "_Open", after: Any, y_score: Any, time: Any, age: Any) -> list[Batch]:
+    labels, missing = frames.label_column(after, "after")
+    score = frames.number_column(y_score, "y_score")
+    check_length(labels, "after", score.size)
+    number, until = _ordered(time, score.size)
+    # A row that has its label, and no time, had it before.
+    number = np.where(missing, -1, number)
+    old = None if age is None else np.asarray(frames.duration_column(age, "age")[0])
+    found = []
+    for own in _groups(number):
+        rows = _rows(open_.data, np.asarray(labels)[own], score[own], None if old is None else old[own])
+        open_.check(rows)
+        found.append(open_.batch(_labelled(rows.cells), _last(until, own)))
+    open_.check_all(found)
+    return found
+
+
+def _rows(before: EvaluationSet, labels: Any, score: Any, age: Any) -> EvaluationSet:
+    """Rows decided and read as those of the earlier set."""
+    if before.threshold is None:
+        raise InputError("after: decisions of the earlier rows were given (y_pred). Give an EvaluationSet of the rows.")
+    try:
+        return EvaluationSet(labels, score, threshold=before.threshold, pos_label=before.pos_label, age=age)
+    except InputError as error:
+        raise error.renamed({"y_true": "after"}) from None
+
+
+def _came(before: EvaluationSet, after: EvaluationSet) -> Cells:
+    """The labels in a set that are new: all of them, or, where it has the same rows, those that were not there."""
+    _Open.of(before).check(after)
+    if after.n_rows != before.n_rows:
+        return _labelled(after.cells)
+    whole, buckets = _by_age(after.cells), after.buckets
+    if whole is not after.cells:
+        whole = merging.merged([whole], buckets, after.threshold)[0]
+    part = _by_age(_labelled(before.cells))
+    if before.buckets is None and buckets is None:
+        whole = merging.each_once(whole)
+    try:
+        return _labelled(merging.without(whole, part, buckets, after.threshold))
+    except InputError as error:
+        raise InputError.about("after", f"as many rows as before, but not the same ones. {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class _Open:
+    """The cells of a set that miss labels, with ages as the only strata if there are ages."""
+
+    data: EvaluationSet
+    cells: Cells
+    # The place of each cell among the `missing_cells`; -1 for rows of weight zero, on which nothing depends.
+    place: IntArray
+
+    @classmethod
+    def of(cls, data: EvaluationSet) -> "_Open":
+        kept = np.flatnonzero(data.cells.missing)
+        place = np.full(data.cells.score.size, -1)
+        place[data.missing_cells] = np.arange(data.missing_cells.size)
+        return cls(data, _by_age(_chosen(data.cells, kept)), place[kept])
+
+    def check(self, late: EvaluationSet) -> None:
+        """The other set is decided, counted and told apart in the same way."""
+        own = self.data
+        if late.buckets != own.buckets:
+            raise InputError(
+                "after: its scores are counted in other buckets than those of the earlier set, so that rows cannot be "
+                "matched. Count both in the same ones."
+            )
+        if late.threshold != own.threshold or late.pos_label != own.pos_label:
+            raise InputError(
+                "after: decided or labelled in another way than the earlier set. Build it in the same way."
+            )
+        for name in ("stratum", "propensity", "probability"):
+            mine, theirs = getattr(own.cells, name) is not None, getattr(late.cells, name) is not None
+            if mine != theirs and (mine or name != "probability"):
+                word = "age" if name == "stratum" and are_ages(own.cells.stratum) else name
+                there = "it has none, but the earlier set has" if mine else "it has some, but the earlier set has not"
+                raise InputError(f"after: {word}: {there}, and rows are matched by it. Build it in the same way.")
+
+    def batch(self, late: Cells, until: float | None) -> Batch:
+        """Labels by the cells that they belong to."""
+        data = self.data
+        try:
+            at = self.place[merging.late_places(self.cells, _by_age(late), data.buckets, data.threshold)]
+        except InputError as error:
+            raise error.renamed({"late": "after"}) from None
+        kept = at >= 0
+        return Batch(at[kept], late.positives[kept].astype(np.int64), late.negatives[kept].astype(np.int64), until)
+
+    def check_all(self, batches: list[Batch]) -> None:
+        """No cell has more labels in all batches together than it was missing."""
+        came = np.zeros(self.data.missing_cells.size, dtype=np.int64)
+        for batch in batches:
+            np.add.at(came, batch.place, batch.positives + batch.negatives)
+        short = came > self.data.missing_counts
+        if short.any():
+            at = int(np.argmax(short))
+            score = float(self.data.cells.score[self.data.missing_cells[at]])
+            raise InputError(
+                f"after: {came[at]:,} labels for score {score!r}, where {self.data.missing_counts[at]:,} were missing. "
+                "Give each label once, and none that was there before."
+            )
+
+
+def _by_age(cells: Cells) -> Cells:
+    """The same cells with ages alone as strata, where these are ages."""
+    if cells.stratum is None or not are_ages(cells.stratum):
+        return cells
+    return replace(cells, stratum=ages_alone(cells.stratum))
+
+
+def _chosen(cells: Cells, kept: IntArray) -> Cells:
+    columns: dict[str, Any] = {name: None if a is None else a[kept] for name, a in cells.arrays().items()}
+    return Cells(**columns)
+
+
+def _labelled(cells: Cells) -> Cells:
+    own = _chosen(cells, np.flatnonzero(cells.positives + cells.negatives))
+    return replace(own, missing=np.zeros_like(own.missing))
+
+
+def _joined(cells: list[Cells]) -> Cells:
+    columns: dict[str, Any] = {}
+    for name, array in cells[0].arrays().items():
+        columns[name] = None if array is None else np.concatenate([getattr(one, name) for one in cells])
+    return Cells(**columns)
+
+
+def _ordered(time: Any, n: int) -> tuple[IntArray, FloatArray | None]:
+    """The rank of each time, -1 where it is missing; and the times as numbers, if they are spans of time."""
+    try:
+        values, _ = frames.duration_column(time, "time")
+        spans = True
+    except InputError:
+        try:
+            dates: AnyArray = np.asarray(time, dtype="datetime64[us]")
+        except (TypeError, ValueError):
+            raise InputError("time: expected numbers, timedeltas or dates: when each label came.") from None
+        values, spans = np.where(np.isnat(dates), np.nan, dates.astype(np.int64).astype(np.float64)), False
+    check_length(values, "time", n)
+    known = ~np.isnan(values)
+    if spans and np.any(values[known] < 0.0):
+        raise InputError(
+            f"time: {values[known].min():g}. Labels came after the evaluation, so that no time is negative."
+        )
+    if not known.any():
+        raise InputError("time: all missing. Say when each label came, or leave it out.")
+    _, rank = np.unique(values[known], return_inverse=True)
+    number = np.full(n, -1)
+    number[known] = rank
+    return number, values if spans else None
+
+
+def _groups(number: IntArray) -> list[BoolArray]:
+    """Which rows belong to each batch: one for each time, or for neighbouring ones where there are many."""
+    n = int(number.max(initial=-1)) + 1
+    if n == 0:
+        raise InputError("after: no label with a time. There is nothing to audit.")
+    rows = np.bincount(number[number >= 0], minlength=n)
+    batch = np.arange(n) if n <= _MOST_BATCHES else (np.cumsum(rows) - 1) * _MOST_BATCHES // int(rows.sum())
+    own = np.where(number >= 0, batch[number], -1)
+    return [own == one for one in np.unique(own[own >= 0])]
+
+
+def _last(until: FloatArray | None, own: BoolArray) -> float | None:
+    return None if until is None else float(until[own].max())

@@ -1,0 +1,296 @@
+"""audit(): were the probabilities of an earlier evaluation right, by the labels that have come since?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from darkmetrics import frames
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.hypotheses.betting import FARTHEST, Capital, least_log_capital, log_moments
+from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
+from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
+from darkmetrics.accepted import ArrayLike, Duration
+from darkmetrics.auditing.labels import Batch, batches_of
+from darkmetrics.auditing.result import Audit, KnownMetric
+from darkmetrics.data.ages import are_ages, read_ages
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.distribution import Interval, check_level
+from darkmetrics.evaluating import evaluate
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.label_models import Calibrated, Nodes
+from darkmetrics.label_models.late import Arrivals, Rows
+
+# Nodes that stand for what an evaluation leaves open. Its own are few, and the more labels come, the more does it
+# count what lies between them: with 64, one audit in nine of right late labels without delays alarmed at 5%. A curve
+# over scores takes fewer than hazards of many ages.
+_FINE, _FINE_LATE = 256, 1024
+# Up to so many labels the law of their number of positives is exact; beyond, a mixture of Gaussians.
+_FEW = 1000
+ARRIVALS = ("alike", "late", "any")
+
+
+def audit(
+    before: Evaluation | EvaluationSet,
+    after: ArrayLike | EvaluationSet | Mapping[Any, EvaluationSet],
+    y_score: ArrayLike | None = None,
+    *,
+    time: ArrayLike | None = None,
+    age: ArrayLike | None = None,
+    elapsed: Duration | None = None,
+    arrival: str | None = None,
+    alpha: float = 0.05,
+    **asked: Any,
+) -> Audit:
+    """Were the probabilities of an earlier evaluation right, by the labels that have come since?
+
+    A stake of 1 is bet against them, label by label. If they are right the stake never becomes `1 / alpha` with
+    probability `1 - alpha`, however often one looks; when it does, they are refuted.
+
+    Parameters
+    ----------
+    before : Evaluation or EvaluationSet
+        The earlier evaluation; or its rows, such as `EvaluationSet.from_parquet` has them, with what was asked then.
+    after : array-like, EvaluationSet or mapping
+        Labels of the rows that have got one since, or of all rows, counted again: missing ones NaN, None or null.
+        Arrays, a set built as the earlier one, or a mapping from times to sets of the rows whose labels came then.
+    y_score : array-like of float
+        Their scores, where labels are an array.
+    time : array-like, optional
+        When each label came: dates, or time since `before`, which late labels need. Rows that had their label before
+        have none. Unknown: all labels are one batch. The order of the rows is never taken for that of arrival.
+    age : array-like, optional
+        For rows with ages: the age that each had in `before`.
+    elapsed : float or timedelta, optional
+        For late labels without `time`: how much time has passed since `before`.
+    arrival : {"alike", "late", "any"}, optional
+        Which of the missing labels come first. "alike": among rows of one score, what a label is has no part in it, as
+        where rows are picked for review; the default where labels were said to be missing by score or at random.
+        "late": as fast as the label model of late labels found, the default for these. "any": nothing is assumed; the
+        default for all else. It says less until most labels are in.
+    alpha : float
+        The largest chance of an alarm, ever, if the probabilities are right.
+    **asked
+        For an EvaluationSet: arguments of `evaluate`, such as `missingness="by_score"`.
+
+    Returns
+    -------
+    Audit
+        E-value and verdict, expected positives against those that came, and the metrics that are known by now.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import darkmetrics as dm
+    >>> rng = np.random.default_rng(0)
+    >>> y_score = rng.random(2000)
+    >>> y = rng.random(2000) < y_score
+    >>> missing = rng.random(2000) < np.where(y, 0.5, 0.2)  # by label, but it was said: by score
+    >>> may = dm.evaluate(np.where(missing, np.nan, y), y_score, missingness="by_score", metrics="precision")
+    >>> came = missing & (rng.random(2000) < 0.5)
+    >>> found = dm.audit(may, y[came], y_score[came])
+    >>> found
+    <Audit of 361 labels: e-value 1e+12, refuted>
+    >>> print(f"{found.n_positives} positives; {found.expected.low:.0f} to {found.expected.high:.0f} were expected")
+    252 positives; 166 to 196 were expected
+    """
+    alpha = check_level(alpha, "alpha")
+    if isinstance(before, EvaluationSet):
+        before = evaluate(before, **asked)
+    elif not isinstance(before, Evaluation):
+        raise InputError(f"before: expected an Evaluation or an EvaluationSet, got {type(before).__name__}.")
+    elif asked:
+        raise InputError(f"{next(iter(asked))}: an Evaluation already fixes it; it belongs to an EvaluationSet.")
+    if not before.data.n_missing:
+        raise InputError("before: no label was missing, so that there is nothing to audit.")
+    before.nodes.check_independent("an audit takes")
+    chosen = _arrival_of(before, arrival)
+    batches = batches_of(before.data, after, y_score, time, age)
+    ways = {"alike": _alike, "late": _late, "any": _any}
+    log_path, expected, skipped = ways[chosen](before, batches, elapsed)
+    labels = [int((batch.positives + batch.negatives).sum()) for batch in batches]
+    return Audit(
+        arrival=chosen,
+        alpha=alpha,
+        stated=before.stated,
+        n_missing=int(before.data.missing_counts.sum()),
+        labels=np.cumsum(labels),
+        positives=np.cumsum([int(batch.positives.sum()) for batch in batches]),
+        times=None if batches[0].until is None else np.array([batch.until for batch in batches], dtype=np.float64),
+        log_path=log_path,
+        expected=expected,
+        confidence_level=before.confidence_level,
+        n_skipped=skipped,
+        known=_known(before, batches),
+        metrics=tuple(before),
+    )
+
+
+def _arrival_of(before: Evaluation, arrival: str | None) -> str:
+    if arrival is not None and arrival not in ARRIVALS:
+        raise unknown_name("arrival", "way of arriving", str(arrival), ARRIVALS)
+    late = isinstance(before.model, Arrivals)
+    if arrival == "late" and not late:
+        raise InputError("arrival: 'late', but the evaluation knows nothing of when labels come. Evaluate with age=.")
+    if late:
+        stratum = before.data.cells.stratum
+        mature = stratum is not None and are_ages(stratum) and bool(read_ages(stratum).mature.any())
+        if mature and arrival == "late":
+            raise InputError(
+                "arrival: 'late', but only positives arrive before the maturity, so that a label that came says "
+                "nothing that was not certain. Leave it out: 'any' counts what is known of all rows."
+            )
+        return arrival or ("any" if mature else "late")
+    return arrival or ("alike" if isinstance(before.model, Calibrated) else "any")
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """The nodes of an evaluation, finely, by columns of missing cells that share chance and decision."""
+
+    weight: FloatArray
+    log_odds: FloatArray
+    # The column of each missing cell.
+    of_cell: IntArray
+
+    @classmethod
+    def of(cls, before: Evaluation) -> "_Columns":
+        nodes = _finely(before)
+        size = nodes.probability.shape[1]
+        with np.errstate(divide="ignore"):
+            log_odds = np.clip(logit(nodes.probability), -FARTHEST, FARTHEST)
+        return cls(nodes.weight, log_odds, np.arange(size) if nodes.bucket is None else nodes.bucket)
+
+
+def _finely(before: Evaluation) -> Nodes:
+    model: Any = before.model
+    if len(before.nodes) == 1 or not isinstance(model, Calibrated):
+        return before.nodes
+    return replace(model, n_nodes=max(model.n_nodes, _FINE)).nodes(before.data)
+
+
+def _flagged(before: Evaluation) -> Any:
+    return before.data.cells.decision[before.data.missing_cells]
+
+
+def _alike(before: Evaluation, batches: list[Batch], _: Any) -> tuple[FloatArray, Interval, int]:
+    """Labels that come have the chances of those that are missing."""
+    columns, flagged = _Columns.of(before), _flagged(before)
+    capital, path = Capital(columns.weight), []
+    for batch in batches:
+        at = columns.of_cell[batch.place]
+        capital.add(columns.log_odds[:, at], flagged[batch.place], batch.positives, batch.negatives)
+        path.append(capital.log_value)
+    column = np.concatenate([columns.of_cell[batch.place] for batch in batches])
+    labels = np.concatenate([batch.positives + batch.negatives for batch in batches])
+    expected = _expected(columns.weight, expit(columns.log_odds[:, column]), labels, before.confidence_level)
+    return np.array(path), expected, 0
+
+
+def _late(before: Evaluation, batches: list[Batch], elapsed: Any) -> tuple[FloatArray, Interval, int]:
+    """Labels come as fast as those of their class did before."""
+    model, data = before.model, before.data
+    assert isinstance(model, Arrivals)
+    arrivals = model.finer(_FINE_LATE)
+    rows, flagged = arrivals.rows(data), _flagged(before)
+    weight = np.full(_FINE_LATE, 1.0 / _FINE_LATE)
+    capital, path, skipped = Capital(weight), [], 0
+    chances, labels = [], []
+    since = 0.0
+    for batch, until in zip(batches, _ends(batches, elapsed, data), strict=True):
+        odds, known = _coming(arrivals, rows, batch, data, since, until)
+        came = batch.positives + batch.negatives
+        capital.add(odds[:, known], flagged[batch.place][known], batch.positives[known], batch.negatives[known])
+        path.append(capital.log_value)
+        chances.append(expit(odds[:, known]))
+        labels.append(came[known])
+        skipped += int(came[~known].sum())
+        since = until
+    expected = _expected(weight, np.hstack(chances), np.concatenate(labels), before.confidence_level)
+    return np.array(path), expected, skipped
+
+
+def _coming(
+    arrivals: Arrivals, rows: Rows, batch: Batch, data: EvaluationSet, since: float, until: float
+) -> tuple[FloatArray, Any]:
+    odds, known = arrivals.odds_of_coming(rows, rows.of_cell[data.missing_cells[batch.place]], since, until)
+    return np.clip(odds, -FARTHEST, FARTHEST), known
+
+
+def _ends(batches: list[Batch], elapsed: Any, data: EvaluationSet) -> list[float]:
+    """When each batch ended, as time since the evaluation."""
+    given = [batch.until for batch in batches if batch.until is not None]
+    if len(given) == len(batches):
+        if elapsed is not None:
+            raise InputError("elapsed: the times of labels already say it. Give one of them.")
+        return given
+    if elapsed is None or len(batches) > 1:
+        raise InputError(
+            "time: late labels come at an age, so say when: time= since the earlier evaluation, as a number or "
+            "timedelta in the unit of its ages, or elapsed= for all of them together."
+        )
+    assert data.cells.stratum is not None
+    span, in_days = frames.duration_column([elapsed], "elapsed")
+    if in_days and not read_ages(data.cells.stratum).days:
+        raise InputError("elapsed: a timedelta, but ages are numbers. Give both in one unit.")
+    if not (np.isfinite(span[0]) and span[0] > 0.0):
+        raise InputError(f"elapsed: {elapsed!r}. It must be a positive number or a timedelta.")
+    return [float(span[0])]
+
+
+def _any(before: Evaluation, batches: list[Batch], _: Any) -> tuple[FloatArray, Interval, int]:
+    """Whatever labels come first: the least that the bet on all labels can still become."""
+    columns, flagged, missing = _Columns.of(before), _flagged(before), before.data.missing_counts
+    size = columns.log_odds.shape[1]
+    moved = columns.of_cell + size * ~flagged  # a column for each chance and decision
+    used, counts = np.unique(moved), np.bincount(moved, missing, 2 * size)
+    log_odds, rows = columns.log_odds[:, used % size], counts[used]
+    moments = log_moments(columns.weight, log_odds, used < size, rows)
+    low, left = np.zeros(2), np.array([missing[flagged].sum(), missing[~flagged].sum()], dtype=np.float64)
+    path = []
+    for batch in batches:
+        own = flagged[batch.place]
+        for side, which in enumerate((own, ~own)):
+            low[side] += batch.positives[which].sum()
+            left[side] -= (batch.positives + batch.negatives)[which].sum()
+        path.append(least_log_capital(moments, low, low + left))
+    rows = rows.astype(np.int64)
+    return np.array(path), _expected(columns.weight, expit(log_odds), rows, before.confidence_level), 0
+
+
+def _expected(weight: FloatArray, p: FloatArray, labels: IntArray, level: float) -> Interval:
+    """Between how many of the labels were expected to be positive (nodes x columns, and labels in each)."""
+    tails = (0.5 - level / 2.0, 0.5 + level / 2.0)
+    if not labels.sum():
+        return Interval(0.0, 0.0)
+    if labels.sum() <= _FEW:
+        first, pmfs = poisson_binomial_pmfs(p, labels)
+        low, high = np.searchsorted(np.cumsum(weight @ pmfs), tails).tolist()
+        return Interval(float(first + low), float(first + high))
+    mean, sd = p @ labels, np.sqrt((p * (1.0 - p)) @ labels)
+    low, high = (normal_mixture_quantile(q, weight, mean, sd) for q in tails)
+    return Interval(float(max(0.0, np.floor(low))), float(min(labels.sum(), np.ceil(high))))
+
+
+def _known(before: Evaluation, batches: list[Batch]) -> dict[str, KnownMetric]:
+    """The metrics that the labels still missing cannot move any more."""
+    data = before.data
+    counts = {name: getattr(data.cells, name).astype(np.int64) for name in ("positives", "negatives", "missing")}
+    for batch in batches:
+        cell = data.missing_cells[batch.place]
+        np.add.at(counts["positives"], cell, batch.positives)
+        np.add.at(counts["negatives"], cell, batch.negatives)
+        np.subtract.at(counts["missing"], cell, batch.positives + batch.negatives)
+    cells = replace(data.cells, stratum=None, propensity=None, **counts)
+    settings = {"threshold": data.threshold, "pos_label": data.pos_label, "buckets": data.buckets}
+    now = EvaluationSet.from_cells(cells, **settings)
+    found = {}
+    for name, law in before.laws.items():
+        extremes = before.metrics[name].bind(now, before.fills[name]).extremes
+        if extremes.low == extremes.high:
+            value = float(extremes.low)
+            found[name] = KnownMetric(value, law.mean(), before.intervals[name], float(law.pit(value)))
+    return found

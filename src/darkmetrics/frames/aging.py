@@ -1,0 +1,235 @@
+"""Ages of rows and delays of labels in a query, as they were at one point in time: the strata of late labels."""
+
+from dataclasses import replace
+from math import floor, log2
+from typing import Any, NamedTuple
+
+import narwhals.stable.v2 as nw
+
+from darkmetrics._kernels.age_grid import AGE, DAYS, FIRST_AGE_CODE, LOWEST, MATURE, NO_DELAY, WHOLE
+from darkmetrics.exceptions import InputError
+from darkmetrics.frames.collecting import collected, numbers
+from darkmetrics.frames.labels import Labelled
+from darkmetrics.frames.moments import DAY, AsOf, Moments
+from darkmetrics.frames.roles import ColumnNames
+
+_SCORED, _CAME = nw.col("scored_at"), nw.col("labelled_at")
+_ONE, _NONE = nw.lit(1.0), nw.lit(0.0)
+
+
+class Aged(NamedTuple):
+    """Rows as they were at a point in time, numbered by age and delay in the column "stratum".
+
+    `first` is what all of these numbers are counted from: they are small in a query, where they are a key.
+    """
+
+    source: Labelled
+    first: int
+
+
+def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | None) -> Aged:
+    """The rows that had been scored at `as_of`, with the labels that had come by then.
+
+    Where one column has dates alone, ages and delays are whole days. `maturity` is in days.
+    """
+    clocks = dict(source.rows.moments)
+    if "labelled_at" in clocks and not clocks["labelled_at"].known:
+        clocks["labelled_at"] = clocks["scored_at"]
+    scored = clocks["scored_at"]
+    ends = _ends(source.frame, columns, clocks)
+    if as_of is None:
+        newest = max(ends[part] for part in ("newest", "latest") if ends[part] == ends[part])
+        raise InputError(
+            "as_of: missing. Say on which day the table was taken, for the age of a row is counted up to it. The "
+            f"newest date in it is {scored.shown(newest)}: as_of={scored.shown(newest)!r}."
+        )
+    last = AsOf.of(as_of).last(scored)
+    if ends["oldest"] > last:
+        raise InputError(
+            f"as_of: {_shown(as_of)}, but the oldest row was scored on {scored.shown(ends['oldest'])} "
+            f"({columns.title('scored_at')}). No row is left; give a later date."
+        )
+    by_day = _by_day(clocks, ends)
+    # A day is over when its last microsecond is; ages up to a moment are ages at that moment.
+    whole_day = AsOf.of(as_of).day is not None
+    now = last - last % DAY if by_day else last + whole_day
+    frame = source.frame.filter(last >= _SCORED) if ends["newest"] > last else source.frame
+    if "labelled_at" in clocks:
+        _check(source.frame, columns, clocks, by_day=by_day, maturity=maturity)
+        frame = _hidden(frame, last) if ends["latest"] > last else frame
+    days = {part: _day(nw.col(part)) if by_day and not one.dates else nw.col(part) for part, one in clocks.items()}
+    frame = frame.with_columns(age=now - days["scored_at"])
+    if "labelled_at" in days:
+        frame = frame.with_columns(delay=days["labelled_at"] - days["scored_at"])
+    whole = by_day or _are_whole(frame, "labelled_at" in days)
+    oldest = now - ends["oldest"] + DAY
+    frame = _with_bin(frame, "age", oldest, by_day=by_day)
+    stratum = nw.col("age") * float(AGE)
+    if maturity is not None:
+        mature = now - days["scored_at"] >= maturity * DAY
+        stratum = stratum + nw.when(mature).then(nw.lit(float(MATURE))).otherwise(_NONE)
+    if "labelled_at" in days:
+        frame = _with_bin(frame, "delay", oldest, by_day=by_day)
+        stratum = stratum + nw.when(_CAME.is_null()).then(float(NO_DELAY)).otherwise(nw.col("delay") + 1.0)
+    # Whole numbers: PyArrow's hashes of whole floats collide.
+    frame = frame.with_columns(stratum=stratum.cast(nw.Int32))
+    return Aged(replace(source, frame=frame), FIRST_AGE_CODE + DAYS + whole * WHOLE)
+
+
+def _ends(frame: Any, columns: ColumnNames, clocks: dict[str, Moments]) -> dict[str, float]:
+    """The first and last times of a table, and how many have a time of day."""
+    wanted = {
+        "rows": nw.len(),
+        "blank": _count(_SCORED.is_null()),
+        "oldest": _SCORED.min(),
+        "newest": _SCORED.max(),
+    }
+    if "labelled_at" in clocks:
+        wanted["latest"] = _CAME.max()
+    for part, one in clocks.items():
+        if one.has_days and not one.dates:
+            wanted[f"clock {part}"] = _count(~_is_midnight(nw.col(part)) & ~nw.col(part).is_null())
+    found = {"latest": float("nan")} | _answered(frame, wanted)
+    if not found["rows"]:
+        raise InputError("frame: no rows. An evaluation set needs at least one.")
+    if found["blank"]:
+        share = f"{int(found['blank']):,} of {int(found['rows']):,} values {'is' if found['blank'] == 1 else 'are'}"
+        raise InputError.about(
+            columns.title("scored_at"), f"{share} missing (null). Every row needs the time when it was scored."
+        )
+    return found
+
+
+def _by_day(clocks: dict[str, Moments], ends: dict[str, float]) -> bool:
+    """Whether some column has dates alone: by its type, or because all of its times are at midnight."""
+    there = [part for part in clocks if part == "scored_at" or ends["latest"] == ends["latest"]]
+    plain = [part for part in there if clocks[part].has_days and not ends.get(f"clock {part}")]
+    return all(one.has_days for one in clocks.values()) and (bool(plain) or any(one.dates for one in clocks.values()))
+
+
+def _check(
+    frame: Any, columns: ColumnNames, clocks: dict[str, Moments], *, by_day: bool, maturity: float | None
+) -> None:
+    """Labels come after scoring, all that are there have come, and none after the maturity."""
+    name, other = columns.title("labelled_at"), columns.title("scored_at")
+    days = {part: _day(nw.col(part)) if by_day and not one.dates else nw.col(part) for part, one in clocks.items()}
+    took = days["labelled_at"] - days["scored_at"]
+    unlabelled = ~_CAME.is_null() & (nw.col("missing") > 0.5)
+    # With a maturity, negatives need no time: the maturity declares them.
+    needed = nw.col("missing") < 0.5 if maturity is None else nw.col("positive") > 0.5
+    wanted = {"early": took < 0.0, "unlabelled": unlabelled, "lacking": _CAME.is_null() & needed}
+    found = _answered(frame, {key: _count(rule) for key, rule in wanted.items()} | {"longest": took.max()})
+
+    def first(key: str) -> dict[str, str]:
+        row = collected(frame.filter(wanted[key]).select("scored_at", "labelled_at").head(1))
+        times = {part: float(numbers(row, part)[0]) for part in clocks}
+        return {part: clocks[part].shown(time) for part, time in times.items() if time == time}
+
+    if found["early"]:
+        times = first("early")
+        raise InputError.about(
+            name,
+            f"{_number(found['early'], 'label')} came before scoring (such as {times['labelled_at']} for a row with "
+            f"{times['scored_at']} in {other}). A label comes after its row is scored; correct or drop such rows.",
+        )
+    if found["unlabelled"]:
+        has = "has" if found["unlabelled"] == 1 else "have"
+        raise InputError.about(
+            name,
+            f"{_number(found['unlabelled'], 'row')} {has} a date but no label (such as "
+            f"{first('unlabelled')['labelled_at']}). Where no label has come there must be no date.",
+        )
+    if found["lacking"]:
+        kind = "label" if maturity is None else "positive label"
+        has = "has" if found["lacking"] == 1 else "have"
+        raise InputError.about(
+            name,
+            f"{_number(found['lacking'], kind)} {has} no date (such as that of a row with "
+            f"{first('lacking')['scored_at']} in {other}). Every {kind} needs the time when it came; or leave "
+            "labelled_at out.",
+        )
+    if maturity is not None and found["longest"] > maturity * DAY:
+        raise InputError(
+            f"maturity: {maturity:g} days, but a label took {found['longest'] / DAY:g} days to come ({name}). Rows "
+            "that are older than the maturity and have no label count as negative, so no label may come after it; give "
+            "a longer one."
+        )
+
+
+def _hidden(frame: Any, last: float) -> Any:
+    """The rows without the labels that came later than the last moment that counts."""
+    later = last < _CAME
+    return frame.with_columns(
+        missing=nw.when(later).then(_ONE).otherwise(nw.col("missing")),
+        positive=nw.when(later).then(_NONE).otherwise(nw.col("positive")),
+        negative=nw.when(later).then(_NONE).otherwise(nw.col("negative")),
+        labelled_at=nw.when(~later).then(_CAME),
+    )
+
+
+def _with_bin(frame: Any, column: str, longest: float, *, by_day: bool) -> Any:
+    """The frame with the bin of a column of ages or delays in its place, as `_kernels.age_grid` has them.
+
+    Halved until it is below two steps of the first octave, in ever smaller powers of two: no step rounds, and each is
+    a column, since engines that do not look for common parts of expressions would repeat the work. Sums of truth values
+    take DuckDB half as long as a choice between two columns.
+    """
+    age, octave, far = nw.col(column), nw.col("octave"), nw.col("far")
+    # Of whole days, those below one are none.
+    unit, below = (DAY, -LOWEST) if by_day else (DAY * 2.0**LOWEST, 0)
+    octaves = max(floor(log2(longest / unit)), 0) if longest > unit else 0
+    frame = frame.with_columns(octave=nw.lit(4.0 * below))
+    for power in reversed(range(octaves.bit_length())):
+        many = 2**power
+        frame = frame.with_columns(far=_is(age, unit * 2.0**many))
+        frame = frame.with_columns(
+            (age * (1.0 - far * (1.0 - 2.0**-many))).alias(column), octave=octave + far * (4.0 * many)
+        )
+    quarters = _is(age, 1.25 * unit) + _is(age, 1.5 * unit) + _is(age, 1.75 * unit)
+    frame = frame.with_columns((_is(age, unit) * (octave + 1.0) + quarters).alias(column))
+    return frame.drop("octave", "far") if octaves else frame.drop("octave")
+
+
+def _is(age: nw.Expr, edge: float) -> nw.Expr:
+    """1 where an age is at an edge or beyond, else 0."""
+    return (age >= edge).cast(nw.Float64)
+
+
+def _are_whole(frame: Any, timed: bool) -> bool:
+    """Whether all ages and delays are whole days."""
+    wanted = {"age": _count(~_is_midnight(nw.col("age")))}
+    if timed:
+        wanted["delay"] = _count(~_is_midnight(nw.col("delay")) & ~nw.col("delay").is_null())
+    return not any(_answered(frame, wanted).values())
+
+
+def _is_midnight(moment: nw.Expr) -> nw.Expr:
+    """Whether a number of microseconds is one of whole days, with nothing that engines would round differently."""
+    return _nearest_day(moment) == moment
+
+
+def _day(moment: nw.Expr) -> nw.Expr:
+    """The midnight before a moment, or at it."""
+    nearest = _nearest_day(moment)
+    return nw.when(nearest > moment).then(nearest - DAY).otherwise(nearest)
+
+
+def _nearest_day(moment: nw.Expr) -> nw.Expr:
+    return (moment * (1.0 / DAY) + 0.5).floor().cast(nw.Float64) * DAY
+
+
+def _count(rule: nw.Expr) -> nw.Expr:
+    return nw.when(rule).then(_ONE).otherwise(_NONE).sum()
+
+
+def _answered(frame: Any, wanted: dict[str, nw.Expr]) -> dict[str, float]:
+    table = collected(frame.select(**wanted))
+    return {name: float(numbers(table, name)[0]) for name in wanted}
+
+
+def _number(count: float, kind: str) -> str:
+    return f"{int(count):,} {kind}{'' if count == 1 else 's'}"
+
+
+def _shown(as_of: Any) -> str:
+    return as_of if isinstance(as_of, str) else str(as_of)

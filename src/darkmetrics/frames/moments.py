@@ -1,0 +1,164 @@
+"""Points in time: columns of dates and datetimes as numbers that a query compares, and the day that is asked about.
+
+A moment is a number of microseconds since 1970, a whole one, as Float64: exact in every engine until the year 2255.
+"""
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from darkmetrics.exceptions import InputError
+from darkmetrics.frames.arrays import is_missing, shortened
+from darkmetrics.frames.calendar import check_dates
+from darkmetrics.frames.engines import in_utc, type_name, with_microseconds
+
+DAY = 86_400_000_000.0
+_EPOCH = dt.datetime(1970, 1, 1)
+_UTC = ("UTC", "Etc/UTC", "Z", "Zulu", "GMT", "+00:00")
+_RULE = "Write a date, a datetime or text like '2026-03-09' or '2026-03-09T14:30'."
+
+
+@dataclass(frozen=True)
+class Moments:
+    """How a column tells time: in dates or with the time of day, and in which zone, if in any."""
+
+    dates: bool
+    zone: str | None = None
+    known: bool = True  # False: nothing but nulls, and no type
+
+    @property
+    def has_days(self) -> bool:
+        """Whether midnight is the same for all its times, so that those that are all at midnight are dates."""
+        return self.zone is None or self.zone in _UTC
+
+    def clock(self) -> dt.tzinfo | None:
+        """The zone, if there is one; an offset such as +02:00 is one too."""
+        if self.zone is None:
+            return None
+        try:
+            return ZoneInfo(self.zone)
+        except (KeyError, ValueError, OSError):
+            return dt.datetime.fromisoformat(f"2000-01-01T00:00{self.zone}").tzinfo
+
+    def shown(self, moment: float) -> str:
+        """A moment as the column would have it: a date, where it is no more than that."""
+        time = _EPOCH + dt.timedelta(microseconds=moment)
+        if self.dates or (self.has_days and moment % DAY == 0.0):
+            return time.date().isoformat()
+        if self.zone is not None:
+            time = time.replace(tzinfo=dt.UTC).astimezone(self.clock())
+        return time.isoformat(timespec="auto")
+
+
+def read_moments(frame: Any, part: str, dtype: Any, name: str) -> tuple[Any, Moments]:
+    """The frame with a column of dates or datetimes as moments, and how it told them; what is neither is refused."""
+    # Of objects that are all None narwhals says that they are text.
+    if isinstance(frame, nw.DataFrame) and dtype in (nw.Object, nw.String):
+        return _from_objects(frame, part, name)
+    if dtype == nw.Unknown:
+        frame, dtype = in_utc(frame, part)
+        if dtype == nw.Unknown:  # a column of nothing but nulls may have no type
+            return frame.with_columns(nw.col(part).cast(nw.Float64)), Moments(dates=True, known=False)
+    check_dates(dtype, type_name(frame, part, dtype), "ages", name)
+    return with_microseconds(frame, part), Moments(dtype == nw.Date, getattr(dtype, "time_zone", None))
+
+
+def _from_objects(frame: Any, part: str, name: str) -> tuple[Any, Moments]:
+    """Python's own dates and datetimes in a column of pandas; of zones, each may have another."""
+    items: list[Any] = [None if is_missing(item) else item for item in frame[part].to_list()]
+    held = [item for item in items if item is not None]
+    odd = next((item for item in held if not isinstance(item, dt.date)), None)
+    if odd is not None:
+        check_dates(nw.String() if isinstance(odd, str) else nw.Object(), type(odd).__name__, "ages", name)
+    zoned = [getattr(item, "tzinfo", None) is not None for item in held]
+    if any(zoned) and not all(zoned):
+        with_zone, without = held[zoned.index(True)], held[zoned.index(False)]
+        raise InputError.about(
+            name,
+            f"{with_zone.isoformat()} has a time zone and {without.isoformat()} has none. Give all or none a zone.",
+        )
+    if any(zoned):
+        items = [None if item is None else item.astimezone(dt.UTC).replace(tzinfo=None) for item in items]
+    numbers = np.array(items, dtype="datetime64[us]").astype(np.int64).astype(np.float64)
+    numbers[[item is None for item in items]] = np.nan
+    dates = not any(isinstance(item, dt.datetime) for item in held)
+    column = nw.new_series(part, numbers, nw.Float64(), backend=frame.implementation)
+    return frame.with_columns(column), Moments(dates, "UTC" if any(zoned) else None, known=bool(held))
+
+
+def check_zones(titles: dict[str, str], moments: dict[str, Moments]) -> None:
+    """Both columns have a time zone or both have none."""
+    first, *others = [part for part, one in moments.items() if one.known] or [""]
+    for other in others:
+        if (moments[first].zone is None) != (moments[other].zone is None):
+            raise InputError.about(
+                titles[other],
+                f"has {_zone(moments[other].zone)}, but {titles[first]} has {_zone(moments[first].zone)}. Times of "
+                "two kinds cannot be compared: give both columns a zone, or neither.",
+            )
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """The point in time that is asked about: a whole day, up to its end, or a moment."""
+
+    day: dt.date | None
+    time: dt.datetime | None
+
+    @classmethod
+    def of(cls, given: Any) -> "AsOf":
+        """What a user gives: a date, a datetime, either of NumPy's, or ISO text."""
+        value = given
+        if isinstance(value, np.datetime64):
+            is_day = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
+            value = value.astype("datetime64[D]" if is_day else "datetime64[us]").item()
+        if isinstance(value, str):
+            value = _parsed(value.strip())
+        if is_missing(value) or not isinstance(value, dt.date):
+            raise InputError(f"as_of: cannot read {shortened(given)} as a date. {_RULE}")
+        return cls(None, value) if isinstance(value, dt.datetime) else cls(value, None)
+
+    @property
+    def date(self) -> dt.date:
+        """The day, on the clock that it was given by."""
+        if self.day is not None:
+            return self.day
+        assert self.time is not None
+        return self.time.date()
+
+    def last(self, scored: Moments) -> float:
+        """The last moment that counts; of a day, on the clock of the column, the microsecond before it ends."""
+        if self.day is not None:
+            end = dt.datetime.combine(self.day, dt.time()) + dt.timedelta(days=1)
+            return _moment(end.replace(tzinfo=scored.clock())) - 1.0
+        assert self.time is not None
+        zone = None if self.time.tzinfo is None else str(self.time.tzinfo)
+        if scored.known and (zone is None) != (scored.zone is None):
+            advice = "a time zone, such as '2026-03-09T14:30+00:00'" if zone is None else "none"
+            raise InputError(
+                f"as_of: {self.time.isoformat()} has {_zone(zone)}, but the columns have {_zone(scored.zone)}. "
+                f"Give it {advice}, or a plain date."
+            )
+        return _moment(self.time)
+
+
+def _parsed(text: str) -> dt.date | None:
+    for kind in (dt.date, dt.datetime):
+        try:
+            return kind.fromisoformat(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _moment(time: dt.datetime) -> float:
+    plain = time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
+    return float((plain - _EPOCH) // dt.timedelta(microseconds=1))
+
+
+def _zone(zone: str | None) -> str:
+    return "no time zone" if zone is None else f"the time zone {zone}"

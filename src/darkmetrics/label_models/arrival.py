@@ -1,0 +1,298 @@
+"""Arrival: when labels come, how many positives are still to come, and whether delays are what they are taken for."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.exceptions import CalibrationWarning, RefutedWarning
+from darkmetrics.label_models.base import Estimate
+from darkmetrics.label_models.delay_checks import CLASSES, DelayCheck
+from darkmetrics.tables import html_lines, html_table, plain_numbers, text_table
+
+# With labels in fewer bins of ages, or more of all rows in one of them, ages do not say why labels are missing.
+_LEAST_BINS, _NEARLY_ALL = 3, 0.95
+
+
+@dataclass(frozen=True)
+class AgeBin:
+    """A stretch of ages that the model tells apart, with its rows, and how many labels took so long (0: not known)."""
+
+    low: float
+    high: float
+    rows: int
+    positive: int
+    negative: int
+    missing: int
+    arrived: int
+
+
+@dataclass(frozen=True, eq=False)
+class ClassArrival:
+    """When the labels of one class come; estimates have 90% intervals.
+
+    Attributes
+    ----------
+    share, low, high : array
+        Share of labels that are in by the end of each bin of ages, of all rows of the class, with its 90% band.
+    missing : Estimate
+        How many of the missing rows are of this class.
+    to_come : Estimate
+        How many of these get their label by the oldest age.
+    wait : Estimate
+        Time until nine in ten of those have it.
+    half, most : Estimate
+        The age by which half, and nine in ten, of the labels that come by the oldest age are in.
+    never : Estimate
+        The share that has no label at the oldest age.
+    """
+
+    share: FloatArray
+    low: FloatArray
+    high: FloatArray
+    missing: Estimate
+    to_come: Estimate
+    wait: Estimate
+    half: Estimate
+    most: Estimate
+    never: Estimate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Arrival:
+    """When labels come, as the ages of rows say (`Evaluation.arrival`). Print it for words.
+
+    Attributes
+    ----------
+    bins : tuple of AgeBin
+        The stretches of ages that were told apart, with their counts.
+    positives, negatives : ClassArrival
+        For each class the share of labels that are in by age, what is still to come, and what never comes.
+    wait : Estimate
+        Time until nine in ten of the labels that are still to come, of both classes, are in.
+    missing : int
+        Rows without a label.
+    by_score, by_cohort : DelayCheck or None
+        Are delays the same at low and high scores, and for rows scored early and late?
+    absent : mapping
+        For each check that is None: why.
+    days : bool
+        Whether ages are in days; else they are in a unit of the user's own.
+    timed : bool
+        Whether delays are known, and not ages alone.
+    maturity : float or None
+        Rows of about this age and without a label count as negative.
+    as_of : date, datetime or None
+        When ages were taken: makes dates of what is to come.
+
+    Notes
+    -----
+    Nothing is known beyond the oldest age: what has not come by then may come later, or never. Where a share never
+    comes the wait errs on the long side, since no row can say that nothing comes at a high age, only that little does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import darkmetrics as dm
+    >>> rng = np.random.default_rng(0)
+    >>> y_score = rng.random(3000)
+    >>> y = rng.random(3000) < y_score
+    >>> age, delay = rng.integers(0, 100, 3000), np.where(y, rng.exponential(40, 3000), rng.exponential(10, 3000))
+    >>> days = age.astype("timedelta64[D]")
+    >>> result = dm.evaluate(np.where(delay <= age, y, np.nan), y_score, age=days, metrics="recall")
+    >>> print(result.arrival.headline())
+    Of the 715 missing rows about 551 (508 to 590) are positives not confirmed yet; within 60 days nine in ten of those
+    that ever are will be.
+    >>> int(y[delay > age].sum())
+    558
+    """
+
+    bins: tuple[AgeBin, ...]
+    positives: ClassArrival
+    negatives: ClassArrival
+    wait: Estimate
+    missing: int
+    by_score: DelayCheck | None
+    by_cohort: DelayCheck | None
+    absent: Mapping[str, str]
+    days: bool
+    timed: bool
+    maturity: float | None = None
+    as_of: date | None = None
+
+    def at(self, as_of: date | None) -> "Arrival":
+        """The same with the date at which ages were taken."""
+        return replace(self, as_of=as_of)
+
+    @property
+    def oldest(self) -> float:
+        """The end of the oldest bin of ages."""
+        return self.bins[-1].high
+
+    @property
+    def tells(self) -> bool:
+        """Whether ages can say why labels are missing: they differ, and there are labels at several of them."""
+        rows = sum(b.rows for b in self.bins)
+        labelled = sum(b.positive + b.negative > 0 for b in self.bins)
+        return labelled >= _LEAST_BINS and max(b.rows for b in self.bins) <= _NEARLY_ALL * rows
+
+    def date_of(self, wait: float) -> date | None:
+        """The date after so long a wait, where it is known when ages were taken and they are in days."""
+        if self.as_of is None or not self.days:
+            return None
+        start = self.as_of.date() if isinstance(self.as_of, datetime) else self.as_of
+        return start + timedelta(days=int(np.ceil(wait)))
+
+    def headline(self) -> str:
+        """How many positives are still to come, and by when, in a sentence."""
+        found = self.positives.missing
+        rows = "the missing row" if self.missing == 1 else f"the {self.missing:,} missing rows"
+        text = (
+            f"Of {rows} about {found.mean:,.0f} ({found.low:,.0f} to {found.high:,.0f}) are positives not confirmed yet"
+        )
+        if not self.positives.to_come.mean >= 0.5:
+            return f"{text}; hardly any will be before the age of {self._time(self.oldest)}."
+        when = self.date_of(self.positives.wait.mean)
+        wait = self._time(self.positives.wait.mean)
+        by = f"by {when.isoformat()}" if when is not None else f"within {'' if self.days else 'a time of '}{wait}"
+        some = "nine in ten of those that ever are will be" if self.maturity is None else "nine in ten will be"
+        return f"{text}; {by} {some}."
+
+    def words(self) -> list[str]:
+        """What is known about when labels come, sentence by sentence."""
+        lines = [self.headline()]
+        if not self.tells:
+            return [*lines, f"R{self._cannot_tell()[1:]}"]
+        parts = [
+            f"{name} by the age of {self._time(of.half.mean)} and {self._time(of.most.mean)}"
+            for name, of in self._classes()
+        ]
+        ever = "" if self.maturity is not None else " (of those that ever come)"
+        lines.append(f"Half and nine in ten of the labels{ever} are in: {'; '.join(parts)}.")
+        if self.maturity is None:
+            left = [f"{_percent(of.never)} of {name}" for name, of in self._classes()]
+            lines.append(
+                f"At the end of the oldest bin of ages ({self._time(self.oldest)}) {' and '.join(left)} have no label; "
+                "whether these ever come, no row is old enough to say."
+            )
+        else:
+            lines.append(f"Rows of age {self._time(self.maturity)} without a label count as negative.")
+        return lines + [check.words for check in (self.by_score, self.by_cohort) if check is not None]
+
+    def in_short(self) -> list[str]:
+        """What is still to come, and what was found about delays where it is not that they are equal."""
+        lines = self.words()
+        checks = [check.words for check in (self.by_score, self.by_cohort) if check is not None and check.differs]
+        return [lines[0], *checks] if self.tells else lines
+
+    def doubts(self) -> list[tuple[type[Warning], str]]:
+        """What calls the answer into question, each with the warning that it is worth."""
+        if not self.tells:
+            return [(CalibrationWarning, f"age: {self._cannot_tell()}")]
+        if self.by_cohort is not None and self.by_cohort.is_clear:
+            text = (
+                f"{self.by_cohort.words} Delays are taken to be the same for all rows, and this answer may be off: "
+                "leave out rows from before they changed. If ages were counted up to a later day than the one on which "
+                "the labels were taken (as_of), give that day. See .arrival."
+            )
+            return [(RefutedWarning, text)]
+        # Where cohorts differ the fit is off, and what it says of scores is not to be trusted.
+        if self.by_score is not None and self.by_score.is_clear:
+            text = (
+                f"{self.by_score.words} The answer allows for one factor on each side of the middle score and of the "
+                "threshold; should delays depend on the score otherwise, it is off."
+            )
+            return [(RefutedWarning, text)]
+        return []
+
+    def _cannot_tell(self) -> str:
+        return (
+            "rows are of too few different ages, or have labels at too few of them, to say why labels are missing: the "
+            "answer leans on a prior for delays. Give older rows, or state missingness= instead of age=."
+        )
+
+    def _classes(self) -> list[tuple[str, ClassArrival]]:
+        return list(zip(CLASSES, (self.positives, self.negatives), strict=True))
+
+    def _time(self, value: float) -> str:
+        shown = f"{value:,.0f}" if value >= 10.0 else f"{value:.2g}"
+        return f"{shown} days" if self.days else shown
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the keys)."""
+        wait = self.date_of(self.positives.wait.mean)
+        classes = {
+            name: {
+                **{key: getattr(of, key).tolist() for key in ("share", "low", "high")},
+                **{key: _estimate(getattr(of, key)) for key in ("missing", "to_come", "wait", "half", "most", "never")},
+            }
+            for name, of in self._classes()
+        }
+        return {
+            "words": self.words(),
+            "missing": self.missing,
+            "oldest": self.oldest,
+            "unit": "days" if self.days else None,
+            "as_of": None if self.as_of is None else self.as_of.isoformat(),
+            "by_date": None if wait is None else wait.isoformat(),
+            "wait": _estimate(self.wait),
+            "timed": self.timed,
+            "maturity": self.maturity,
+            "tells": self.tells,
+            "bins": [asdict(b) for b in self.bins],
+            **classes,
+            "by_score": _check(self.by_score),
+            "by_cohort": _check(self.by_cohort),
+            "absent": dict(self.absent),
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row per bin of ages, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
+        columns: dict[str, Any] = {
+            f"age_{key}" if key in ("low", "high") else key: [getattr(b, key) for b in self.bins]
+            for key in AgeBin.__dataclass_fields__
+        }
+        for name, of in self._classes():
+            columns |= {
+                f"{name}_in": of.share.tolist(),
+                f"{name}_in_low": of.low.tolist(),
+                f"{name}_in_high": of.high.tolist(),
+            }
+        return frames.to_native_frame(columns, backend)
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the table as text: a row for each bin of ages."""
+        header = ["age in days" if self.days else "age", "rows", "positive", "negative", "missing"]
+        header += [f"{name} in by its end" for name in CLASSES]
+        rows = []
+        for k, b in enumerate(self.bins):
+            counts = [f"{n:,}" for n in (b.rows, b.positive, b.negative, b.missing)]
+            shares = [_percent(Estimate(of.share[k], of.low[k], of.high[k])) for _, of in self._classes()]
+            older = self.maturity is not None and k == len(self.bins) - 1
+            rows.append([f"{b.low:.4g} and more" if older else f"{b.low:.4g} to {b.high:.4g}", *counts, *shares])
+        return header, rows
+
+    def __repr__(self) -> str:
+        return f"<Arrival of labels in {len(self.bins)} bins of ages, {self.missing:,} missing>"
+
+    def __str__(self) -> str:
+        return "\n".join([*self.words(), "", *text_table(*self.table())])
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html_lines(self.words())}{html_table(*self.table())}</div>"
+
+
+def _estimate(estimate: Estimate) -> dict[str, float | None]:
+    return plain_numbers(estimate._asdict())
+
+
+def _check(check: DelayCheck | None) -> dict[str, Any] | None:
+    return None if check is None else plain_numbers(asdict(check)) | {"differs": check.differs, "clear": check.is_clear}
+
+
+def _percent(estimate: Estimate) -> str:
+    return f"{estimate.mean:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"

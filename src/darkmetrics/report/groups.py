@@ -1,0 +1,239 @@
+"""The page of segments and periods: alerts, pictures over time, the table of groups, and all rows together."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._text import called
+from darkmetrics.accepted import PathLike
+from darkmetrics.exceptions import InputError
+from darkmetrics.monitoring import Alert, GroupedEvaluation, GroupSummary
+from darkmetrics.monitoring.alerts import chance_text
+from darkmetrics.monitoring.group_names import counted, key_text
+from darkmetrics.monitoring.periods import period_name
+from darkmetrics.monitoring.run import PHRASES
+from darkmetrics.monitoring.summary import Key
+from darkmetrics.plotting.over_time import places_of
+from darkmetrics.plotting.summaries import Column, column_of
+from darkmetrics.report import sentences
+from darkmetrics.report.charts import Scale, period_chart, span_chart
+from darkmetrics.report.page import code_shown
+from darkmetrics.report.render import filled, jinja2_package, write_page
+from darkmetrics.report.summarize import reproduction, source_facts, title_as_code
+from darkmetrics.tables import level_text
+
+# Groups of the table, pictures, and warnings in full: a page of more is not looked at.
+_GROUPS, _PICTURES, _WARNINGS = 1_000, 24, 40
+_NUMBERS = re.compile(r"\d[\d.,]*")
+# Groups named in a sentence.
+_NAMED = 5
+
+
+def write_groups_report(result: GroupedEvaluation, path: PathLike, **about: Any) -> Path:
+    """Writes the page of segments and periods. See `GroupedEvaluation.report`."""
+    target = Path(path)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"path: {target.name!r} must end in .html; to_dict() and to_frame() have the numbers.")
+    jinja2_package()  # before the work
+    return write_page(target, groups_page(result, **about))
+
+
+def groups_page(
+    result: GroupedEvaluation, *, title: str | None = None, source: str | Mapping[str, Any] | None = None
+) -> str:
+    """The page as text."""
+    counts, *words = result.words()
+    in_brackets, *notes = result.notes(remarks=False)
+    said, full = _warnings(result)
+    drawn = _drawn(result)
+    time = period_name(result.names, result.period, result.groups)
+    pictures = [] if time is None else _pictures(result, time, drawn)
+    spans = _spans(result, drawn[0]) if time is None else []
+    header = [*result.table(most=0)[0][:-1], "state"]
+    reproduce = _reproduce(result, title)
+    context = {
+        "title": _title(result) if title is None else str(title),
+        "warnings": said,
+        "counts_sentence": counts,
+        "source": source_facts(source),
+        "reproduce": reproduce,
+        "code": code_shown(reproduce["code"]),
+        "level": level_text(result.confidence_level),
+        "words": words,
+        "alerts": [_alert_row(alert) for alert in _newest_first(result.alerts)],
+        "compared": result.gone is not None,
+        "periods": pictures[:_PICTURES],
+        "not_drawn": max(0, len(pictures) - _PICTURES),
+        "has_target": bool(result.targets),
+        "header": header,
+        "rows": _rows(result, header, spans),
+        "left_out": max(0, len(result) - _GROUPS),
+        "spanned": drawn[0] if spans else None,
+        "total": _total(result),
+        "noted": full[:_WARNINGS],
+        "not_noted": max(0, len(full) - _WARNINGS),
+        "assumption": result.total.assumption,
+        "in_brackets": in_brackets,
+        "notes": notes,
+        "method": sentences.method(result.total),
+        "evaluated_on": result.evaluated_on.isoformat(),
+    }
+    return filled("groups.html.j2", context)
+
+
+def _title(result: GroupedEvaluation) -> str:
+    groups = counted(len(result), "group")
+    return f"Which of {groups} miss a target?" if result.targets else f"How good is this classifier in {groups}?"
+
+
+def _drawn(result: GroupedEvaluation) -> list[str]:
+    """The metrics that are drawn: those with a target, else the first one."""
+    return list(result.targets) or list(result.metrics)[:1]
+
+
+def _warnings(result: GroupedEvaluation) -> tuple[list[str], list[tuple[str, str]]]:
+    """What was warned of in a sentence each, and what single groups say in full where they do not say the same.
+
+    Of groups that are too small the table says so, and no more.
+    """
+    said = [f"All rows together: {warned.message}" for warned in result.total.warnings]
+    full: list[tuple[str, str]] = []
+    kinds: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for key, group in result.groups.items():
+        for warned in group.warnings if not group.too_small else ():
+            # Messages that differ in their numbers alone are one.
+            begin = _NUMBERS.sub("0", warned.message.partition(". ")[0])
+            kinds.setdefault((warned.category, begin), []).append((result.label(key), warned.message))
+    phrases = {kind.__name__: phrase for kind, phrase in PHRASES.items()}
+    for (category, begin), found in kinds.items():
+        groups = list(dict.fromkeys(group for group, _ in found))
+        more = f" and {len(groups) - _NAMED:,} more" if len(groups) > _NAMED else ""
+        where = f"{'; '.join(map(called, groups[:_NAMED]))}{more}"
+        same = len({message for _, message in found}) == 1
+        text = found[0][1] if same else f"{phrases.get(category, begin)}."
+        said.append(f"In {len(groups):,} of {counted(len(result), 'group')} ({where}): {text}")
+        full += [] if same else found
+    return said, full
+
+
+def _newest_first(alerts: Sequence[Alert]) -> list[Alert]:
+    return sorted(alerts, key=lambda alert: not alert.new)
+
+
+def _alert_row(alert: Alert) -> dict[str, Any]:
+    return {
+        "group": alert.group,
+        "misses": f"{alert.metric} {alert.side} {alert.target:g}",
+        "chance": "certain" if alert.certain else chance_text(alert.probability),
+        "q_value": f"{alert.q_value:.2g}",
+        "age": alert.age,
+        "new": alert.new,
+    }
+
+
+def _pictures(result: GroupedEvaluation, time: str, metrics: Sequence[str]) -> list[dict[str, Any]]:
+    """A picture per segment and metric, those with new alerts first, then those with any."""
+    place = result.names.index(time)
+    lines: dict[Key, list[GroupSummary]] = {}
+    for key, group in result.groups.items():
+        if key[place] is not None:
+            lines.setdefault(key[:place] + key[place + 1 :], []).append(group)
+    found = []
+    for segment, groups in lines.items():
+        x = places_of([group.key[place] for group in groups])
+        names = [key_text(group.key[place], result.every) for group in groups]
+        for metric in metrics:
+            column = column_of(result, metric, groups)
+            new = _new(result, metric, [group.key for group in groups])
+            chart = period_chart(x, names, column, new, result.targets.get(metric))
+            words = ", ".join([metric, *map(key_text, segment)])
+            rank = (not new.any(), not column.alert.any())
+            picture = {"name": words, "chart": chart, "sentence": _in_words(metric, names, column)}
+            found.append((rank, picture))
+    found.sort(key=lambda one: one[0])  # a stable sort
+    return [picture for _, picture in found if picture["chart"]]
+
+
+def _in_words(metric: str, names: Sequence[str], column: Column) -> str:
+    """What a picture shows, for those who do not see it."""
+    known = np.flatnonzero(np.isfinite(column.mean)).tolist()
+    alerts = [names[i] for i in np.flatnonzero(column.alert).tolist()]
+    text = f"{len(names)} periods from {names[0]} to {names[-1]}."
+    if known:
+        first, last = known[0], known[-1]
+        text += f" {called(metric)} is {column.mean[first]:.3f} in {names[first]} and {column.mean[last]:.3f} in "
+        text += f"{names[last]}."
+    return text + (f" Alerts: {', '.join(alerts)}." if alerts else "")
+
+
+def _new(result: GroupedEvaluation, metric: str, keys: Sequence[Key]) -> Any:
+    """Which groups have an alert that an earlier result did not have; none without an earlier result."""
+    new = {alert.key for alert in result.alerts if alert.metric == metric and alert.new and result.gone is not None}
+    return np.array([key in new for key in keys], dtype=np.bool_)
+
+
+def _rows(result: GroupedEvaluation, header: Sequence[str], spans: Sequence[Any]) -> list[dict[str, Any]]:
+    """The rows of the table, of which the first is that of all rows; `spans` has a picture for each, or is empty."""
+    _, rows = result.table(most=_GROUPS)
+    last = len(header) - 1
+    found = []
+    for number, (name, *texts) in enumerate(rows):
+        cells = [
+            {
+                "column": header[i],
+                "text": text.removeprefix("alert, ") if i == last else text,
+                "words": i < len(result.names) or i == last,
+                "new": i == last and text == "new alert",
+            }
+            for i, text in enumerate(texts, 1)
+        ]
+        found.append({"name": name, "cells": cells, "span": spans[number] if spans else None})
+    return found
+
+
+def _spans(result: GroupedEvaluation, metric: str) -> list[dict[str, Any] | None]:
+    """A small picture for each row of the table."""
+    groups = [result.task.of_all(result.total), *(result.groups[key] for key in result.keys_shown(_GROUPS))]
+    column = column_of(result, metric, groups)
+    new = _new(result, metric, [group.key for group in groups])
+    target = result.targets.get(metric)
+    sure = ~column.small if not column.small.all() else column.small
+    ends = np.concatenate([column.low[sure], column.high[sure], column.mean, column.labelled_only])
+    known = [*ends[np.isfinite(ends)].tolist(), *([] if target is None else [target])]
+    if not known:
+        return []
+    scale = Scale(known, 4.0, 156.0)
+    return [span_chart(scale, column, i, target, new=bool(new[i])) for i in range(len(groups))]
+
+
+def _total(result: GroupedEvaluation) -> list[str]:
+    """All rows together, a sentence per metric."""
+    numbers = result.total.to_dict()
+    told = [sentences.headline(name, entry, numbers["counts"]) for name, entry in numbers["metrics"].items()]
+    missed = result.task.of_all(result.total).chance_missed
+    goals = [
+        f"; the chance that it misses {result.targets[name]:g} is {chance_text(missed[name])}" if name in missed else ""
+        for name in numbers["metrics"]
+    ]
+    return [f"{text}{goal}." for text, goal in zip(told, goals, strict=True)]
+
+
+def _reproduce(result: GroupedEvaluation, title: str | None) -> dict[str, Any]:
+    arguments = dict(result.arguments)
+    frame = arguments.pop("frame", "frame")
+    goals = repr(dict(result.targets))
+    if "targets" in arguments and len(goals) <= 200:
+        arguments["targets"] = goals
+    yours = sorted(name for name, value in arguments.items() if value == name)
+    names = [*([frame] if frame.isidentifier() else []), *yours]
+    code = ["import darkmetrics as dm", ""]
+    if names:
+        code.append(f"# {', '.join(names)}: as you gave {'it' if len(names) == 1 else 'them'}")
+    said = "".join(f", {name}={value}" for name, value in arguments.items())
+    code.append(f"result = dm.evaluate_by({frame}{said})")
+    code.append(f'result.report("report.html"{title_as_code(title)})')
+    methods = {one.method for group in result.groups.values() for one in group.metrics.values()}
+    return reproduction(code, arguments, methods)

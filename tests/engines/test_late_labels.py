@@ -1,0 +1,278 @@
+"""Columns of dates on every engine: the cells are those of ages and delays that Python's own dates give."""
+
+import datetime as dt
+import itertools
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import darkmetrics as dm
+from darkmetrics import EvaluationSet, InputError
+
+NAMES: dict[str, Any] = {"label": "y", "score": "p", "scored_at": "scored", "labelled_at": "came"}
+DAY = dt.timedelta(days=1)
+MIDNIGHT = dt.time()
+
+
+def rows(n=400, *, seed=0, kind="dates", days=300):
+    """Labels, scores, and when rows were scored and labelled; frauds are labelled later than others."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(n) < 0.4
+    start = dt.datetime(2026, 1, 1)
+    scored: list[Any] = [start + dt.timedelta(microseconds=int(rng.integers(days * 86_400_000_000))) for _ in range(n)]
+    took = np.where(truth, rng.exponential(50.0, n), rng.exponential(8.0, n))
+    came: list[Any] = [time + dt.timedelta(seconds=int(86_400 * took[i])) for i, time in enumerate(scored)]
+    arrives = rng.random(n) < 0.9
+    if kind in ("dates", "scored has dates"):
+        scored = [time.date() for time in scored]
+    if kind in ("dates", "came has dates"):
+        came = [time.date() for time in came]
+    if kind == "midnight":
+        scored, came = ([dt.datetime.combine(time, MIDNIGHT) for time in times] for times in (scored, came))
+    if kind == "zones":
+        scored = [time.replace(tzinfo=dt.UTC).astimezone(ZoneInfo("Europe/Berlin")) for time in scored]
+        came = [time.replace(tzinfo=dt.UTC).astimezone(ZoneInfo("America/New_York")) for time in came]
+    return {
+        "y": [int(y) if there else None for y, there in zip(truth, arrives, strict=True)],
+        "p": np.round(rng.random(n), 1).tolist(),
+        "scored": scored,
+        "came": [time if there else None for time, there in zip(came, arrives, strict=True)],
+    }
+
+
+def by_arrays(table, as_of, *, timed=True, whole_days=True, zone=None):
+    """The set of the rows and labels that there were, with ages and delays by Python's own arithmetic."""
+    day = not isinstance(as_of, dt.datetime)
+    end = dt.datetime.combine(as_of + DAY, MIDNIGHT, zone) if day else as_of
+
+    def seen(time):
+        time = time if isinstance(time, dt.datetime) else dt.datetime.combine(time, MIDNIGHT)
+        return time < end if day else time <= end
+
+    def plain(time):
+        return dt.datetime.combine(time, MIDNIGHT) if whole_days else time.astimezone(dt.UTC) if time.tzinfo else time
+
+    now = dt.datetime.combine(as_of, MIDNIGHT) if whole_days else plain(end)
+    labels, scores, ages, delays = [], [], [], []
+    for y, p, scored, came in zip(table["y"], table["p"], table["scored"], table["came"], strict=True):
+        if not seen(scored):
+            continue
+        known = not timed or (came is not None and seen(came))
+        labels.append(y if known else None)
+        scores.append(p)
+        ages.append(np.timedelta64(now - plain(scored), "us"))
+        late = timed and known and came is not None
+        delays.append(np.timedelta64(plain(came) - plain(scored) if late else "NaT", "us"))
+    delay = np.array(delays) if timed else None
+    return EvaluationSet([np.nan if y is None else y for y in labels], scores, age=np.array(ages), delay=delay)
+
+
+def same(found, expected):
+    for name, array in expected.cells.arrays().items():
+        np.testing.assert_array_equal(getattr(found.cells, name), array, err_msg=name)
+
+
+ZONES = {"scored": pa.timestamp("us", "Europe/Berlin"), "came": pa.timestamp("us", "America/New_York")}
+
+
+def arrow(table, kind):
+    types = ZONES if kind == "zones" else {}
+    return pa.table({name: pa.array(values, types.get(name)) for name, values in table.items()})
+
+
+@pytest.mark.parametrize("as_of", [dt.date(2026, 11, 20), dt.date(2026, 6, 15)])
+@pytest.mark.parametrize("kind", ["dates", "midnight", "times", "scored has dates", "came has dates", "zones"])
+def test_cells_are_those_of_ages_and_delays(engine, kind, as_of):
+    table = rows(kind=kind)
+    # Where an engine has one clock for all columns, a day ends by that one, which is UTC here.
+    own_clock = engine.name not in ("duckdb", "ibis", "spark")
+    zone = None if kind != "zones" else ZoneInfo("Europe/Berlin") if own_clock else dt.UTC
+    expected = by_arrays(table, as_of, whole_days=kind not in ("times", "zones"), zone=zone)
+    same(EvaluationSet.from_frame(engine(arrow(table, kind)), **NAMES, as_of=as_of), expected)
+    assert expected.n_missing > 20
+
+
+def test_a_moment_counts_what_came_up_to_it(engine):
+    table = rows(kind="times")
+    table["scored"][:2] = [dt.datetime(2026, 6, 15, 14, 30), dt.datetime(2026, 6, 15, 14, 30, 0, 1)]
+    table["came"][:2], table["y"][:2] = [None, None], [None, None]
+    as_of = dt.datetime(2026, 6, 15, 14, 30)
+    found = EvaluationSet.from_frame(engine(table), **NAMES, as_of=as_of.isoformat())
+    same(found, by_arrays(table, as_of, whole_days=False))
+
+
+def test_every_edge_of_the_grid_is_found(engine):
+    """An age at an edge, a microsecond below it and one above it, from a minute to years."""
+    end = dt.datetime(2026, 11, 20, 12)
+    edges = [2.0**octave * (1.0 + quarter / 4.0) for octave in range(-10, 12) for quarter in range(4)]
+    ages = [dt.timedelta(days=edge) + step * dt.timedelta.resolution for edge in edges for step in (-1, 0, 1)]
+    n = len(ages)
+    # An hour of another row keeps the ages from being whole days.
+    table = {"y": [0, 1] * (n // 2), "p": [0.5] * n, "scored": [end - age for age in ages], "came": [end] * n}
+    found = EvaluationSet.from_frame(engine(table), **NAMES, as_of=end)
+    same(found, by_arrays(table, end, whole_days=False))
+    days = {**table, "scored": [(end - dt.timedelta(days=k)).date() for k in range(n)], "came": [end.date()] * n}
+    found = EvaluationSet.from_frame(engine(days), **NAMES, as_of=end)
+    same(found, by_arrays(days, end.date()))
+
+
+def test_ages_alone(engine):
+    table = rows()
+    names = {part: name for part, name in NAMES.items() if part != "labelled_at"}
+    as_of = dt.date(2026, 9, 1)
+    same(
+        EvaluationSet.from_frame(engine(table), **names, as_of=as_of.isoformat()),
+        by_arrays(table, as_of, timed=False),
+    )
+
+
+@pytest.mark.parametrize("maturity", [400, 250.0, dt.timedelta(days=500)])
+def test_only_positives_arrive(engine, maturity):
+    """Chargebacks: 0 stands for "none so far", with no time; from the maturity on it is known."""
+    table = rows(days=600)
+    table["y"] = [int(y == 1) for y in table["y"]]
+    table["came"] = [came if y else None for y, came in zip(table["y"], table["came"], strict=True)]
+    as_of = dt.date(2027, 8, 1)
+    longest = max(came - scored for scored, came in zip(table["scored"], table["came"], strict=True) if came)
+    for one in (maturity, longest):
+        limit = one if isinstance(one, dt.timedelta) else dt.timedelta(days=one)
+        if limit < longest:
+            with pytest.raises(InputError, match=r"^maturity: 250 days, but a label took \d+ days to come"):
+                EvaluationSet.from_frame(engine(table), **NAMES, as_of=as_of, maturity=one)
+            continue
+        found = EvaluationSet.from_frame(engine(table), **NAMES, as_of=as_of, maturity=one)
+        # What has come by then, in arrays: 0 where nothing has.
+        arrays = {**table, "y": [1 if came and came <= as_of else 0 for came in table["came"]]}
+        expected = by_arrays_matured(arrays, as_of, limit)
+        same(found, expected)
+        assert 0 < expected.n_missing < expected.n_rows
+
+
+def by_arrays_matured(table, as_of, limit):
+    there = [scored <= as_of for scored in table["scored"]]
+    kept = {name: list(itertools.compress(values, there)) for name, values in table.items()}
+    age = np.array([np.timedelta64(as_of - scored, "D") for scored in kept["scored"]]).astype("timedelta64[us]")
+    late = [
+        np.timedelta64(came - scored if came and came <= as_of else "NaT", "D")
+        for scored, came in zip(kept["scored"], kept["came"], strict=True)
+    ]
+    delay = np.array(late).astype("timedelta64[us]")
+    return EvaluationSet(kept["y"], kept["p"], age=age, delay=delay, maturity=limit)
+
+
+def test_in_buckets_counts_are_those_of_exact_scores(engine):
+    table = rows(800, kind="times")
+    rng = np.random.default_rng(1)
+    table["p"] = rng.random(800).tolist()
+    settings = {**NAMES, "as_of": "2026-10-01"}
+    coarse = EvaluationSet.from_frame(engine(table), **settings, buckets=16)
+    exact = EvaluationSet.from_frame(engine(table), **settings, buckets="exact").coarsened(16)
+    for name in ("stratum", "positives", "negatives", "missing", "decision", "low", "high"):
+        np.testing.assert_array_equal(getattr(coarse.cells, name), getattr(exact.cells, name))
+
+
+def test_groups_have_the_cells_of_their_own_rows(engine):
+    table = rows(600)
+    as_of = dt.date(2026, 9, 1)
+    result = dm.evaluate_by(engine(table), time="scored", every="quarter", **NAMES, as_of=as_of, metrics="precision")
+    for (quarter,), group in result.items():
+        own = [(one.month - 1) // 3 == (quarter.month - 1) // 3 for one in table["scored"]]
+        part = {name: list(itertools.compress(values, own)) for name, values in table.items()}
+        same(group.data, by_arrays(part, as_of))
+    assert len(result) == 3
+
+
+U = dt.UTC
+D, T = dt.date, dt.datetime
+GOOD: dict[str, Any] = {
+    "y": [1, 0, None, 0],
+    "p": [0.9, 0.2, 0.7, 0.4],
+    "scored": [D(2026, 1, 1), D(2026, 1, 5), D(2026, 2, 1), D(2026, 1, 9)],
+    "came": [D(2026, 1, 20), D(2026, 1, 6), None, D(2026, 2, 2)],
+}
+ZONED = [T(2026, 1, 1, 3, tzinfo=U), T(2026, 1, 5, 4, tzinfo=U), T(2026, 2, 1, 5, tzinfo=U), T(2026, 1, 9, 6, tzinfo=U)]
+NAIVE = [time.replace(tzinfo=None) for time in ZONED]
+SETTINGS: dict[str, Any] = {**NAMES, "as_of": "2026-03-01"}
+BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "no as_of": (
+        {},
+        {"as_of": None},
+        r"^as_of: missing\. .* The newest date in it is 2026-02-02: as_of='2026-02-02'\.$",
+    ),
+    "as_of before all rows": (
+        {},
+        {"as_of": "2025-12-31"},
+        r"^as_of: 2025-12-31, but the oldest row was scored on 2026-01-01 \(scored_at column 'scored'\)\.",
+    ),
+    "as_of is no date": ({}, {"as_of": "yesterday"}, r"^as_of: cannot read 'yesterday' as a date\."),
+    "label before scoring": (
+        {"came": [D(2025, 12, 31), D(2026, 1, 6), None, D(2026, 2, 2)]},
+        {},
+        r"^labelled_at column 'came': 1 label came before scoring \(such as 2025-12-31 for a row with 2026-01-01 in",
+    ),
+    "a label without a time": (
+        {"came": [D(2026, 1, 20), None, None, D(2026, 2, 2)]},
+        {},
+        r"^labelled_at column 'came': 1 label has no date \(such as that of a row with 2026-01-05 in",
+    ),
+    "a positive without a time": (
+        {"came": [None, D(2026, 1, 6), None, None]},
+        {"maturity": 90},
+        r"^labelled_at column 'came': 1 positive label has no date \(such as that of a row with 2026-01-01 in",
+    ),
+    "a time without a label": (
+        {"y": [1, None, None, 0]},
+        {},
+        r"^labelled_at column 'came': 1 row has a date but no label \(such as 2026-01-06\)\.",
+    ),
+    "no time of scoring": (
+        {"scored": [None, *GOOD["scored"][1:]]},
+        {},
+        r"^scored_at column 'scored': 1 of 4 values is missing \(null\)\.",
+    ),
+    "maturity below a delay": ({}, {"maturity": 20}, r"^maturity: 20 days, but a label took 24 days to come"),
+    "numbers": (
+        {"scored": [1, 2, 3, 4]},
+        {},
+        r"^scored_at column 'scored': has type \w+\. Ages need dates or datetimes",
+    ),
+    "text": ({"scored": ["2026-01-01"] * 4}, {}, r"^scored_at column 'scored': has text, and ages need dates\."),
+    "zones mixed": (
+        {"scored": ZONED},
+        {},
+        r"^labelled_at column 'came': has no time zone, but scored_at column 'scored' has the time zone UTC\.",
+    ),
+    "as_of without a zone": (
+        {"scored": ZONED, "came": [None] * 4, "y": [None] * 4},
+        {"as_of": "2026-03-01T12:00"},
+        r"^as_of: 2026-03-01T12:00:00 has no time zone, but the columns have the time zone UTC\. Give it a time zone",
+    ),
+    "as_of with a zone": (
+        {"scored": NAIVE, "came": [None] * 4, "y": [None] * 4},
+        {"as_of": "2026-03-01T12:00+00:00"},
+        r"^as_of: 2026-03-01T12:00:00\+00:00 has the time zone UTC, but the columns have no time zone\. Give it none",
+    ),
+    "strata": ({}, {"stratum": "p"}, r"^stratum: cannot be given beside scored_at"),
+    "probabilities": ({}, {"probability": "p"}, r"^probability: cannot be given beside scored_at"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_what_cannot_be_is_refused_in_one_clear_sentence(engine, kind):
+    changes, settings, message = BAD[kind]
+    frame = engine({**GOOD, **changes})
+    with pytest.raises(InputError, match=message):
+        EvaluationSet.from_frame(frame, **SETTINGS | settings)
+
+
+def test_nothing_is_wrong_with_what_was_changed(engine):
+    assert EvaluationSet.from_frame(engine(GOOD), **SETTINGS).counts()["labelled"] == 3
+
+
+def test_no_label_has_come_at_all(engine):
+    table = {**GOOD, "y": [None] * 4, "came": [None] * 4}
+    found = EvaluationSet.from_frame(engine(table), **SETTINGS)
+    assert (found.n_rows, found.n_missing) == (4, 4)

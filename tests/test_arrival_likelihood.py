@@ -1,0 +1,88 @@
+"""The likelihood of labels that come with time, against products of chances and differences of its own values."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from darkmetrics._kernels.posterior.arrival import ArrivalLikelihood
+
+ROWS, COLUMNS, BINS, ZONES = 40, 3, 5, 2
+SIZE = COLUMNS + 2 * BINS + ZONES - 1
+
+
+def problem(seed: int) -> tuple[ArrivalLikelihood, Any]:
+    rng = np.random.default_rng(seed)
+
+    def counts(*shape: int) -> Any:
+        return rng.integers(0, 5, shape).astype(float)
+
+    root = rng.normal(size=(SIZE, SIZE))
+    likelihood = ArrivalLikelihood(
+        X=rng.normal(size=(ROWS, COLUMNS)),
+        place=rng.integers(0, BINS * ZONES, ROWS),
+        positives=counts(ROWS),
+        negatives=counts(ROWS),
+        missing=counts(ROWS),
+        full=counts(2, ZONES, BINS),
+        own=counts(2, ZONES, BINS),
+        untimed=counts(2, ZONES, BINS),
+        last=counts(2, ZONES),
+        passed=rng.uniform(0.3, 1.0, BINS),
+        prior_mean=rng.normal(size=SIZE),
+        prior_precision=0.1 * root @ root.T + np.eye(SIZE),
+        credit=0.8,
+    )
+    return likelihood, 0.7 * rng.normal(size=SIZE)
+
+
+def by_products(likelihood: ArrivalLikelihood, parameters: Any) -> float:
+    """The log posterior from chances that are multiplied one by one."""
+    p = 1.0 / (1.0 + np.exp(-likelihood.X @ parameters[:COLUMNS]))
+    level = parameters[COLUMNS : COLUMNS + 2 * BINS].reshape(2, BINS)
+    zone = np.append(0.0, parameters[COLUMNS + 2 * BINS :])
+    total, survival = 0.0, np.zeros((2, ZONES, BINS))
+    for y in range(2):
+        for z in range(ZONES):
+            h = 1.0 / (1.0 + np.exp(-(level[y] + zone[z])))
+            for k in range(BINS):
+                before = np.prod(1.0 - h[:k])
+                survival[y, z, k] = before * (1.0 - likelihood.passed[k] * h[k])
+                total += likelihood.full[y, z, k] * np.log(before * h[k])
+                total += likelihood.own[y, z, k] * np.log(before * likelihood.passed[k] * h[k])
+                total += likelihood.untimed[y, z, k] * np.log(1.0 - survival[y, z, k])
+            total += likelihood.last[y, z] * np.log(np.prod(1.0 - h))
+    for row in range(ROWS):
+        z, k = divmod(int(likelihood.place[row]), BINS)
+        total += likelihood.positives[row] * np.log(p[row]) + likelihood.negatives[row] * np.log(1.0 - p[row])
+        total += likelihood.missing[row] * np.log(p[row] * survival[0, z, k] + (1.0 - p[row]) * survival[1, z, k])
+    off = parameters - likelihood.prior_mean
+    prior = -0.5 * off @ likelihood.prior_precision @ off
+    prior += 0.5 * np.log(np.linalg.det(likelihood.prior_precision)) - 0.5 * SIZE * np.log(2.0 * np.pi)
+    return float(likelihood.credit * total + prior)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_log_posterior_is_that_of_chances_multiplied_one_by_one(seed: int) -> None:
+    likelihood, parameters = problem(seed)
+    assert likelihood.expand(parameters).value == pytest.approx(by_products(likelihood, parameters), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gradient_and_curvature_are_those_of_differences(seed: int) -> None:
+    likelihood, parameters = problem(seed)
+    at, step = likelihood.expand(parameters), 1e-5
+    around = [[likelihood.expand(parameters + sign * step * unit) for sign in (1.0, -1.0)] for unit in np.eye(SIZE)]
+    slope = [(up.value - down.value) / (2.0 * step) for up, down in around]
+    curvature = [(down.gradient - up.gradient) / (2.0 * step) for up, down in around]
+    np.testing.assert_allclose(at.gradient, slope, atol=1e-6)
+    np.testing.assert_allclose(at.precision, curvature, atol=1e-6)
+
+
+def test_share_of_positives_among_missing_rows_is_bayes_rule() -> None:
+    likelihood, parameters = problem(0)
+    p = 1.0 / (1.0 + np.exp(-likelihood.X @ parameters[:COLUMNS]))
+    survival = np.exp(likelihood.log_survival(likelihood.hazards(parameters))).reshape(2, -1)[:, likelihood.place]
+    expected = p * survival[0] / (p * survival[0] + (1.0 - p) * survival[1])
+    found = likelihood.share(parameters[None], likelihood.X, likelihood.place)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

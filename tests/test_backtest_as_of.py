@@ -1,0 +1,163 @@
+"""History replayed: each date sees what was known then, and is compared with what is known now."""
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import precision_score
+
+import darkmetrics as dm
+
+DATES = ["2026-04-01", "2026-06-01", "2026-08-01"]
+N = 4000
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    day, score = rng.integers(0, 365, N), rng.beta(1.2, 2.5, N).round(4)
+    y = rng.random(N) < score
+    delay = np.where(y, rng.exponential(25, N), rng.exponential(8, N)).astype(int)
+    scored = np.datetime64("2026-01-01") + day
+    came = np.where(day + delay <= 365, scored + delay, np.datetime64("NaT"))
+    label = np.where(day + delay <= 365, y, np.nan)
+    return pd.DataFrame({"y": label, "score": score, "scored": scored, "came": came, "truth": y})
+
+
+def replayed(rows: pd.DataFrame, as_of: Any = DATES, **settings: Any) -> dm.Backtest:
+    asked: dict[str, Any] = {"metrics": "precision", "threshold": 0.3, "rng": 0, **settings}
+    return dm.backtest(rows.y, rows.score, as_of=as_of, scored_at=rows.scored, labelled_at=rows.came, **asked)
+
+
+def test_a_date_is_what_evaluate_says_of_the_rows_known_then(rows):
+    result = replayed(rows, ["2026-06-01"])
+    now = rows[rows.y.notna()]
+    then = now[now.scored <= "2026-06-01"]
+    known = then.came <= "2026-06-01"
+    age, delay = pd.Timestamp("2026-06-01") - then.scored, then.came - then.scored
+    expected = dm.evaluate(
+        then.y.where(known), then.score, age=age, delay=delay.where(known), metrics="precision", threshold=0.3
+    )
+    (one,) = result.history
+    assert (one.as_of, one.rows, one.labelled) == ("2026-06-01", len(then), int(known.sum()))
+    assert one.mean == pytest.approx(expected["precision"].mean(), abs=1e-12)
+    assert (one.low, one.high) == expected["precision"].interval(0.9)
+    assert one.truth == pytest.approx(precision_score(then.y, then.score >= 0.3), abs=1e-12)
+
+
+def test_what_came_later_changes_nothing_but_the_truth(rows):
+    """The labels of rows that were open then are turned over: what was said then must stay as it is."""
+    later = rows.came > "2026-06-01"
+    turned = rows.assign(y=rows.y.where(~later, 1.0 - rows.y))
+    (one,), (other,) = replayed(rows, ["2026-06-01"]).history, replayed(turned, ["2026-06-01"]).history
+    assert (one.mean, one.low, one.high) == (other.mean, other.low, other.high)
+    assert one.truth != other.truth
+
+
+def test_setups_are_compared_and_late_is_nearest(rows):
+    setups = ["late", "by_label", "by_score", "unknown", "dropping"]
+    result = replayed(rows, label_models=setups, window=60)
+    error = {setup: result[setup, "precision"].mae.value for setup in setups}
+    assert error["late"] < min(error["by_score"], error["unknown"], error["dropping"])
+    width = {setup: result[setup, "precision"].width.value for setup in setups}
+    assert 0.0 == width["dropping"] < width["late"] < width["unknown"]
+    assert len(result.history) == len(DATES) * len(setups)
+    assert result.n_repeats == len(DATES)
+
+
+def test_auto_is_late_where_history_is_replayed(rows):
+    one, other = (replayed(rows, label_models=word).history for word in ("auto", "late"))
+    assert [date.mean for date in one] == [date.mean for date in other]
+
+
+def test_a_window_asks_about_its_rows_alone(rows):
+    result = replayed(rows, ["2026-06-01"], window=dt.timedelta(days=30))
+    (one,) = result.history
+    now = rows[rows.y.notna()]
+    inside = now[(now.scored <= "2026-06-01") & (now.scored > "2026-05-02")]
+    assert one.rows == len(inside)
+    assert one.truth == pytest.approx(precision_score(inside.y, inside.score >= 0.3), abs=1e-12)
+
+
+def test_a_date_whose_labels_are_still_to_come_is_left_out(rows):
+    result = replayed(rows, [*DATES, "2026-12-20"])
+    assert result.n_repeats == len(DATES)
+    assert any(note.startswith("2026-12-20 is left out") for note in result.notes)
+    assert any("have no label by" in note for note in result.notes)
+    with pytest.raises(dm.InputError, match="no date can be compared"):
+        replayed(rows, ["2026-12-20"])
+
+
+def test_maturity_declares_the_negatives(rows):
+    fraud = rows.truth & rows.came.notna() & (rows.came - rows.scored < pd.Timedelta(days=60))
+    told = rows.assign(y=fraud.astype(float), came=rows.came.where(fraud))
+    result = replayed(told, ["2026-06-01", "2026-12-15"], maturity=60)
+    assert [note for note in result.notes if note.startswith("2026-12-15 is left out")]
+    (one,) = result.history
+    then = told[told.scored <= "2026-06-01"]
+    assert one.rows == len(then)
+    assert one.truth == pytest.approx(precision_score(then.y, then.score >= 0.3), abs=1e-12)
+    assert one.low <= one.truth <= one.high
+
+
+def test_numbers_and_dates_give_the_same(rows):
+    first = np.datetime64("2026-01-01")
+    day = (rows.scored.to_numpy() - first) / np.timedelta64(1, "D")
+    came = (rows.came.to_numpy() - first) / np.timedelta64(1, "D")
+    number = dm.backtest(
+        rows.y, rows.score, as_of=[151], scored_at=day, labelled_at=came, metrics="precision", threshold=0.3
+    )
+    assert number.history[0][3:9] == replayed(rows, ["2026-06-01"]).history[0][3:9]
+
+
+def test_result_is_told_in_words_and_tables(rows):
+    result = replayed(rows, n_jobs=1)
+    text = str(result)
+    assert "3 dates replayed (2026-04-01 to 2026-08-01)" in text
+    assert repr(result) == f"<Backtest of 1 setup on {int(rows.y.notna().sum()):,} rows, 3 dates>"
+    assert list(result.history_frame("pandas").as_of) == DATES
+    assert len(result.to_dict()["history"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mechanism": 0.3}, "mechanism: as_of replays how labels came"),
+        ({"as_of": []}, "as_of: expected the dates to replay"),
+        ({"as_of": ["soon"]}, "as_of: cannot read 'soon' as a date"),
+        ({"as_of": [3]}, "as_of: numbers, but scored_at has dates"),
+        ({"as_of": ["2020-01-01"]}, "no rows were scored before it"),
+        ({"scored_at": None}, "scored_at: missing"),
+        ({"labelled_at": None}, "labelled_at: missing"),
+        ({"window": -1}, "window: -1. It must be a positive number"),
+        ({"maturity": 0}, "maturity: 0. It must be a positive number"),
+        ({"maturity": 3}, "maturity: 3, but a label took"),
+        ({"as_of": None}, "scored_at: it says when labels came"),
+    ],
+)
+def test_mistakes_are_named(rows, change, message):
+    settings: dict[str, Any] = {"as_of": DATES, "scored_at": rows.scored, "labelled_at": rows.came} | change
+    with pytest.raises(dm.InputError, match=message):
+        dm.backtest(rows.y, rows.score, **settings)
+
+
+def test_times_that_cannot_be_are_named(rows):
+    early = rows.came.mask(rows.index == 7, rows.scored - pd.Timedelta(days=1))
+    with pytest.raises(dm.InputError, match="labelled_at: row 7 comes before scored_at"):
+        replayed(rows.assign(came=early, y=rows.truth.astype(float)))
+    with pytest.raises(dm.InputError, match=r"labelled_at: row \d+ has none, but has a label"):
+        replayed(rows.assign(y=rows.truth.astype(float)))
+
+
+def test_history_is_drawn_with_what_came_true(rows):
+    pytest.importorskip("matplotlib").use("Agg")
+    result = replayed(rows, label_models=["late", "dropping"])
+    ax = dm.plotting.plot_history(result, "precision")
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == DATES
+    drawn = {round(float(np.asarray(line.get_ydata())[0]), 9) for line in ax.lines if line.get_color() == "black"}
+    assert drawn == {round(one.truth, 9) for one in result.history}
+    hidden = dm.backtest(rows.truth, rows.score, label_models="half", metrics="precision", n_repeats=2, rng=0)
+    with pytest.raises(dm.InputError, match="no dates were replayed"):
+        dm.plotting.plot_history(hidden, "precision")

@@ -1,0 +1,198 @@
+"""Labels that come with time: ages of rows in place of a stated reason."""
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score, roc_auc_score
+
+import darkmetrics as dm
+from darkmetrics.data.ages import age_bin, bin_start, read_ages
+from darkmetrics.exceptions import InputError
+from darkmetrics.label_models import LateLabels
+
+METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
+
+
+def late_rows(seed: int, n: int = 3000) -> tuple[Any, ...]:
+    """Rows of 84 days; positives take three times as long as negatives. Labels, scores, ages, delays, all labels."""
+    rng = np.random.default_rng(seed)
+    age = np.floor(84.0 * rng.random(n))
+    y = rng.random(n) < 0.2
+    score = 1.0 / (1.0 + np.exp(np.log(4.0) + 1.28 - 1.6 * (rng.normal(size=n) + 1.6 * y)))
+    delay = np.floor(rng.gamma(1.5, np.where(y, 25.0, 8.0) / 1.5))
+    known = delay <= age
+    return np.where(known, y, np.nan), score, age, np.where(known, delay, np.nan), y.astype(float)
+
+
+def in_truth(y: Any, score: Any) -> dict[str, float]:
+    decided = score >= 0.3
+    functions = (precision_score, recall_score, accuracy_score, f1_score)
+    found = {name: float(function(y, decided)) for name, function in zip(METRICS, functions, strict=False)}
+    return found | {"roc_auc": float(roc_auc_score(y, score))}
+
+
+def held(told: dict[str, Any], labels: Any, score: Any, truth: dict[str, float]) -> list[bool]:
+    result = dm.evaluate(labels, score, threshold=0.3, metrics=METRICS, **told)
+    return [low <= truth[name] <= high for name, law in result.items() for low, high in [law.interval(0.9)]]
+
+
+# Of 60 intervals that hold the truth nine times in ten fewer than 45 do so once in thousands of tries; those of a set
+# are not independent, and if each set counted only twice it would be once in fifty.
+N_SETS = 12
+
+
+@pytest.mark.parametrize("timed", [False, True], ids=["ages", "ages and arrivals"])
+def test_ages_alone_tell_which_labels_are_still_to_come(timed: bool) -> None:
+    found = []
+    for seed in range(N_SETS):
+        labels, score, age, delay, y = late_rows(seed)
+        told = {"age": age, "delay": delay} if timed else {"age": age}
+        found += held(told, labels, score, in_truth(y, score))
+    assert np.mean(found) >= 0.75
+
+
+@pytest.mark.filterwarnings("ignore::darkmetrics.exceptions.RefutedWarning")  # it is noticed, too
+def test_told_otherwise_the_same_rows_are_answered_wrongly() -> None:
+    """The negative controls of the test above: without ages, or with old rows taken for young ones."""
+    without, reversed_ = [], []
+    for seed in range(N_SETS // 2):
+        labels, score, age, _, y = late_rows(seed)
+        truth = in_truth(y, score)
+        without += held({"missingness": "by_score"}, labels, score, truth)
+        reversed_ += held({"age": 83.0 - age}, labels, score, truth)
+    assert np.mean(without) < 0.5
+    assert np.mean(reversed_) < 0.2
+
+
+def test_ages_are_far_narrower_than_nothing_told() -> None:
+    labels, score, age, delay, _ = late_rows(1)
+    told: tuple[dict[str, Any], ...] = ({"missingness": "unknown"}, {"age": age}, {"age": age, "delay": delay})
+    widths = [
+        np.ptp(dm.evaluate(labels, score, threshold=0.3, metrics="precision", **how)["precision"].interval(0.9))
+        for how in told
+    ]
+    assert widths[2] < widths[1] < 0.35 * widths[0]
+    # It is the ages that tell: those of other rows leave hardly more than the scores say.
+    other = np.random.default_rng(1).permutation(age)
+    law = dm.evaluate(labels, score, threshold=0.3, metrics="precision", age=other)["precision"]
+    assert np.ptp(law.interval(0.9)) > 1.5 * widths[1]
+
+
+def test_where_only_positives_arrive_the_maturity_declares_the_others() -> None:
+    labels, score, age, delay, _ = late_rows(2)
+    positives = np.where(labels == 1.0, 1.0, np.nan)
+    data = dm.EvaluationSet(positives, score, age=age, maturity=60)
+    assert int(data.cells.negatives.sum()) == int((np.isnan(positives) & (age >= 60)).sum())
+    assert data.n_missing == int((np.isnan(positives) & (age < 60)).sum())
+    # 0 in a column of labels often means "not so far".
+    zeros = dm.EvaluationSet(np.nan_to_num(positives), score, age=age, maturity=60)
+    assert (zeros.n_labelled, zeros.n_missing) == (data.n_labelled, data.n_missing)
+    # With a time of arrival a negative is known before.
+    early = dm.EvaluationSet(labels, score, age=age, delay=np.minimum(delay, 59), maturity=60)
+    assert early.n_missing == int((np.isnan(labels) & (age < 60)).sum())
+
+
+def test_weekly_files_of_labels_are_taken_by_age() -> None:
+    """Delays of rows that were scored on other weekdays say nothing about those of today's file."""
+    fits = []
+    for batches in (False, True):
+        rng = np.random.default_rng(3)
+        _, score, age, _, y = late_rows(3)
+        delay = np.floor(rng.gamma(1.5, np.where(y == 1.0, 25.0, 8.0) / 1.5))
+        if batches:
+            delay = age % 7 + 7 * np.ceil(np.maximum(delay - age % 7, 0.0) / 7)
+        known = delay <= age
+        data = dm.EvaluationSet(np.where(known, y, np.nan), score, age=age, delay=np.where(known, delay, np.nan))
+        fits.append(LateLabels().fit(data).likelihood)
+    assert fits[0].full.sum() > 0.0
+    assert fits[0].untimed.sum() == 0.0
+    assert fits[1].full.sum() == 0.0
+    assert fits[1].untimed.sum() > 0.0
+
+
+@pytest.mark.parametrize(
+    "as_given",
+    [
+        lambda days: [dt.timedelta(days=float(day)) for day in days],
+        lambda days: np.array(days).astype("timedelta64[D]"),
+        lambda days: pd.Series(pd.to_timedelta(days, unit="D")),
+        lambda days: pl.Series([dt.timedelta(days=float(day)) for day in days]),
+    ],
+    ids=["list", "numpy", "pandas", "polars"],
+)
+def test_timedeltas_are_days(as_given: Any) -> None:
+    days = [0.0, 1.0, 30.0, 400.0]
+    data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.8, 0.7, 0.6], age=as_given(days))
+    assert data.cells.stratum is not None
+    ages = read_ages(data.cells.stratum[::-1])
+    assert ages.days
+    assert ages.whole
+    assert ages.age.tolist() == age_bin(np.array(days)).tolist()
+
+
+def test_bins_of_ages_are_a_quarter_of_a_doubling() -> None:
+    days = np.array([0.0, 1.0, 2.0, 3.0, 7.0, 8.0, 9.0, 10.0, 80.0, 95.0, 96.0])
+    assert bin_start(age_bin(days)).tolist() == [0.0, 1.0, 2.0, 3.0, 7.0, 8.0, 8.0, 10.0, 80.0, 80.0, 96.0]
+
+
+def test_sets_of_days_merge_into_the_set_of_all_rows(tmp_path: Any) -> None:
+    labels, score, age, delay, _ = late_rows(4, 400)
+    whole = dm.EvaluationSet(labels, score, age=age, delay=delay)
+    for day in range(3):
+        own = age % 3 == day
+        part = dm.EvaluationSet(labels[own], score[own], age=age[own], delay=delay[own])
+        part.to_parquet(tmp_path / f"{day}.parquet")
+    merged = dm.EvaluationSet.from_parquet(f"{tmp_path}/*.parquet")
+    for name, column in whole.cells.arrays().items():
+        np.testing.assert_array_equal(column, getattr(merged.cells, name))
+    first, second = (dm.evaluate(data, metrics="recall")["recall"].mean() for data in (whole, merged))
+    assert first == second
+
+
+ROWS: dict[str, Any] = {"y_true": [1, 0, 1, None], "y_score": [0.9, 0.2, 0.7, 0.6]}
+AGE = [5.0, 5.0, 5.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"age": [5, 5, -1, 2]}, "age: -1 at row 2. Ages are the time since scoring, and not negative."),
+        ({"age": [5, 5, None, 2]}, "age: 1 of 4 values is NaN (first at row 2). Every row needs an age"),
+        ({"age": [5, 5, 1e300, 2]}, "age: 1e+300 at row 2. Ages are below 1e+12; choose a larger unit."),
+        ({"age": AGE, "y_true": [1, 1, 1, None]}, "y_true: all 3 labels are positive, and when negatives come no"),
+        ({"age": AGE, "y_true": [0, 0, 0, None]}, "y_true: all 3 labels are negative, so that ages cannot tell"),
+        ({"age": AGE, "y_true": [None] * 4}, "y_true: no labelled row, so that ages cannot tell when labels come"),
+        ({"age": AGE[:2]}, "age: 2 values, but y_score has 4"),
+        ({"delay": [1, 1, 1, None]}, "delay: needs age="),
+        ({"maturity": 3}, "maturity: needs age="),
+        ({"age": AGE, "delay": [1, -2, 1, None]}, "delay: -2 at row 1. A label cannot come before its row is scored."),
+        ({"age": AGE, "delay": [1, 9, 1, None]}, "delay: 9 at row 1. It is longer than the age of the row"),
+        ({"age": AGE, "delay": [1, 1, None, None]}, "delay: none at row 2, which has a label"),
+        ({"age": AGE, "delay": [1, 1, 1, 1]}, "delay: 1 at row 3. The row has no label"),
+        ({"age": AGE, "delay": [4, 1, 1, None], "maturity": 3}, "maturity: 3, but a label took 4."),
+        ({"age": AGE, "maturity": 0}, "maturity: 0. It must be a positive number or a timedelta."),
+        ({"age": AGE, "maturity": dt.timedelta(days=3)}, "maturity: a timedelta, but ages are numbers."),
+        ({"age": AGE, "strata": [1, 1, 2, 2]}, "age: strata also says why labels are missing."),
+        ({"age": AGE, "missingness": "by_label"}, "age: missingness also says why labels are missing."),
+        ({"age": AGE, "label_model": "half"}, "age: label_model='half' does not use it."),
+        ({"missingness": "late"}, "age: none with these rows (LateLabels)."),
+        ({"age": True}, "age: True stands for that of an EvaluationSet."),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        dm.evaluate(**(ROWS | given))
+    assert message in str(error.value)
+
+
+def test_a_set_with_ages_is_late_unless_another_reason_is_stated() -> None:
+    labels, score, age, _, _ = late_rows(5, 600)
+    data = dm.EvaluationSet(labels, score, age=age)
+    assert dm.evaluate(data, metrics="recall").stated == "late"
+    assert dm.evaluate(data, metrics="recall", age=True).stated == "late"
+    assert dm.evaluate(data, metrics="recall", missingness="late").stated == "late"
+    assert dm.evaluate(data, metrics="recall", missingness="by_score").stated == "by_score"

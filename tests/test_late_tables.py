@@ -1,0 +1,179 @@
+"""Sets of rows with ages: stored, merged, taken apart, and what cannot be done with them."""
+
+import datetime as dt
+import itertools
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import darkmetrics as dm
+from darkmetrics import EvaluationSet, InputError
+from darkmetrics.frames import counting
+
+NAMES: dict[str, Any] = {"label": "y", "score": "p", "scored_at": "scored", "labelled_at": "came"}
+SETTINGS: dict[str, Any] = {**NAMES, "as_of": "2026-04-20"}
+
+
+def table(n=3000, *, seed=0, clock=False):
+    """Rows of 100 days; labels come after 30 days if positive and after 8 if negative, on average."""
+    rng = np.random.default_rng(seed)
+    p = np.round(rng.random(n), 2)
+    y = rng.random(n) < p
+    hours = rng.integers(0, 24 * 100, n) if clock else 24 * rng.integers(0, 100, n)
+    scored = np.datetime64("2026-01-10") + hours.astype("timedelta64[h]")
+    took = np.where(y, rng.exponential(30.0, n), rng.exponential(8.0, n)).astype("timedelta64[D]")
+    came = scored + took
+    known = came <= np.datetime64("2026-04-20T23")
+    times = pl.Datetime("us") if clock else pl.Date
+    return (
+        pl.DataFrame({"p": p, "scored": scored.astype("M8[us]"), "came": came.astype("M8[us]")})
+        .select(
+            pl.Series("y", y.astype(np.int8)).set(pl.Series(~known), None),
+            "p",
+            pl.col("scored", "came").cast(times),
+            day=pl.col("scored").cast(pl.Date),
+        )
+        .with_columns(came=pl.when(pl.Series(known)).then("came"))
+    )
+
+
+def same(one, other):
+    for name, array in other.cells.arrays().items():
+        np.testing.assert_array_equal(getattr(one.cells, name), array, err_msg=name)
+
+
+@pytest.mark.parametrize("buckets", ["auto", 64])
+@pytest.mark.parametrize("clock", [False, True])
+def test_merged_days_from_files_are_all_rows(tmp_path, clock, buckets):
+    rows = table(clock=clock)
+    for (day,), part in rows.partition_by("day", as_dict=True).items():
+        EvaluationSet.from_frame(part, **SETTINGS, buckets=buckets).to_parquet(tmp_path / f"{day}.parquet")
+    merged = EvaluationSet.from_parquet(tmp_path)
+    at_once = EvaluationSet.from_frame(rows, **SETTINGS, buckets=buckets)
+    if buckets == 64:  # days of few rows may have one score in each bucket, and then are exact
+        merged = merged.coarsened(64)
+    for name in ("stratum", "decision", "positives", "negatives", "missing"):
+        np.testing.assert_array_equal(getattr(merged.cells, name), getattr(at_once.cells, name), err_msg=name)
+    np.testing.assert_allclose(merged.cells.score, at_once.cells.score, rtol=1e-12)
+    answers = [dm.evaluate(data, metrics="precision", age=True)["precision"].mean() for data in (merged, at_once)]
+    assert answers[0] == pytest.approx(answers[1], rel=1e-9)
+
+
+def test_a_file_gives_back_the_same_set(tmp_path):
+    data = EvaluationSet.from_frame(table(), **SETTINGS)
+    same(EvaluationSet.from_parquet(data.to_parquet(tmp_path / "cells.parquet")), data)
+
+
+def test_rows_are_taken_out_and_labels_away():
+    rows = table()
+    whole = EvaluationSet.from_frame(rows, **SETTINGS)
+    part = EvaluationSet.from_frame(rows.head(1000), **SETTINGS)
+    same(whole - part, EvaluationSet.from_frame(rows.tail(2000), **SETTINGS))
+    assert whole.labelled().n_rows == whole.counts()["labelled"]
+    assert whole.unlabelled().n_missing == whole.n_rows
+    assert whole.coarsened(16).n_rows == whole.n_rows
+    with pytest.raises(InputError, match=r"^cells: .* and an age of \d+ to \d+ days"):
+        part - whole
+
+
+def test_late_labels_are_counted_anew():
+    data = EvaluationSet.from_frame(table(), **SETTINGS)
+    with pytest.raises(InputError, match=r"^late: the rows of the set have ages, .* Count the rows anew"):
+        data.with_labels(data)
+
+
+def test_ages_are_not_put_together_with_anything_else():
+    data = EvaluationSet.from_frame(table(100), **SETTINGS)
+    with pytest.raises(InputError, match=r"^age: one set has ages, the other has strata\."):
+        data + EvaluationSet([1, 0], [0.2, 0.3], strata=[1, 2])
+    with pytest.raises(InputError, match=r"^age: one set has ages in days, .* the other in numbers"):
+        data + EvaluationSet([1, 0], [0.2, 0.3], age=[1.0, 2.0])
+    with pytest.raises(InputError, match=r"^strata: one set has them, the other has not\."):
+        data + EvaluationSet([1, 0], [0.2, 0.3])
+
+
+def test_a_day_in_the_past_sees_what_was_known_then():
+    rows = table()
+    then = EvaluationSet.from_frame(rows, **NAMES, as_of=dt.date(2026, 3, 1))
+    seen = rows.filter(pl.col("scored") <= dt.date(2026, 3, 1))
+    known = seen.filter(pl.col("came") <= dt.date(2026, 3, 1))
+    assert (then.n_rows, then.n_labelled) == (seen.height, known.height)
+    now = EvaluationSet.from_frame(rows, **SETTINGS)
+    assert now.n_rows == rows.height
+    assert now.n_labelled == rows["y"].count()
+
+
+def test_evaluating_a_table_uses_its_ages():
+    rows = table()
+    result = dm.evaluate_frame(rows, **SETTINGS, metrics=["precision", "recall"])
+    assert result.assumption.startswith("Assumed: labels come with time")
+    again = dm.evaluate(EvaluationSet.from_frame(rows, **SETTINGS), age=True, metrics=["precision", "recall"])
+    assert result["recall"].mean() == again["recall"].mean()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"label_model": "calibrated"}, r"^scored_at: label_model='calibrated' does not use it\."),
+        ({"missingness": "by_score"}, r"^scored_at: missingness also says why labels are missing\."),
+        ({"propensity": "p"}, r"^scored_at: propensity also says why labels are missing\."),
+        ({"strata": "p"}, r"^strata: cannot be given beside scored_at, for ages are the strata"),
+        ({"scored_at": None}, r"^labelled_at: needs scored_at="),
+        ({"scored_at": None, "labelled_at": None}, r"^as_of: needs scored_at="),
+        ({"maturity": "90"}, r"^maturity: '90'\. It must be a positive number or a timedelta\."),
+        ({"maturity": -1}, r"^maturity: -1\. It must be a positive number or a timedelta\."),
+    ],
+)
+@pytest.mark.parametrize("by", [False, True])
+def test_what_does_not_go_together_is_refused(settings, message, by):
+    given = SETTINGS | settings
+    with pytest.raises(InputError, match=message):
+        dm.evaluate_by(table(50), "p", **given) if by else dm.evaluate_frame(table(50), **given)
+
+
+def test_large_tables_have_fewer_buckets(monkeypatch):
+    """4,096 unless that makes too many cells; exact where a million cells would do, which is less here."""
+    rng = np.random.default_rng(0)
+    rows = table(20_000).with_columns(p=pl.Series(rng.random(20_000)))
+    monkeypatch.setattr(counting, "_MOST_EXACT", 2**10)
+    assert EvaluationSet.from_frame(rows, **SETTINGS).buckets == 2**12
+    monkeypatch.setattr(counting, "_MOST_WEIGHTED", 2**14)
+    few = EvaluationSet.from_frame(rows, **SETTINGS)
+    assert few.buckets is not None
+    assert few.buckets < 2**12
+    assert few.n_rows == 20_000
+    with pytest.raises(InputError, match=r"^buckets: more than 16,384 cells of score, decision, age and delay"):
+        EvaluationSet.from_frame(rows, **SETTINGS, buckets=2**12)
+    monkeypatch.setattr(counting, "_MOST_EXACT", 2**14)
+    rounded = rows.with_columns(p=pl.col("p").round(1))
+    assert EvaluationSet.from_frame(rounded, **SETTINGS).buckets is None
+
+
+def test_dates_of_text_files(tmp_path):
+    rows = table(400, clock=True)
+    rows.drop("day").write_csv(tmp_path / "rows.csv", datetime_format="%Y-%m-%dT%H:%M:%S")
+    found = EvaluationSet.from_frame(tmp_path / "rows.csv", **SETTINGS)
+    same(found, EvaluationSet.from_frame(rows, **SETTINGS))
+    zoned = rows.with_columns(pl.col("scored", "came").dt.replace_time_zone("UTC"))
+    text = zoned.drop("day").with_columns(pl.col("scored", "came").dt.strftime("%Y-%m-%dT%H:%M:%S+00:00"))
+    text.write_csv(tmp_path / "zoned.csv")
+    same(EvaluationSet.from_frame(tmp_path / "zoned.csv", **SETTINGS), found)
+
+
+@pytest.mark.parametrize(
+    ("dates", "message"),
+    [
+        (["2026-01-11", "11.1.2026"], r"^scored_at column 'scored': cannot read '11\.1\.2026' at row 1 as a date\."),
+        (
+            ["2026-01-11T10:00", "2026-01-11T10:00+01:00"],
+            r"^scored_at column 'scored': '2026-01-11T10:00\+01:00' at row 1 has a time zone and '2026-01-11T10:00' at",
+        ),
+    ],
+)
+def test_text_that_is_no_date_is_refused(tmp_path, dates, message):
+    lines = ["y,p,scored", *(f"{y},0.{y + 1},{date}" for y, date in zip(itertools.count(), dates, strict=False))]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match=message):
+        EvaluationSet.from_frame(tmp_path / "rows.csv", label="y", score="p", scored_at="scored", as_of="2026-02-01")
