@@ -55,7 +55,7 @@ def _of_sets(open_: "_Open", after: Mapping[Any, Any]) -> list[Batch]:
     number, until = _ordered(list(after), len(sets))
     if np.any(number < 0):
         raise InputError("after: a time that is missing. Each set of labels needs one.")
-    cells = [_labelled(one.cells) for one in sets]
+    cells = [one.labelled().cells for one in sets]
     found = []
     for numbers in _groups(number):
         for one in np.flatnonzero(numbers):
@@ -78,7 +78,7 @@ def _of_rows(open_: "_Open", after: Any, y_score: Any, time: Any, age: Any) -> l
     for own in _groups(number):
         rows = _rows(open_.data, np.asarray(labels)[own], score[own], None if old is None else old[own])
         open_.check(rows)
-        found.append(open_.batch(_labelled(rows.cells), _last(until, own)))
+        found.append(open_.batch(rows.labelled().cells, _last(until, own)))
     open_.check_all(found)
     return found
 
@@ -97,17 +97,18 @@ def _came(before: EvaluationSet, after: EvaluationSet) -> Cells:
     """The labels in a set that are new: all of them, or, where it has the same rows, those that were not there."""
     _Open.of(before).check(after)
     if after.n_rows != before.n_rows:
-        return _labelled(after.cells)
+        return after.labelled().cells
     whole, buckets = _by_age(after.cells), after.buckets
     if whole is not after.cells:
         whole = merging.merged([whole], buckets, after.threshold)[0]
-    part = _by_age(_labelled(before.cells))
+    part = _by_age(before.labelled().cells)
     if before.buckets is None and buckets is None:
         whole = merging.each_once(whole)
     try:
-        return _labelled(merging.without(whole, part, buckets, after.threshold))
+        left = merging.without(whole, part, buckets, after.threshold)
     except InputError as error:
         raise InputError.about("after", f"as many rows as before, but not the same ones. {error}") from None
+    return EvaluationSet.from_cells(left).labelled().cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class _Open:
         kept = np.flatnonzero(data.cells.missing)
         place = np.full(data.cells.score.size, -1)
         place[data.missing_cells] = np.arange(data.missing_cells.size)
-        return cls(data, _by_age(_chosen(data.cells, kept)), place[kept])
+        return cls(data, _by_age(data.cells.take(kept)), place[kept])
 
     def check(self, late: EvaluationSet) -> None:
         """The other set is decided, counted and told apart in the same way."""
@@ -175,16 +176,6 @@ def _by_age(cells: Cells) -> Cells:
     if cells.stratum is None or not are_ages(cells.stratum):
         return cells
     return replace(cells, stratum=ages_alone(cells.stratum))
-
-
-def _chosen(cells: Cells, kept: IntArray) -> Cells:
-    columns: dict[str, Any] = {name: None if a is None else a[kept] for name, a in cells.arrays().items()}
-    return Cells(**columns)
-
-
-def _labelled(cells: Cells) -> Cells:
-    own = _chosen(cells, np.flatnonzero(cells.positives + cells.negatives))
-    return replace(own, missing=np.zeros_like(own.missing))
 
 
 def _joined(cells: list[Cells]) -> Cells:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.hypotheses.betting import FARTHEST, Capital, least_log_capital, log_moments
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
@@ -15,7 +14,7 @@ from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.accepted import ArrayLike, Duration
 from darkmetrics.auditing.labels import Batch, batches_of
 from darkmetrics.auditing.result import Audit, KnownMetric
-from darkmetrics.data.ages import are_ages, read_ages
+from darkmetrics.data.ages import are_ages, positive_span, read_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import Interval, check_level
 from darkmetrics.evaluating import evaluate
@@ -233,12 +232,7 @@ def _ends(batches: list[Batch], elapsed: Any, data: EvaluationSet) -> list[float
             "timedelta in the unit of its ages, or elapsed= for all of them together."
         )
     assert data.cells.stratum is not None
-    span, in_days = frames.duration_column([elapsed], "elapsed")
-    if in_days and not read_ages(data.cells.stratum).days:
-        raise InputError("elapsed: a timedelta, but ages are numbers. Give both in one unit.")
-    if not (np.isfinite(span[0]) and span[0] > 0.0):
-        raise InputError(f"elapsed: {elapsed!r}. It must be a positive number or a timedelta.")
-    return [float(span[0])]
+    return [positive_span("elapsed", elapsed, days=read_ages(data.cells.stratum).days)]
 
 
 def _any(before: Evaluation, batches: list[Batch], _: Any) -> tuple[FloatArray, Interval, int]:

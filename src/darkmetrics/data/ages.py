@@ -140,7 +140,7 @@ def row_ages(age: Any, delay: Any, maturity: Any, missing: BoolArray, positive: 
     check_finite(old, "age", "Every row needs an age: the time since it was scored.")
     _refuse("age", old, old < 0.0, "Ages are the time since scoring, and not negative.")
     _refuse("age", old, old >= EDGES[-1], f"Ages are below {EDGES[-1]:.0e}; choose a larger unit.")
-    limit = _maturity(maturity, days)
+    limit = None if maturity is None else positive_span("maturity", maturity, days=days)
     mature = np.zeros(old.size, dtype=np.bool_) if limit is None else old >= limit
     late, whole = np.zeros(old.size, dtype=np.int64), bool(np.all(old == np.floor(old)))
     if delay is not None:
@@ -190,19 +190,21 @@ def table_times(given: Mapping[str, Any]) -> dict[str, Any]:
         for name, why in _BESIDE.items():
             if given.get(name) is not None:
                 raise InputError(f"{name}: cannot be given beside scored_at, {why}.")
-    return {"as_of": given["as_of"], "maturity": _maturity(given["maturity"], days=True)}
+    return {
+        "as_of": given["as_of"],
+        "maturity": None if given["maturity"] is None else positive_span("maturity", given["maturity"], days=True),
+    }
 
 
-def _maturity(maturity: Any, days: bool) -> float | None:
-    if maturity is None:
-        return None
+def positive_span(name: str, given: Any, *, days: bool) -> float:
+    """A span of time in the unit of ages, which are in days or numbers of the user's own."""
     value, in_days = np.array([np.nan]), False
-    if not isinstance(maturity, (str, bytes)) and not frames.is_container(type(maturity)):
-        value, in_days = frames.duration_column([maturity], "maturity")
+    if not isinstance(given, (str, bytes)) and not frames.is_container(type(given)):
+        value, in_days = frames.duration_column([given], name)
     if not (np.isfinite(value[0]) and value[0] > 0.0):
-        raise InputError(f"maturity: {maturity!r}. It must be a positive number or a timedelta.")
+        raise InputError(f"{name}: {given!r}. It must be a positive number or a timedelta.")
     if in_days and not days:
-        raise InputError("maturity: a timedelta, but ages are numbers. Give both in one unit.")
+        raise InputError(f"{name}: a timedelta, but ages are numbers. Give both in one unit.")
     return float(value[0])
 
 

@@ -444,8 +444,7 @@ class EvaluationSet(Totals):
         """The labelled rows alone: what is left when unlabelled rows are dropped."""
         cells = self.cells
         kept = np.flatnonzero(cells.total > cells.missing)
-        columns: dict[str, Any] = {name: None if a is None else a[kept] for name, a in cells.arrays().items()}
-        cells = replace(Cells(**columns), missing=np.zeros(kept.size, dtype=np.int64))
+        cells = replace(cells.take(kept), missing=np.zeros(kept.size, dtype=np.int64))
         return EvaluationSet.from_cells(cells, threshold=self.threshold, pos_label=self.pos_label, buckets=self.buckets)
 
     def unlabelled(self) -> "EvaluationSet":

@@ -67,9 +67,8 @@ def first_of_a_kind(cells: Cells) -> BoolArray:
 def added_up(cells: Cells, new: BoolArray) -> Cells:
     """The same table, where each cell that is not `new` is added to the one before it."""
     starts = np.flatnonzero(new)
-    columns: dict[str, Any] = {name: None if a is None else a[starts] for name, a in cells.arrays().items()}
-    counts = {name: np.add.reduceat(getattr(cells, name), starts) for name in COUNTS}
-    return Cells(**columns | counts)
+    counts: dict[str, Any] = {name: np.add.reduceat(getattr(cells, name), starts) for name in COUNTS}
+    return replace(cells.take(starts), **counts)
 
 
 def on_grid(cells: Cells, buckets: int, threshold: float | None) -> Cells:
@@ -147,9 +146,7 @@ def without(whole: Cells, part: Cells, buckets: int | None, threshold: float | N
             probability = np.where(gone["missing"] > 0, np.clip(mean, 0.0, 1.0), probability)
             probability = np.where(left["missing"] > 0, probability, np.nan)
     table = replace(whole, score=score, probability=probability, **_typed(left))
-    kept = np.flatnonzero(table.total)
-    columns: dict[str, Any] = {name: None if a is None else a[kept] for name, a in table.arrays().items()}
-    return Cells(**columns)
+    return table.take(np.flatnonzero(table.total))
 
 
 def _scores_left(whole: Cells, gone: IntArray, distance: FloatArray) -> FloatArray:

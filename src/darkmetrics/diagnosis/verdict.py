@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from darkmetrics._kernels.hypotheses.mixture_fit import LEAST_ROWS
-from darkmetrics.label_models.agreement import LEVEL
+from darkmetrics.label_models.agreement import LEVEL, p_text
 from darkmetrics.tables import number_text
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _of_scores(found: "Diagnosis", kind: str) -> str:
         return f"These rows cannot say why labels are missing: {found.absent['score_difference']}"
     if kind == "cannot be told":
         return "There are too few rows to compare the scores of labelled and missing ones."
-    p = _p(difference.p_value)
+    p = p_text(difference.p_value)
     if kind == "no difference in scores":
         return (
             f"Missing rows have about the same scores as labelled ones ({p}). That fits 'at random', and it fits score "
@@ -91,7 +91,7 @@ def _of_scores(found: "Diagnosis", kind: str) -> str:
     if found.mixture is None:
         return f"{text}; there is too little to check whether 'by label' could explain it."
     if found.mixture.refutes_by_label:
-        mixture = f"no mixture of labelled positives and negatives ({_p(found.mixture.p_value)})"
+        mixture = f"no mixture of labelled positives and negatives ({p_text(found.mixture.p_value)})"
         return f"{text} and are {mixture}, so 'by label' alone is refuted."
     cannot = "the scores" if missingness(found) == "late" else "the data"
     return f"{text}; both 'by score' and 'by label' explain it, and {cannot} cannot tell which is true."
@@ -148,7 +148,7 @@ def _of_calibration(found: "Diagnosis") -> str:
             f"{off.positive:.1%} of {off.rows:,} rows with scores from {off.low:.3g} to {off.high:.3g} are positive "
             f"where it says {off.predicted:.1%}"
         )
-    beyond = f" ({_p(check.p_value)})" if check.p_value < LEVEL else " everywhere"
+    beyond = f" ({p_text(check.p_value)})" if check.p_value < LEVEL else " everywhere"
     return (
         f"The calibration curve does not fit the labelled rows{beyond}: {where}; consider "
         "label_models.Calibrated('isotonic')."
@@ -160,11 +160,11 @@ def _of_reference(found: "Diagnosis") -> str:
     if check is None:
         return ""
     if check.p_value >= LEVEL:
-        return f"The labelled rows agree with the reference rows ({_p(check.p_value)})."
+        return f"The labelled rows agree with the reference rows ({p_text(check.p_value)})."
     if not check.contradicts:
         return f"The labelled rows nearly agree with the reference rows: {check.gap:.1%} apart on average."
     return (
-        f"The labelled rows contradict the reference rows ({_p(check.p_value)}; {check.positive:.1%} are positive "
+        f"The labelled rows contradict the reference rows ({p_text(check.p_value)}; {check.positive:.1%} are positive "
         f"where {check.expected:.1%} were to be expected): either something has drifted since the reference was taken, "
         "or labels are missing because of what they are, and these data cannot say which."
     )
@@ -234,7 +234,3 @@ def _of_statement(stated: str, kind: str, give: str) -> str:
 
 def _listed(items: list[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
-
-
-def _p(p_value: float) -> str:
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"

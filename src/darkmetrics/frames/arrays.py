@@ -22,9 +22,9 @@ _PLAIN = {int, bool, float, NoneType}
 
 def label_column(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
     """The labels as an array, and where they are missing: null, None, NaN, NaT, pd.NA or masked."""
-    array, missing = _to_numpy(values, name)
+    array, missing = to_numpy(values, name)
     if array.ndim != 1:
-        _refuse_shape(array, name, "label")
+        refuse_shape(array, name, "label")
     if array.dtype.kind in "fc":
         missing = missing | np.isnan(array)
     elif array.dtype.kind in "mM":
@@ -38,9 +38,9 @@ def label_column(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
 
 def number_column(values: Any, name: str) -> FloatArray:
     """A column of numbers as float64; nulls become NaN, which the caller judges."""
-    array, missing = _to_numpy(values, name)
+    array, missing = to_numpy(values, name)
     if array.ndim != 1:
-        _refuse_shape(array, name, "number")
+        refuse_shape(array, name, "number")
     if array.dtype.kind == "O":
         result = _numbers_from_objects(array, missing, name)
     elif array.dtype.kind in "fiub":
@@ -55,7 +55,7 @@ def number_column(values: Any, name: str) -> FloatArray:
 
 def duration_column(values: Any, name: str) -> tuple[FloatArray, bool]:
     """A column of times that have passed: numbers as they are, timedeltas in days, and whether it is in days."""
-    array, missing = _to_numpy(values, name)
+    array, missing = to_numpy(values, name)
     if array.dtype.kind == "O" and array.ndim == 1:
         # pandas has NaT among its own timedeltas, which is none of Python's
         missing = missing | np.array([is_missing(item) for item in array.tolist()], dtype=np.bool_)
@@ -68,7 +68,7 @@ def duration_column(values: Any, name: str) -> tuple[FloatArray, bool]:
     if array.dtype.kind != "m":
         return number_column(values, name), False
     if array.ndim != 1:
-        _refuse_shape(array, name, "timedelta")
+        refuse_shape(array, name, "timedelta")
     return np.where(missing | np.isnat(array), np.nan, array / np.timedelta64(1, "D")), True
 
 
@@ -108,7 +108,7 @@ def _importable(name: str) -> bool:
     return True
 
 
-def _to_numpy(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
+def to_numpy(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
     """Array and null mask of anything column-like."""
     if isinstance(values, np.ma.MaskedArray):
         missing = np.ma.getmaskarray(values)
@@ -262,7 +262,8 @@ def _refuse_value(value: Any, name: str, row: int) -> NoReturn:
     raise InputError.about(name, f"expected numbers, found {_described(value)} at row {row}.")
 
 
-def _refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
+def refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
+    """Says that a column has more than one dimension, or none, and what to pass."""
     hint = ""
     if array.ndim == 2 and array.shape[1] == 1:
         hint = f" Flatten it: {name}[:, 0]."

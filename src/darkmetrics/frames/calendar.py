@@ -76,3 +76,18 @@ def period_start(number: float, every: str) -> dt.date | dt.datetime:
 
 def _whole(number: nw.Expr) -> nw.Expr:
     return number.floor().cast(nw.Float64)
+
+
+def iso_time(text: str) -> dt.date | None:
+    """The date or datetime that a text is, as ISO 8601 has it; None if it is none."""
+    for kind in (dt.date, dt.datetime):
+        try:
+            return kind.fromisoformat(text.strip())
+        except ValueError:
+            continue
+    return None
+
+
+def without_zone(time: dt.datetime) -> dt.datetime:
+    """The time in UTC, if it has a zone, and without one."""
+    return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)

@@ -13,7 +13,7 @@ import numpy as np
 
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.arrays import is_missing, shortened
-from darkmetrics.frames.calendar import check_dates
+from darkmetrics.frames.calendar import check_dates, iso_time, without_zone
 from darkmetrics.frames.engines import in_utc, type_name, with_microseconds
 
 DAY = 86_400_000_000.0
@@ -82,7 +82,7 @@ def _from_objects(frame: Any, part: str, name: str) -> tuple[Any, Moments]:
             f"{with_zone.isoformat()} has a time zone and {without.isoformat()} has none. Give all or none a zone.",
         )
     if any(zoned):
-        items = [None if item is None else item.astimezone(dt.UTC).replace(tzinfo=None) for item in items]
+        items = [None if item is None else without_zone(item) for item in items]
     numbers = np.array(items, dtype="datetime64[us]").astype(np.int64).astype(np.float64)
     numbers[[item is None for item in items]] = np.nan
     dates = not any(isinstance(item, dt.datetime) for item in held)
@@ -117,7 +117,7 @@ class AsOf:
             is_day = np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D")
             value = value.astype("datetime64[D]" if is_day else "datetime64[us]").item()
         if isinstance(value, str):
-            value = _parsed(value.strip())
+            value = iso_time(value)
         if is_missing(value) or not isinstance(value, dt.date):
             raise InputError(f"as_of: cannot read {shortened(given)} as a date. {_RULE}")
         return cls(None, value) if isinstance(value, dt.datetime) else cls(value, None)
@@ -146,18 +146,8 @@ class AsOf:
         return _moment(self.time)
 
 
-def _parsed(text: str) -> dt.date | None:
-    for kind in (dt.date, dt.datetime):
-        try:
-            return kind.fromisoformat(text)
-        except ValueError:
-            continue
-    return None
-
-
 def _moment(time: dt.datetime) -> float:
-    plain = time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
-    return float((plain - _EPOCH) // dt.timedelta(microseconds=1))
+    return float((without_zone(time) - _EPOCH) // dt.timedelta(microseconds=1))
 
 
 def _zone(zone: str | None) -> str:

@@ -7,7 +7,8 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.exceptions import InputError
-from darkmetrics.frames.arrays import _refuse_shape, _to_numpy, is_missing, number_column
+from darkmetrics.frames.arrays import is_missing, number_column, refuse_shape, to_numpy
+from darkmetrics.frames.calendar import iso_time, without_zone
 
 _DAY = np.timedelta64(1, "D")
 _RULE = "Give dates, datetimes or numbers."
@@ -36,9 +37,9 @@ class Times(NamedTuple):
 
 def time_column(values: Any, name: str) -> Times:
     """A column of dates, datetimes or numbers; text is read if it is written as ISO 8601 has it."""
-    array, missing = _to_numpy(values, name)
+    array, missing = to_numpy(values, name)
     if array.ndim != 1:
-        _refuse_shape(array, name, "date")
+        refuse_shape(array, name, "date")
     zoned = False
     if array.dtype.kind in "OU":
         read = [None if gap or is_missing(item) else _read(item) for item, gap in zip(array, missing, strict=True)]
@@ -48,7 +49,8 @@ def time_column(values: Any, name: str) -> Times:
             if len(zones) > 1:
                 raise InputError.about(name, "some times have a time zone and some have none. Give all or none a zone.")
             zoned = zones == {True}
-            array = np.array([_plain(item) for item in read], dtype="datetime64[us]")
+            plain = [without_zone(item) if isinstance(item, dt.datetime) else item for item in read]
+            array = np.array(plain, dtype="datetime64[us]")
         elif any(isinstance(item, (str, dt.date)) for item in held):
             odd = next(item for item in held if not isinstance(item, dt.date))
             raise InputError.about(name, f"cannot read {str(odd)!r} as a date. {_RULE}")
@@ -66,17 +68,4 @@ def time_column(values: Any, name: str) -> Times:
 def _read(item: Any) -> Any:
     if isinstance(item, np.datetime64):
         return item.astype("datetime64[us]").item()
-    if not isinstance(item, str):
-        return item
-    for kind in (dt.date, dt.datetime):
-        try:
-            return kind.fromisoformat(item.strip())
-        except ValueError:
-            continue
-    return item
-
-
-def _plain(item: dt.date | None) -> dt.date | None:
-    if isinstance(item, dt.datetime) and item.tzinfo is not None:
-        return item.astimezone(dt.UTC).replace(tzinfo=None)
-    return item
+    return (iso_time(item) or item) if isinstance(item, str) else item

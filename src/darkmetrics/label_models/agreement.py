@@ -279,3 +279,8 @@ def contradicted(material: Material) -> bool:
         return reference_check(material).contradicts
     except AbsentError:
         return False
+
+
+def p_text(p_value: float) -> str:
+    """A p-value in words."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"

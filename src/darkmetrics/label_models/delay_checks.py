@@ -11,7 +11,7 @@ from darkmetrics._kernels.posterior.draws import posterior_mode
 from darkmetrics._kernels.posterior.log_odds import chance
 from darkmetrics.data.ages import Ages
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models.agreement import CLEARLY, LEVEL, AbsentError
+from darkmetrics.label_models.agreement import CLEARLY, LEVEL, AbsentError, p_text
 from darkmetrics.label_models.late import Arrivals, ages_of, arrival_counts
 
 CLASSES = ("positives", "negatives")
@@ -68,7 +68,7 @@ def by_score(fitted: Arrivals) -> DelayCheck:
     low, high = np.exp(np.quantile(factors[:, at], [0.05, 0.95]))
     found = DelayCheck(p_value, float(mean[at]), bool(abs(mean[at]) < _SMALL), "")
     if not found.differs:
-        return replace(found, words=f"Delays are about the same at low and high scores ({_p(p_value)}).")
+        return replace(found, words=f"Delays are about the same at low and high scores ({p_text(p_value)}).")
     soon = "sooner" if mean[at] > 0.0 else "later"
     ends = [f"{cut:.3g}" for cut in grid.cuts] + [""]
     rows = f"scores from {ends[at]}" + (f" to {ends[at + 1]}" if ends[at + 1] else " on")
@@ -76,7 +76,7 @@ def by_score(fitted: Arrivals) -> DelayCheck:
         found,
         words=(
             f"Labels of rows with {rows} come {soon} than at low scores: at any age the odds of getting one are "
-            f"{np.exp(mean[at]):.2g} times as high ({low:.2g} to {high:.2g}, {_p(p_value)})."
+            f"{np.exp(mean[at]):.2g} times as high ({low:.2g} to {high:.2g}, {p_text(p_value)})."
         ),
     )
 
@@ -106,7 +106,7 @@ def _by_delay(fitted: Arrivals, data: EvaluationSet, ages: Ages, late_bins: Bool
         raise AbsentError(f"fewer than {_LEAST_LABELS:.0f} delays of a class are known in each half of the rows.")
     # The likelihood of the fit with zones for early and for late rows, and a parameter more for each class.
     zones, width = 2 * grid.zones, likelihood.X.shape[1]
-    zone = np.searchsorted(grid.cuts, cells.score, side="right") + grid.zones * late
+    zone = grid.zone_of(cells.score) + grid.zones * late
     split = likelihood.place + grid.zones * grid.bins * late_bins[likelihood.place % grid.bins]
     base = likelihood.map
     design = np.zeros((2, zones, grid.bins, base.shape[3] + len(tested)))
@@ -137,7 +137,7 @@ def _by_delay(fitted: Arrivals, data: EvaluationSet, ages: Ages, late_bins: Bool
     most = int(np.argmax(np.abs(effect)))
     found = DelayCheck(p_value, float(effect[most]), bool(abs(effect[most]) < _SMALL), "")
     if not found.differs:
-        return replace(found, words=f"Rows scored early and late get their labels equally fast ({_p(p_value)}).")
+        return replace(found, words=f"Rows scored early and late get their labels equally fast ({p_text(p_value)}).")
     # The test needs no fit; how large the factors are does, away from 1.
     effect = posterior_mode(wider.expand, start)[0][size:]
     found = replace(found, effect=float(effect[most]))
@@ -147,7 +147,7 @@ def _by_delay(fitted: Arrivals, data: EvaluationSet, ages: Ages, late_bins: Bool
         words=(
             f"Rows scored late get labels of {CLASSES[tested[most]]} {soon} than rows scored early did: at any age the "
             f"odds of getting one are about {np.exp(effect[most]):.2g} times as high "
-            f"({_p(p_value)})."
+            f"({p_text(p_value)})."
         ),
     )
 
@@ -175,7 +175,7 @@ def _by_age(fitted: Arrivals, ages: Ages) -> DelayCheck:
     most = int(np.argmax(np.abs(off)))
     found = DelayCheck(p_value, float(off[most]), bool(abs(off[most]) < _SMALL_SHARE), "")
     if not found.differs:
-        words = f"The share of rows without a label falls with age, as equal delays have it ({_p(p_value)})"
+        words = f"The share of rows without a label falls with age, as equal delays have it ({p_text(p_value)})"
         return replace(found, words=f"{words}; more can be said where delays are known.")
     place = np.flatnonzero(group == most)
     low, high = grid.edges[place[0]], grid.edges[place[-1] + 1]
@@ -183,7 +183,7 @@ def _by_age(fitted: Arrivals, ages: Ages) -> DelayCheck:
         found,
         words=(
             f"Of rows of age {low:.3g} to {high:.3g}, {seen[most] / n[most]:.1%} have no label where equal delays for "
-            f"all rows would have {expected[most] / n[most]:.1%} ({_p(p_value)})."
+            f"all rows would have {expected[most] / n[most]:.1%} ({p_text(p_value)})."
         ),
     )
 
@@ -202,7 +202,3 @@ def _stretches(first: FloatArray, second: FloatArray) -> IntArray:
 
 def _labels(data: EvaluationSet) -> tuple[IntArray, IntArray]:
     return data.cells.positives, data.cells.negatives
-
-
-def _p(p_value: float) -> str:
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"

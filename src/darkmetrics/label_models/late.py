@@ -33,7 +33,6 @@ _KNOTS = 20
 # Labels of rows' own bins that differ by so many standard deviations, and by such a factor, from what older rows had:
 # then labels come by the calendar.
 _CLEARLY, _MUCH = 3.0, 1.25
-_KNOTS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +87,9 @@ class LateLabels(LabelModel):
         grid = _Grid(
             calibrator, starts, _cuts(data), ages.whole, oldest, _knots(ages, data), _scores_at(data, (0.1, 0.5, 0.9))
         )
-        likelihood = _likelihood(grid, ages, data, material.credit)
+        rows = grid.rows(data)
+        likelihood = _likelihood(grid, rows, ages, data, material.credit)
         draws = _draws(likelihood, grid, draws_for(self.n_nodes))
-        fitted = Arrivals(self, grid, likelihood, draws, np.arange(len(draws)))
-        rows = fitted.rows(data)
         p = likelihood.share(draws, rows.X, rows.place)
         above, below = p @ rows.decided, p @ (rows.missing - rows.decided)
         chosen = representatives(above, below, np.full(len(draws), 1.0 / len(draws)), self.n_nodes)
@@ -220,6 +218,10 @@ class _Grid:
         """The bin of the model for bins of the grid of ages."""
         return np.searchsorted(self.starts, age, side="right") - 1
 
+    def zone_of(self, score: FloatArray) -> IntArray:
+        """The zone of scores, from 0 on."""
+        return np.searchsorted(self.cuts, score, side="right")
+
     @cached_property
     def edges(self) -> FloatArray:
         """The ages at which bins begin, and the end of the last one."""
@@ -262,8 +264,7 @@ class _Grid:
         cells = data.cells
         assert cells.stratum is not None
         bin_ = self.bin_of(read_ages(cells.stratum).age)
-        zone = np.searchsorted(self.cuts, cells.score, side="right")
-        place = zone * self.bins + bin_
+        place = self.zone_of(cells.score) * self.bins + bin_
         level = score_table(data).place
         code, of_cell = np.unique(level * (self.bins * self.zones) + place, return_inverse=True)
         place = code % (self.bins * self.zones)
@@ -286,9 +287,8 @@ class _Grid:
         )
 
 
-def _likelihood(grid: _Grid, ages: Ages, data: EvaluationSet, credit: float) -> ArrivalLikelihood:
-    rows = grid.rows(data)
-    zone = np.searchsorted(grid.cuts, data.cells.score, side="right")
+def _likelihood(grid: _Grid, rows: Rows, ages: Ages, data: EvaluationSet, credit: float) -> ArrivalLikelihood:
+    zone = grid.zone_of(data.cells.score)
     counts = arrival_counts(grid, ages, data, zone, grid.zones)
     at_age = np.bincount(grid.bin_of(ages.age), data.cells.total, grid.bins).astype(np.float64)
     if _by_calendar(grid, counts, at_age):
