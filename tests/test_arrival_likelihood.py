@@ -1,5 +1,6 @@
 """The likelihood of labels that come with time, against products of chances and differences of its own values."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from darkmetrics._kernels.posterior.arrival import ArrivalLikelihood
 
 ROWS, COLUMNS, BINS, ZONES = 40, 3, 5, 2
-SIZE = COLUMNS + 2 * BINS + ZONES - 1
+SIZE = COLUMNS + 2 * (BINS + 1) + ZONES - 1
 
 
 def problem(seed: int) -> tuple[ArrivalLikelihood, Any]:
@@ -28,7 +29,7 @@ def problem(seed: int) -> tuple[ArrivalLikelihood, Any]:
         own=counts(2, ZONES, BINS),
         untimed=counts(2, ZONES, BINS),
         last=counts(2, ZONES),
-        passed=rng.uniform(0.3, 1.0, BINS),
+        passed=rng.uniform(0.3, 1.0, (2, BINS)),
         prior_mean=rng.normal(size=SIZE),
         prior_precision=0.1 * root @ root.T + np.eye(SIZE),
         credit=0.8,
@@ -40,18 +41,20 @@ def by_products(likelihood: ArrivalLikelihood, parameters: Any) -> float:
     """The log posterior from chances that are multiplied one by one."""
     p = 1.0 / (1.0 + np.exp(-likelihood.X @ parameters[:COLUMNS]))
     level = parameters[COLUMNS : COLUMNS + 2 * BINS].reshape(2, BINS)
-    zone = np.append(0.0, parameters[COLUMNS + 2 * BINS :])
+    never = 1.0 / (1.0 + np.exp(-parameters[COLUMNS + 2 * BINS : COLUMNS + 2 * BINS + 2]))
+    zone = np.append(0.0, parameters[COLUMNS + 2 * BINS + 2 :])
     total, survival = 0.0, np.zeros((2, ZONES, BINS))
     for y in range(2):
         for z in range(ZONES):
             h = 1.0 / (1.0 + np.exp(-(level[y] + zone[z])))
             for k in range(BINS):
                 before = np.prod(1.0 - h[:k])
-                survival[y, z, k] = before * (1.0 - likelihood.passed[k] * h[k])
-                total += likelihood.full[y, z, k] * np.log(before * h[k])
-                total += likelihood.own[y, z, k] * np.log(before * likelihood.passed[k] * h[k])
+                survival[y, z, k] = never[y] + (1.0 - never[y]) * before * (1.0 - likelihood.passed[y, k] * h[k])
+                come = (1.0 - never[y]) * before * h[k]
+                total += likelihood.full[y, z, k] * np.log(come)
+                total += likelihood.own[y, z, k] * np.log(likelihood.passed[y, k] * come)
                 total += likelihood.untimed[y, z, k] * np.log(1.0 - survival[y, z, k])
-            total += likelihood.last[y, z] * np.log(np.prod(1.0 - h))
+            total += likelihood.last[y, z] * np.log(never[y] + (1.0 - never[y]) * np.prod(1.0 - h))
     for row in range(ROWS):
         z, k = divmod(int(likelihood.place[row]), BINS)
         total += likelihood.positives[row] * np.log(p[row]) + likelihood.negatives[row] * np.log(1.0 - p[row])
@@ -77,6 +80,20 @@ def test_gradient_and_curvature_are_those_of_differences(seed: int) -> None:
     curvature = [(down.gradient - up.gradient) / (2.0 * step) for up, down in around]
     np.testing.assert_allclose(at.gradient, slope, atol=1e-6)
     np.testing.assert_allclose(at.precision, curvature, atol=1e-6)
+
+
+def test_slopes_in_what_was_passed_are_those_of_differences() -> None:
+    likelihood, parameters = problem(1)
+    likelihood = replace(likelihood, passed=np.clip(likelihood.passed, 0.0, 0.95))
+    odds, step = np.log(likelihood.passed / (1.0 - likelihood.passed)), 1e-5
+    for y, k in np.ndindex(2, BINS):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = odds.copy()
+            moved[y, k] += sign * step
+            ends.append(replace(likelihood, passed=1.0 / (1.0 + np.exp(-moved))).expand(parameters).value)
+        found = likelihood.credit * likelihood.passed_slopes(parameters)[0][y, k]
+        assert found == pytest.approx((ends[0] - ends[1]) / (2.0 * step), abs=1e-6)
 
 
 def test_share_of_positives_among_missing_rows_is_bayes_rule() -> None:

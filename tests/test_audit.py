@@ -169,7 +169,7 @@ def test_odds_of_late_labels_follow_from_the_hazards():
         for k in range(grid.bins):
             share = np.clip((days - ends[k]) / (ends[k + 1] - ends[k]), 0.0, 1.0)
             left *= 1.0 - share * hazard[y, zone, k]
-        return left
+        return hazard[y, zone, -1] + (1.0 - hazard[y, zone, -1]) * left
 
     for i, row in enumerate(at):
         zone, bin_ = divmod(int(rows.place[row]), grid.bins)

@@ -21,7 +21,8 @@ from darkmetrics.evaluating import evaluate
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.label_models import Calibrated, Nodes
-from darkmetrics.label_models.late import Arrivals, Rows
+from darkmetrics.label_models.late import Arrivals
+from darkmetrics.label_models.late_grid import Rows
 
 # Nodes that stand for what an evaluation leaves open. Its own are few, and the more labels come, the more does it
 # count what lies between them: with 64, one audit in nine of right late labels without delays alarmed at 5%. A curve

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import date
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
@@ -115,11 +115,13 @@ def _left(fitted: Arrivals, bins: int, *, mature: bool) -> FloatArray:
     """
     likelihood = fitted.likelihood
     mode = fitted.draws.mean(axis=0)
-    hazard = likelihood.hazards(mode)[..., :bins]
-    off = np.tensordot((fitted.draws - mode)[:, likelihood.X.shape[1] :], likelihood.map, axes=([1], [3]))[..., :bins]
-    log_left = np.cumsum(np.log1p(-hazard), axis=-1)
-    odds = log_left - np.log(-np.expm1(log_left))
-    moved = np.cumsum(-hazard * off, axis=-1) / -np.expm1(log_left)
+    chances = likelihood.hazards(mode)
+    hazard, never = chances[..., :bins], chances[..., -1:]
+    off = np.tensordot((fitted.draws - mode)[:, likelihood.X.shape[1] :], likelihood.map, axes=([1], [3]))
+    waiting = (1.0 - never) * np.exp(np.cumsum(np.log1p(-hazard), axis=-1))
+    here = never + waiting
+    moved = waiting * np.cumsum(-hazard * off[..., :bins], axis=-1) + never * (1.0 - here) * off[..., -1:]
+    odds, moved = logit(here), moved / (here * (1.0 - here))
     left = np.minimum.accumulate(expit(odds + moved), axis=-1)
     left = np.concatenate([np.ones((*left.shape[:-1], 1)), left], axis=-1)
     if mature:

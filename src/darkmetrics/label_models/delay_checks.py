@@ -20,6 +20,8 @@ CLASSES = ("positives", "negatives")
 _SMALL, _SMALL_SHARE = 0.2, 0.02
 # Labels of a class that each half of the cohorts needs, and rows that a stretch of ages should expect with and without.
 _LEAST_LABELS, _LEAST_ROWS = 20.0, 5.0
+# Prior standard deviation of the log of a factor on the odds of a label: hardly any.
+_FACTOR_SD = 10.0
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,12 @@ def _by_delay(fitted: Arrivals, data: EvaluationSet, ages: Ages, late_bins: Bool
     zone = grid.zone_of(cells.score) + grid.zones * late
     split = likelihood.place + grid.zones * grid.bins * late_bins[likelihood.place % grid.bins]
     base = likelihood.map
-    design = np.zeros((2, zones, grid.bins, base.shape[3] + len(tested)))
+    design = np.zeros((2, zones, grid.bins + 1, base.shape[3] + len(tested)))
     design[..., : base.shape[3]] = np.concatenate([base, base], axis=1)
     for k, y in enumerate(tested):
-        design[y, grid.zones :, :, base.shape[3] + k] = 1.0
+        design[y, grid.zones :, : grid.bins, base.shape[3] + k] = 1.0
     size = likelihood.prior_mean.size
-    precision = np.zeros((size + len(tested),) * 2)
+    precision = np.diag(np.full(size + len(tested), _FACTOR_SD**-2.0))
     precision[:size, :size] = likelihood.prior_precision
     counts: dict[str, Any] = {**arrival_counts(grid, ages, data, zone.astype(np.int64), zones)}
     wider = replace(
@@ -126,14 +128,20 @@ def _by_delay(fitted: Arrivals, data: EvaluationSet, ages: Ages, late_bins: Bool
         design=design,
     )
     assert wider.map.shape[3] + width == size + len(tested)
-    start = np.append(fitted.draws.mean(axis=0), np.zeros(len(tested)))
+    mode = posterior_mode(likelihood.expand, fitted.draws.mean(axis=0))[0]
+    start = np.append(mode, np.zeros(len(tested)))
     at = wider.expand(start)
-    # What the other parameters can explain is taken out; the draws' mean is only nearly the mode.
+    # What the other parameters can explain is taken out.
     carried = np.linalg.solve(at.precision[:size, :size], at.precision[:size, size:])
     score = at.gradient[size:] - carried.T @ at.gradient[:size]
     information = at.precision[size:, size:] - at.precision[size:, :size] @ carried
     effect = np.linalg.solve(information, score)
-    p_value = float(chdtrc(len(tested), max(0.0, float(score @ effect))))
+    statistic = float(score @ effect)
+    if np.linalg.eigvalsh(information)[0] <= 0.0:
+        # Bent the wrong way here, a mixture of classes has its best factors elsewhere: by the ratio of likelihoods.
+        best = posterior_mode(wider.expand, start)[0]
+        effect, statistic = best[size:], 2.0 * (wider.expand(best).value - at.value)
+    p_value = float(chdtrc(len(tested), max(0.0, statistic)))
     most = int(np.argmax(np.abs(effect)))
     found = DelayCheck(p_value, float(effect[most]), bool(abs(effect[most]) < _SMALL), "")
     if not found.differs:

@@ -1,38 +1,39 @@
 """LateLabels: labels come with time, and the ages of rows say which ones are still to come."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 
 import numpy as np
 from scipy.linalg import block_diag
+from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.posterior.arrival import ArrivalLikelihood
-from darkmetrics._kernels.posterior.draws import gaussian_posterior, representatives
+from darkmetrics._kernels.posterior.draws import gaussian_posterior, posterior_mode, representatives
 from darkmetrics.calibrators.base import CalibratorLike
-from darkmetrics.calibrators.logistic import LogisticCalibrator
-from darkmetrics.data.ages import Ages, are_ages, bin_start, read_ages
+from darkmetrics.data.ages import Ages, are_ages, read_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, missing_prevalence
 from darkmetrics.label_models.fitting import N_NODES, Material, check_n_nodes, draws_for
-from darkmetrics.label_models.score_table import score_table
+from darkmetrics.label_models.late_grid import Day, Grid, Rows, grid_of
 from darkmetrics.nodes import Nodes
 
-# At most so many bins of ages; neighbours with the fewest labels are joined.
-MOST_BINS = 30
 # Prior of the log odds of a hazard: its level in the first bin, and how far it may move from bin to bin.
 _LEVEL, _LEVEL_SD, _STEP = -2.0, 2.5, 1.0
+# Prior of the log odds that a label never comes; where only positives come, those that never do are none by definition.
+_NEVER, _NEVER_SD, _HARDLY_EVER = -3.0, 2.0, -12.0
 # Standard deviations that the data weigh against each other: of what scores add to that, and of how far the log odds of
 # a positive at one score wander over all times of scoring. Mostly they do neither, and allowing for it costs width.
 _ZONES, _DRIFTS = (0.1, 0.7), (0.15, 1.5)
-# At how many times that may turn.
-_KNOTS = 20
 # Labels of rows' own bins that differ by so many standard deviations, and by such a factor, from what older rows had:
 # then labels come by the calendar.
 _CLEARLY, _MUCH = 3.0, 1.25
+# Labels of a class that come on one day of a bin (all good customers on day 90): how clearly rows of that bin must show
+# it, by standard scores, how many bins may have such a day, how much of their rows may have passed it, and how far the
+# log odds of the hazard may jump there.
+_STEP_CLEAR, _STEPS, _STEP_ENDS, _STEP_JUMP = 3.5, 2, (0.01, 0.99), 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ class LateLabels(LabelModel):
     >>> y_true = np.where(delay <= age, y, np.nan)
     >>> result = dm.evaluate(y_true, y_score, age=age, metrics="precision")
     >>> print(f"{result['precision']}, in truth {y[y_score >= 0.5].mean():.3f}")
-    <Discrete: mean 0.731, 90% interval 0.7185 to 0.7422, exact>, in truth 0.734
+    <Discrete: mean 0.7286, 90% interval 0.7144 to 0.7402, exact>, in truth 0.734
     """
 
     calibrator: CalibratorLike = "flexible"
@@ -82,13 +83,9 @@ class LateLabels(LabelModel):
         material = Material.of(data)
         _check_classes(material)
         calibrator = material.logistic_calibrator(self.calibrator)
-        starts = _bins(ages, data)
-        oldest = float(bin_start(ages.age.max() + 1))
-        grid = _Grid(
-            calibrator, starts, _cuts(data), ages.whole, oldest, _knots(ages, data), _scores_at(data, (0.1, 0.5, 0.9))
-        )
+        grid = grid_of(data, ages, calibrator)
         rows = grid.rows(data)
-        likelihood = _likelihood(grid, rows, ages, data, material.credit)
+        grid, likelihood = _with_steps(grid, _likelihood(grid, rows, ages, data, material.credit))
         draws = _draws(likelihood, grid, draws_for(self.n_nodes))
         p = likelihood.share(draws, rows.X, rows.place)
         above, below = p @ rows.decided, p @ (rows.missing - rows.decided)
@@ -134,160 +131,7 @@ def _check_classes(material: Material) -> None:
     )
 
 
-def _bins(ages: Ages, data: EvaluationSet) -> IntArray:
-    """The first bins of the grid of ages in each bin of the model."""
-    cells = data.cells
-    labels = cells.positives + cells.negatives
-    size = int(ages.age.max()) + 1
-    rows = np.bincount(ages.age, cells.total, size)
-    events = np.bincount(ages.delay[ages.timed], labels[ages.timed], size)
-    weight = rows + events
-    starts = np.flatnonzero(weight)
-    starts[0] = 0
-    held = np.add.reduceat(weight, starts)
-    while starts.size > MOST_BINS:
-        at = int(np.argmin(held[1:] + held[:-1])) + 1
-        held[at - 1] += held[at]
-        starts, held = np.delete(starts, at), np.delete(held, at)
-    return starts
-
-
-def _cuts(data: EvaluationSet) -> FloatArray:
-    """Scores at which the hazard may change: the middle one, and the threshold."""
-    cells = data.cells
-    middle = _scores_at(data, (0.5,))
-    cuts = np.unique(middle if data.threshold is None else np.append(middle, data.threshold))
-    return np.asarray(cuts[(cuts > cells.score[0]) & (cuts <= cells.score[-1])], dtype=np.float64)
-
-
-def _scores_at(data: EvaluationSet, shares: tuple[float, ...]) -> FloatArray:
-    """Scores that such shares of the rows lie below."""
-    before = np.cumsum(data.cells.total)
-    return np.asarray(data.cells.score[np.searchsorted(before, before[-1] * np.array(shares))], dtype=np.float64)
-
-
-def _knots(ages: Ages, data: EvaluationSet) -> FloatArray:
-    """Ages at which the curve of drift may turn: equally many rows lie between them."""
-    order = np.argsort(-ages.age, kind="stable")
-    before = np.cumsum(data.cells.total[order])
-    at = np.searchsorted(before, np.linspace(0.0, 1.0, _KNOTS) * before[-1])
-    ends = ages.age[order][np.minimum(at, order.size - 1)]
-    return np.unique(0.5 * (bin_start(ends) + bin_start(ends + 1)))[::-1].copy()
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows of a table by score and age: what the likelihood needs to know of them."""
-
-    X: FloatArray
-    place: IntArray
-    positives: FloatArray
-    negatives: FloatArray
-    missing: FloatArray
-    decided: FloatArray
-    # The row of each cell of the set.
-    of_cell: IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class _Grid:
-    """How scores and ages are told apart, for the set that was fitted and for parts of it."""
-
-    calibrator: LogisticCalibrator
-    # First bin of the grid of ages in each bin of the model.
-    starts: IntArray
-    cuts: FloatArray
-    whole: bool
-    oldest: float
-    # Ages at which the curve of drift may turn, from the oldest on.
-    knots: FloatArray
-    # Scores that a tenth, half and nine tenths of the rows lie below.
-    spread: FloatArray
-
-    @property
-    def bins(self) -> int:
-        """How many bins of ages there are."""
-        return self.starts.size
-
-    @property
-    def zones(self) -> int:
-        """How many zones of scores there are."""
-        return self.cuts.size + 1
-
-    def bin_of(self, age: IntArray) -> IntArray:
-        """The bin of the model for bins of the grid of ages."""
-        return np.searchsorted(self.starts, age, side="right") - 1
-
-    def zone_of(self, score: FloatArray) -> IntArray:
-        """The zone of scores, from 0 on."""
-        return np.searchsorted(self.cuts, score, side="right")
-
-    @cached_property
-    def edges(self) -> FloatArray:
-        """The ages at which bins begin, and the end of the last one."""
-        return np.append(bin_start(self.starts), self.oldest)
-
-    @property
-    def passed(self) -> FloatArray:
-        """The share of its bin that a row has passed, if ages fill it evenly: of whole days the last is seen whole."""
-        if not self.whole:
-            return np.full(self.bins, 0.5)
-        days = np.maximum(np.diff(np.ceil(self.edges)), 1.0)
-        return np.asarray((days + 1.0) / (2.0 * days), dtype=np.float64)
-
-    @cached_property
-    def _ends(self) -> FloatArray:
-        """The ages at which bins begin, and the end of the last one, as rows pass them: whole days are passed whole."""
-        return np.ceil(self.edges) if self.whole else self.edges
-
-    def later(self, bin_: IntArray, time: float) -> tuple[IntArray, FloatArray, BoolArray]:
-        """Where rows of an age bin are after some time: bin, share of it that has passed, and whether there is one."""
-        width = np.maximum(np.diff(self._ends), 1e-300)
-        age = self._ends[bin_] + self.passed[bin_] * width[bin_] + time
-        at = np.clip(np.searchsorted(self._ends, age, side="left") - 1, 0, self.bins - 1)
-        return at, np.clip((age - self._ends[at]) / width[at], 0.0, 1.0), age <= self._ends[-1]
-
-    @cached_property
-    def drift(self) -> FloatArray:
-        """Columns for the time of scoring (a row for each bin of ages): lines between knots, 0 at the oldest one."""
-        middle = 0.5 * (self.edges[1:] + self.edges[:-1])
-        return np.column_stack([np.interp(-middle, -self.knots, unit) for unit in np.eye(self.knots.size)])[:, 1:]
-
-    def _tilt(self, score: FloatArray) -> FloatArray:
-        """The score on the calibrator's line, from -1 to 1 around its middle: what the drift may grow or fall with."""
-        line = self.calibrator.line(score)
-        low, middle, high = self.calibrator.line(self.spread)
-        return np.asarray(np.clip((line - middle) / max(float(high - low) / 2.0, 1e-300), -1.0, 1.0), dtype=np.float64)
-
-    def rows(self, data: EvaluationSet) -> Rows:
-        """The table of a set by score, zone and age."""
-        cells = data.cells
-        assert cells.stratum is not None
-        bin_ = self.bin_of(read_ages(cells.stratum).age)
-        place = self.zone_of(cells.score) * self.bins + bin_
-        level = score_table(data).place
-        code, of_cell = np.unique(level * (self.bins * self.zones) + place, return_inverse=True)
-        place = code % (self.bins * self.zones)
-
-        def total(values: FloatArray | IntArray) -> FloatArray:
-            return np.asarray(np.bincount(of_cell, values, code.size), dtype=np.float64)
-
-        count = total(cells.total)
-        score = np.clip(total(cells.total * cells.score) / count, cells.score[0], cells.score[-1])
-        drift = self.drift[place % self.bins]
-        X = np.hstack([self.calibrator.design(score), drift, self._tilt(score)[:, None] * drift])
-        return Rows(
-            X,
-            place,
-            total(cells.positives),
-            total(cells.negatives),
-            total(cells.missing),
-            total(cells.missing * cells.decision),
-            of_cell,
-        )
-
-
-def _likelihood(grid: _Grid, rows: Rows, ages: Ages, data: EvaluationSet, credit: float) -> ArrivalLikelihood:
+def _likelihood(grid: Grid, rows: Rows, ages: Ages, data: EvaluationSet, credit: float) -> ArrivalLikelihood:
     zone = grid.zone_of(data.cells.score)
     counts = arrival_counts(grid, ages, data, zone, grid.zones)
     at_age = np.bincount(grid.bin_of(ages.age), data.cells.total, grid.bins).astype(np.float64)
@@ -301,14 +145,14 @@ def _likelihood(grid: _Grid, rows: Rows, ages: Ages, data: EvaluationSet, credit
         rows.negatives,
         rows.missing,
         **counts,
-        passed=grid.passed,
+        passed=grid.passed_by_class,
         prior_mean=prior_mean,
         prior_precision=prior_precision,
         credit=credit,
     )
 
 
-def arrival_counts(grid: _Grid, ages: Ages, data: EvaluationSet, zone: IntArray, zones: int) -> dict[str, FloatArray]:
+def arrival_counts(grid: Grid, ages: Ages, data: EvaluationSet, zone: IntArray, zones: int) -> dict[str, FloatArray]:
     """Labels by class, zone and bin, as the likelihood tells them apart; `zone` is that of each cell."""
     cells, bins = data.cells, grid.bins
     age, delay = grid.bin_of(ages.age), grid.bin_of(np.maximum(ages.delay, 0))
@@ -329,31 +173,76 @@ def arrival_counts(grid: _Grid, ages: Ages, data: EvaluationSet, zone: IntArray,
     return counts
 
 
-def _by_calendar(grid: _Grid, counts: dict[str, FloatArray], rows: FloatArray) -> bool:
+def _by_calendar(grid: Grid, counts: dict[str, FloatArray], rows: FloatArray) -> bool:
     """Whether labels come on certain days (a weekly file) so that delays of one row say little about those of others.
 
     Rows of a bin then have far more labels from within it (the file came today) or far fewer (it comes tomorrow) than
-    older rows got in it, of which they have passed a share.
+    older rows got in it, of which they have passed a share. One bin of one class may differ: many labels of a class may
+    come at one age, which is no day of the calendar.
     """
-    own, full = (counts[name].sum(axis=(0, 1)) for name in ("own", "full"))
+    own, full = (counts[name].sum(axis=1) for name in ("own", "full"))
     older = rows[::-1].cumsum()[::-1] - rows
     some = older > 0.0
-    expected = float((grid.passed * rows * full)[some] @ (1.0 / older[some]))
-    found = float(own[some].sum())
+    if not some.any():
+        return False
+    per_bin, came = (grid.passed * rows * full)[:, some] / older[some], own[:, some]
+    at = np.argmax(np.abs(came - per_bin))
+    expected, found = (float(np.delete(part, at).sum()) for part in (per_bin, came))
     differs = abs(found - expected) > _CLEARLY * np.sqrt(found + expected)
     return bool(differs and abs(np.log((found + 1.0) / (expected + 1.0))) > np.log(_MUCH))
 
 
-def _prior(grid: _Grid, zone: float, drift: float) -> tuple[FloatArray, FloatArray]:
-    """Mean and precision: the calibrator's own, drift, a random walk of log hazards for each class, zones."""
+def _with_steps(grid: Grid, likelihood: ArrivalLikelihood) -> tuple[Grid, ArrivalLikelihood]:
+    """Both with days on which labels of a class come at once, where rows around such a day clearly show it.
+
+    A hazard that only walks from bin to bin would rise long before such a day, and rows would lie in the middle of
+    the bin that it is in.
+    """
+    start = posterior_mode(likelihood.expand, likelihood.prior_mean)[0]
+    for _ in range(_STEPS):
+        slope, square = likelihood.passed_slopes(start)
+        scores = np.abs(slope) / np.sqrt(np.maximum(square, 1.0))
+        class_, bin_ = np.unravel_index(int(np.argmax(scores)), scores.shape)
+        if scores[class_, bin_] < _STEP_CLEAR:
+            break
+        near = set(range(max(0, int(bin_) - 1), min(grid.bins, int(bin_) + 2))) - {day.bin_ for day in grid.days}
+        found = [_with_day(grid, likelihood, start, int(class_), place) for place in sorted(near)]
+        if not found:
+            break
+        _, grid, likelihood = min(found, key=lambda one: one[0])
+        start = posterior_mode(likelihood.expand, start)[0]
+    return grid, likelihood
+
+
+def _with_day(
+    grid: Grid, likelihood: ArrivalLikelihood, start: FloatArray, class_: int, bin_: int
+) -> tuple[float, Grid, ArrivalLikelihood]:
+    """Both with one day more in a bin, where in it the posterior is highest, and minus its height."""
+
+    def of(share: float) -> tuple[float, Grid, ArrivalLikelihood]:
+        own = replace(grid, days=(*grid.days, Day(class_, bin_, share)))
+        precision = _prior(own, _ZONES[0], _DRIFTS[0])[1]
+        with_day = replace(likelihood, passed=own.passed_by_class, prior_precision=precision)
+        return -with_day.expand(posterior_mode(with_day.expand, start)[0]).value, own, with_day
+
+    found = minimize_scalar(lambda share: of(share)[0], bounds=_STEP_ENDS, method="bounded", options={"xatol": 0.04})
+    return of(float(found.x))
+
+
+def _prior(grid: Grid, zone: float, drift: float) -> tuple[FloatArray, FloatArray]:
+    """Mean and precision: the calibrator's own, drift, a random walk of log hazards for each class, never, zones."""
     bins, moves = grid.bins, grid.knots.size - 1
     calibrator = grid.calibrator
     curve = calibrator.prior_scale_
-    walk = _walk(np.append(_LEVEL_SD, np.full(bins - 1, _STEP)))
+    steps = np.tile(np.append(_LEVEL_SD, np.full(bins, _STEP)), (2, 1))
+    for day in grid.days:
+        steps[day.class_, day.bin_ : day.bin_ + 2] = _STEP_JUMP
+    walks = [_walk(own[:bins]) for own in steps]
     # The oldest knot is 0, and the steps to the others grow with the root of the time between them.
     path = _walk(drift * np.sqrt(-np.diff(grid.knots) / max(float(np.ptp(grid.knots)), 1e-300)))
-    parts = [np.diag(curve**-2.0), path, path, walk, walk, np.eye(grid.zones - 1) * zone**-2.0]
-    mean = [calibrator.prior_mean_, np.zeros(2 * moves), np.full(2 * bins, _LEVEL), np.zeros(grid.zones - 1)]
+    parts = [np.diag(curve**-2.0), path, path, *walks, np.eye(2) * _NEVER_SD**-2.0, np.eye(grid.zones - 1) * zone**-2.0]
+    never = np.array([_HARDLY_EVER if grid.mature else _NEVER, _NEVER])
+    mean = [calibrator.prior_mean_, np.zeros(2 * moves), np.full(2 * bins, _LEVEL), never, np.zeros(grid.zones - 1)]
     return np.concatenate(mean), block_diag(*parts)
 
 
@@ -363,7 +252,7 @@ def _walk(steps: FloatArray) -> FloatArray:
     return np.asarray((moves.T * steps**-2.0) @ moves, dtype=np.float64)
 
 
-def _draws(likelihood: ArrivalLikelihood, grid: _Grid, size: int) -> FloatArray:
+def _draws(likelihood: ArrivalLikelihood, grid: Grid, size: int) -> FloatArray:
     """Draws of the parameters, as many from each prior as the evidence gives it weight."""
     found, start = [], likelihood.prior_mean
     for zone, drift in product(_ZONES, _DRIFTS if grid.knots.size > 1 else _DRIFTS[:1]):
@@ -381,7 +270,7 @@ class Arrivals(LabelModel):
     """When labels come, as learnt from the rows of one set: a label model for that set and for parts of it."""
 
     model: LateLabels
-    grid: _Grid
+    grid: Grid
     likelihood: ArrivalLikelihood
     draws: FloatArray
     chosen: IntArray

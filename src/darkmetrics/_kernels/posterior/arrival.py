@@ -1,10 +1,11 @@
 """The likelihood of labels that come with time (mathematics, section 13), with its derivatives.
 
-A row of class y has its label by the end of age bin k with chance `1 - S_y(k)`, where `S_y(k)` is the product of
-`1 - h_{y,j}` over the bins before k times `1 - f_k h_{y,k}`: rows of an age bin have passed a share f of it on average.
+A row of class y has its label by the end of age bin k with chance `1 - S_y(k)`. A share `c_y` of the class never gets
+one; of the others `exp(a_y(k))` have none yet, the product of `1 - h_{y,j}` over the bins before k times `1 - f_k
+h_{y,k}`: rows of an age bin have passed a share f of what comes in it on average. So `S = c + (1 - c) exp(a)`.
 A labelled row adds `p_y` and the chance of its delay, or of having a label at its age where the delay is not known; a
 row without a label adds `p S_1 + (1 - p) S_0`. `logit p = X theta`, and `logit h = l_{y,j} + g_z` with z the zone of
-the score.
+the score; `logit c = n_y`.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class ArrivalLikelihood:
-    """Counts by score and age and by time of arrival, and a Gaussian prior; parameters are theta, l_1, l_0, g.
+    """Counts by score and age and by time of arrival, and a Gaussian prior; parameters are theta, l_1, l_0, n, g.
 
     Counts of labels have a row for each class (positive first), then a zone, then a bin: labels that came in a bin
     which rows of their age had passed (`full`), in the bin of their own age (`own`), at a time that is not known
@@ -40,11 +41,12 @@ class ArrivalLikelihood:
     own: FloatArray
     untimed: FloatArray
     last: FloatArray
+    # That share (class, bin).
     passed: FloatArray
     prior_mean: FloatArray
     prior_precision: FloatArray
     credit: float = 1.0
-    # Log odds of the hazards (class, zone, bin) as sums of the parameters after theta, where they are other ones.
+    # `map`, where it is another one.
     design: FloatArray | None = None
 
     @property
@@ -53,16 +55,18 @@ class ArrivalLikelihood:
 
     @cached_property
     def map(self) -> FloatArray:
-        """Log odds of the hazards (class, zone, bin) as sums of the parameters after theta."""
+        """Log odds of hazards (class, zone, bin) and then of never, as sums of the parameters after theta."""
         if self.design is not None:
             return self.design
         classes, zones, bins = self._shape
-        result = np.zeros((classes, zones, bins, classes * bins + zones - 1))
+        first = classes * (bins + 1)
+        result = np.zeros((classes, zones, bins + 1, first + zones - 1))
         for y in range(classes):
             for j in range(bins):
                 result[y, :, j, y * bins + j] = 1.0
+            result[y, :, bins, classes * bins + y] = 1.0
         for z in range(1, zones):
-            result[:, z, :, classes * bins + z - 1] = 1.0
+            result[:, z, :bins, first + z - 1] = 1.0
         return result
 
     @cached_property
@@ -72,20 +76,17 @@ class ArrivalLikelihood:
         return 0.5 * float(np.linalg.slogdet(self.prior_precision)[1]) - 0.5 * size * float(np.log(2.0 * np.pi))
 
     def hazards(self, parameters: FloatArray) -> FloatArray:
-        """Chances to get the label in a bin, of those that have none before it: (..., class, zone, bin)."""
+        """Chances to get the label in a bin, of those that have none before it and get one: (..., class, zone, bin).
+
+        After the last bin stands the share that never gets one.
+        """
         odds = np.tensordot(parameters[..., self.X.shape[1] :], self.map, axes=([-1], [3]))
         return np.clip(expit(odds), _LEAST, 1.0 - _LEAST)
 
     def log_survival(self, hazard: FloatArray) -> FloatArray:
         """Log of the chance to have no label yet, of rows with an age in each bin."""
-        before = self._before(hazard)
-        return np.asarray(before + np.log1p(-self.passed * hazard), dtype=np.float64)
-
-    @staticmethod
-    def _before(hazard: FloatArray) -> FloatArray:
-        """Log of the chance to have no label at the beginning of each bin."""
-        logs = np.log1p(-hazard)
-        return np.asarray(np.cumsum(logs, axis=-1) - logs, dtype=np.float64)
+        h = hazard[..., :-1]
+        return _with_never(hazard[..., -1:], _before(h) + np.log1p(-self.passed[:, None] * h))
 
     def log_odds(self, parameters: FloatArray, X: FloatArray, place: IntArray) -> tuple[FloatArray, FloatArray]:
         """Log odds of a positive on rows with these columns and places, and what having no label yet adds to them.
@@ -108,16 +109,35 @@ class ArrivalLikelihood:
 
         An age is a bin and the share of it that has passed, for each row.
         """
-        before = self._before(hazard)
+        before = _before(hazard[..., :-1])
 
         def at(age: tuple[IntArray, FloatArray]) -> FloatArray:
             bin_, share = age
             left: FloatArray = before[..., zone, bin_] + np.log1p(-share * hazard[..., zone, bin_])
-            return left
+            return _with_never(hazard[..., zone, -1], left)
 
         here = at(start)
         gone = np.minimum(at(end) - here, -_LEAST)
         return np.asarray(here + np.log(-np.expm1(gone)), dtype=np.float64)
+
+    def passed_slopes(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The slope of the log likelihood in the log odds of `passed`, and the sum of its squares over rows."""
+        chances = self.hazards(parameters)
+        h, f = chances[..., :-1], self.passed[:, None]
+        left = self.log_survival(chances)
+        flat = left.reshape(2, -1)[:, self.place]
+        w = chance(self.X @ parameters[: self.X.shape[1]] + flat[0] - flat[1])
+        # Log survival in the log odds of f, of all and not only of those that get a label.
+        slope = -h * f * (1.0 - f) / (1.0 - f * h) * (1.0 - chances[..., -1:] * np.exp(-left))
+        come = -np.expm1(np.minimum(left, -_LEAST))
+        of_untimed = -slope * (1.0 - come) / come
+        first = self.own * (1.0 - f) + self.untimed * of_untimed
+        second = self.own * (1.0 - f) ** 2 + self.untimed * of_untimed**2
+        for y, part in enumerate((w, 1.0 - w)):
+            one, two = (np.bincount(self.place, self.missing * part**k, slope[y].size) for k in (1, 2))
+            first[y] += one.reshape(slope[y].shape) * slope[y]
+            second[y] += two.reshape(slope[y].shape) * slope[y] ** 2
+        return first.sum(axis=1), second.sum(axis=1)
 
     def log_posterior(self, parameters: FloatArray) -> FloatArray:
         """Log of likelihood times prior density, for each row of `parameters`."""
@@ -141,9 +161,13 @@ class ArrivalLikelihood:
         width, size = self.X.shape[1], parameters.size
         eta = self.X @ parameters[:width]
         p = chance(eta)
-        h = self.hazards(parameters)
-        before, f = self._before(h), self.passed
-        survival = before + np.log1p(-f * h)  # class, zone, bin
+        chances = self.hazards(parameters)
+        h, never = chances[..., :-1], chances[..., -1]  # never: class, zone
+        before, f = _before(h), self.passed[:, None]
+        # Of those that get a label, and of all: at each bin, and at the end of the last (class, zone, place).
+        waiting = np.concatenate([before + np.log1p(-f * h), (before + np.log1p(-h))[..., -1:]], axis=-1)
+        log_left = _with_never(never[..., None], waiting)
+        survival = log_left[..., :-1]
         flat = survival.reshape(classes, -1)
         moved = flat[0, self.place] - flat[1, self.place]
         w = chance(eta + moved)
@@ -166,30 +190,52 @@ class ArrivalLikelihood:
         first = first - self.untimed * odds
         second = second - self.untimed * odds * (1.0 + odds)
         # What labels of known delays say of the hazards themselves.
-        value += float((self.full * (before + np.log(h))).sum() + (self.own * (before + np.log(f * h))).sum())
-        value += float((self.last * (before + np.log1p(-h))[..., -1]).sum())
         events = self.full + self.own
-        later = events[..., ::-1].cumsum(axis=-1)[..., ::-1] - events + self.last[..., None]  # rows that passed a bin
+        value += float((self.full * (before + np.log(h))).sum() + (self.own * (before + np.log(f * h))).sum())
+        value += float((events.sum(axis=-1) * np.log1p(-never)).sum() + (self.last * log_left[..., -1]).sum())
+        later = events[..., ::-1].cumsum(axis=-1)[..., ::-1] - events  # labels of rows that passed a bin
         inside = h * (1.0 - h)
         direct = events * (1.0 - h) - later * h
         bent = -(events + later) * inside
-        # log S(k) in the log odds of hazard i: -h_i for the bins before, and that of log(1 - f h) at k itself.
+        first = np.append(first, self.last[..., None], axis=-1)
+        second = np.append(second, np.zeros((classes, zones, 1)), axis=-1)
+        # Log survival in that of those who get a label, and in the log odds of never.
+        left, c = np.exp(log_left), never[..., None]
+        wait = (1.0 - c) * np.exp(waiting - log_left)
+        gone = (1.0 - wait) * (1.0 - left)
+        gone_bent = (1.0 - wait) * (1.0 - 2.0 * c) * (1.0 - left) - gone**2
+        # The former in the log odds of hazard i: -h_i for the bins before, and that of log(1 - f h) at k itself.
         rest = 1.0 - f * h
         at = -f * inside / rest
         at_bent = -f * inside * ((1.0 - 2.0 * h) * rest + f * inside) / rest**2
-        after = first[..., ::-1].cumsum(axis=-1)[..., ::-1] - first
-        gradient_h = direct - h * after + at * first
+        pull = first * wait
+        after = pull[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:]
+        gradient_h = direct - h * after + at * pull[..., :-1]
+        gradient_never = -events.sum(axis=-1) * never + (first * gone).sum(axis=-1)
         lower = np.tril(np.ones((bins, bins)), -1)
-        J = -h[..., None, :] * lower + at[..., :, None] * np.eye(bins)  # class, zone, k, i
-        own_curve = bent - inside * after + at_bent * first
-        hessian_h = np.zeros((classes, zones, bins, classes, zones, bins))
+        J = np.empty((classes, zones, bins + 1, bins + 1))  # place k, then hazard i or never
+        J[..., :bins, :bins] = -h[..., None, :] * lower + at[..., :, None] * np.eye(bins)
+        J[..., bins, :bins] = -h
+        bend = pull * (1.0 - wait)
+        across = -np.einsum("yzk,yzki->yzi", pull * (c + gone), J[..., :bins])
+        inner = (J[..., :bins].swapaxes(-1, -2) * bend[..., None, :]) @ J[..., :bins]
+        J[..., :bins] *= wait[..., None]
+        J[..., bins] = gone
+        own_curve = bent - inside * after + at_bent * pull[..., :-1]
+        of_never = -events.sum(axis=-1) * never * (1.0 - never) + (first * gone_bent).sum(axis=-1)
+        hessian_h = np.zeros((classes, zones, bins + 1, classes, zones, bins + 1))
         for z in range(zones):
             for y in range(classes):
                 block = (J[y, z].T * second[y, z]) @ J[y, z]
-                hessian_h[y, z, :, y, z, :] = block + np.diag(own_curve[y, z])
-            cross = (J[0, z].T * -both[z]) @ J[1, z]
+                block[:bins, :bins] += inner[y, z] + np.diag(own_curve[y, z])
+                block[:bins, bins] += across[y, z]
+                block[bins, :bins] += across[y, z]
+                block[bins, bins] += of_never[y, z]
+                hessian_h[y, z, :, y, z, :] = block
+            cross = (J[0, z, :bins].T * -both[z]) @ J[1, z, :bins]
             hessian_h[0, z, :, 1, z, :], hessian_h[1, z, :, 0, z, :] = cross, cross.T
-        M = self.map.reshape(classes * zones * bins, -1)
+        gradient_h = np.append(gradient_h, gradient_never[..., None], axis=-1)
+        M = self.map.reshape(classes * zones * (bins + 1), -1)
         flat_hessian = hessian_h.reshape(len(M), len(M))
         gradient, hessian = np.zeros(size), np.zeros((size, size))
         gradient[:width] = self.X.T @ slope
@@ -199,10 +245,22 @@ class ArrivalLikelihood:
         # theta and log S meet in w: by place, then through J with opposite signs for the classes.
         met = np.array([np.bincount(self.place, spread * column, zones * bins) for column in self.X.T])
         met = met.reshape(width, zones, bins)
+        J = J[..., :bins, :]
         mixed = np.stack([np.einsum("qzk,zki->qzi", met, sign * J[y]) for y, sign in ((0, 1.0), (1, -1.0))], axis=1)
         hessian[:width, width:] = mixed.reshape(width, -1) @ M
         hessian[width:, :width] = hessian[:width, width:].T
         off = parameters - self.prior_mean
-        pull = self.prior_precision @ off
-        value = self.credit * value - 0.5 * float(off @ pull) + self._prior_level
-        return Expansion(value, self.credit * gradient - pull, self.prior_precision - self.credit * hessian)
+        back = self.prior_precision @ off
+        value = self.credit * value - 0.5 * float(off @ back) + self._prior_level
+        return Expansion(value, self.credit * gradient - back, self.prior_precision - self.credit * hessian)
+
+
+def _before(hazard: FloatArray) -> FloatArray:
+    """Log of the chance to have no label at the beginning of each bin, of those that get one."""
+    logs = np.log1p(-hazard)
+    return np.asarray(np.cumsum(logs, axis=-1) - logs, dtype=np.float64)
+
+
+def _with_never(never: FloatArray, waiting: FloatArray) -> FloatArray:
+    """Log of the chance to have no label, from that of those that get one and the share that never does."""
+    return np.logaddexp(np.log(never), np.log1p(-never) + waiting)
