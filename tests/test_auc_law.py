@@ -443,3 +443,15 @@ def test_law_by_clusters_has_the_mean_and_spread_of_a_ratio(m, name):
     assert float(law.masses.sum()) == pytest.approx(1.0, abs=2e-4)
     assert abs(mean - second) <= 0.002 * sd
     assert sd == pytest.approx(delta, rel=0.05)
+
+
+def test_chance_of_no_positive_row_is_exact_where_clusters_leave_out_a_little():
+    rng = np.random.default_rng(0)
+    weight = np.exp(rng.normal(0.0, 3.5, 40))
+    y = np.append(np.full(20, np.nan), np.zeros(20))
+    p = rng.uniform(0.01, 0.2, 20)
+    law = dm.evaluate(
+        y, rng.random(40), sample_weight=weight, label_model=p, metrics="roc_auc(ties='full')", zero_division=np.nan
+    )["roc_auc(ties='full')"]
+    assert law.method == "near exact"
+    assert law.undefined == pytest.approx(np.prod(1.0 - p), rel=1e-12)

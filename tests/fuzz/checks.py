@@ -233,7 +233,8 @@ def wrong_law(law: Any, truth: Truth, case: Case, measure: Measure, counts: Coun
     room, floor = blur_of(measure, case)
 
     def rounding(t: Any) -> Any:
-        return room * np.maximum(np.abs(t), floor)
+        # A value far beyond one is a ratio to a difference that nearly vanishes: rounding of its terms, as large as t.
+        return room * np.maximum(np.abs(t), floor) + floor * 1e-14 * np.square(t)
 
     move = rounding
     off = EXACT

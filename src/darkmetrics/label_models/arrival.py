@@ -105,7 +105,8 @@ class Arrival:
     >>> days = age.astype("timedelta64[D]")
     >>> result = dm.evaluate(np.where(delay <= age, y, np.nan), y_score, age=days, metrics="recall")
     >>> print(result.arrival.headline())
-    Of the 715 missing rows about 541 (494 to 580) are positives not confirmed yet; within 58 days nine in ten of those that ever are will be.
+    Of the 715 missing rows about 541 (494 to 580) are positives not confirmed yet; within 58 days nine in ten of those
+    that ever are will be.
     >>> int(y[delay > age].sum())
     558
     """

@@ -14,7 +14,7 @@ from darkmetrics.functional import CountFunctional, Functional, LinearFunctional
 from darkmetrics.methods.base import Method, about, mixed, point, point_mass
 from darkmetrics.methods.certificates import certificate_on_cells
 from darkmetrics.methods.counts import law_of_groups, product_node_moments
-from darkmetrics.methods.problem import Problem
+from darkmetrics.methods.problem import GroupLaws, Problem
 from darkmetrics.methods.ranks import rank_law
 from darkmetrics.methods.sums import linear_law, many_linear_laws
 from darkmetrics.nodes import Nodes
@@ -23,10 +23,12 @@ F = TypeVar("F", bound=Functional)
 
 _ENUMERATE_LIMIT = 2**15
 _FEW_CELLS = 1024
-# The quantiles at which laws on two lattices are compared, how far apart they may be there, and the weight of nodes
-# that are too unlikely to matter.
-_TRIED, _LITTLE = np.array([0.15, 0.5, 0.85]), 0.01
+# The quantiles at which laws on two lattices are compared, those between which the middle of a law lies, and the weight
+# of nodes that are too unlikely to matter; then how far apart they may be there.
+_TRIED, _MIDDLE, _LITTLE = np.linspace(0.05, 0.95, 11), np.array([0.15, 0.85]), 0.01
 _STEP_MOVED, _LEVEL_MOVED = 0.05, 0.004
+# Places from an end at which a sum is no longer near it.
+_FURTHER = 8
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def _(functional: CountFunctional, problem: Problem) -> MetricDistribution:
         if law is not None and laws.rough:
             halved = laws.halved
             coarse = None if halved is None else law_of_groups(merged, halved, weight)
-            if not _settled(law, coarse):
+            if not _settled(law, coarse) or _blurred(merged, laws, law):
                 raise _FEW_DECIDE
         if law is not None and not laws.exact:
             return replace(law, certify=partial(certificate_on_cells, functional, problem.nodes))
@@ -159,13 +161,25 @@ _FEW_DECIDE = MethodError(
 )
 
 
+def _blurred(functional: CountFunctional, laws: GroupLaws, law: MetricDistribution) -> bool:
+    """Whether sums that are both near an end are likely, and the metric depends on their ratio there."""
+    if laws.blurred <= _LEVEL_MOVED:
+        return False
+    for near, further in ((1, _FURTHER), (-2, -1 - _FURTHER)):
+        places = [axis.values[[near, further]] if axis.values.size > _FURTHER else axis.values for axis in laws.axes]
+        values = functional.at([place.ravel() for place in np.meshgrid(*places)])
+        if np.ptp(values[~np.isnan(values)]) > _STEP_MOVED * law.std():
+            return True
+    return False
+
+
 def _settled(law: MetricDistribution, coarse: MetricDistribution | None) -> bool:
     """Whether a lattice of half as many places leads to the same law, but for steps moved by a little."""
     if isinstance(law, Undefined) or coarse is None or isinstance(coarse, Undefined):
         return isinstance(law, Undefined)
     t = law._ppf(_TRIED)
     # The scale of what is likely: a far tail, or nodes far from each other, say nothing of how fine a lattice must be.
-    scales = [law.std(), float(t[-1] - t[0]) / 2.0]
+    scales = [law.std(), float(np.ptp(law._ppf(_MIDDLE))) / 2.0]
     if law.by_node is not None:
         scales.append(float(np.sqrt(law.by_node.var[law.by_node.weight > _LITTLE]).min(initial=np.inf)))
     moved = _STEP_MOVED * min((scale for scale in scales if scale > 0.0), default=0.0)

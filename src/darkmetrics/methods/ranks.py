@@ -75,7 +75,8 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
         if some is smooth:
             law, moments[:, some] = _expanded(functional, found.of(some), own)
         else:
-            law, moments[:, some] = _clustered(functional, data, p[some], own, fill)
+            absent = float(own @ [functional.undefined_mass(q) for q in nodes.probability[some]])
+            law, moments[:, some] = _clustered(functional, data, p[some], own, fill, absent)
         laws.append(law)
         shares.append(share)
     given_defined = bool(np.isnan(functional.fill))
@@ -113,8 +114,9 @@ def _expanded(
 
 
 def _clustered(
-    functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray, fill: float
+    functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray, fill: float, absent: float
 ) -> tuple[MetricDistribution, FloatArray]:
+    """The law by clusters; `absent` is the chance that a class has no row."""
     halved = half_ties(data, weight @ p)
     if data.counts.sum() > _MOST_ROWS:
         return _settled(functional, halved, p, weight)
@@ -125,7 +127,25 @@ def _clustered(
             "several weights; use 'auto' or 'monte_carlo'."
         )
     points = auc_law_of_alike_nodes(data, halved, p, weight, plan, fill)
-    return _discrete(functional, points.values, points.masses, "near exact"), np.stack(points[2:])
+    # Clusters leave out a little of the mass, but none of that chance.
+    nan, masses = np.isnan(points.values), points.masses.copy()
+    if 0.0 < absent < 1.0 and nan.any() and not nan.all():
+        masses[nan] *= absent / masses[nan].sum()
+        masses[~nan] *= (1.0 - absent) / masses[~nan].sum()
+    law, moments = _discrete(functional, points.values, masses, "near exact"), np.stack(points[2:])
+    return law, moments if isinstance(law, Undefined) else _in_all(functional, law, moments, weight)
+
+
+def _in_all(functional: RankFunctional, law: MetricDistribution, moments: FloatArray, weight: FloatArray) -> FloatArray:
+    """Moments of the nodes, moved so that together they are those of the law: clusters of rows of very different weights
+    are described by few numbers each, which blurs the moments of a node more than the law.
+    """
+    share = weight * moments[0] / (weight @ moments[0])
+    mean, var = (law.mean() - functional.shift) / functional.scale, law.var() / functional.scale**2
+    own = moments[1] + (mean - share @ moments[1])
+    within, between = float(share @ moments[2]), float(share @ (own - mean) ** 2)
+    scale = max(0.0, var - between) / within if within > 0.0 else 1.0
+    return np.stack([moments[0], own, scale * moments[2]])
 
 
 def _settled(

@@ -39,16 +39,22 @@ _LONE_CHANCE, _LONE_SHARE = 1e-3, 8.0
 _FAINT, _FAINT_END = 1e-18, 1e-30
 
 
+# Sums of less than so many steps of a lattice are not known to a good part of their size.
+_NEAR_STEPS = 4.0
+
+
 class SumLaws(NamedTuple):
     """Mass `pmf[node, k]` at `values[k]`, which rise from 0 to the sum of all weights at most.
 
     `exact`: these are the true atoms. `rough`: few rows decide, and neighbouring atoms were moved by about a step.
+    `blurred`: the largest chance at a node of a sum near an end but not at it, of which only its size in steps is known.
     """
 
     values: FloatArray
     pmf: FloatArray
     exact: bool
     rough: bool = False
+    blurred: float = 0.0
 
 
 class _Rows(NamedTuple):
@@ -201,13 +207,15 @@ def _on_fine_lattice(rows: _Rows, coarser: bool) -> SumLaws | None:
     left = np.maximum(1.0 - none - every - single.sum(axis=1), 0.0)[:, None]
     share = masses.sum(axis=1, keepdims=True)
     masses = np.where(share > 0.0, masses / np.where(share > 0.0, share, 1.0), 0.0) * left
+    near = _NEAR_STEPS * (lattice[1] - lattice[0])
+    blurred = float(masses[:, (lattice < near) | (lattice > total - near)].sum(axis=1).max()) if rough else 0.0
     pmf = np.hstack([none[:, None], masses, single, every[:, None]])
     largest = pmf.max(axis=0)
     kept = largest > _FAINT
     kept[[0, -1]] = largest[[0, -1]] > _FAINT_END
     order = np.argsort(values[kept], kind="stable")
     pmf = pmf[:, kept][:, order]
-    return SumLaws(values[kept][order], pmf / pmf.sum(axis=1, keepdims=True), exact=False, rough=rough)
+    return SumLaws(values[kept][order], pmf / pmf.sum(axis=1, keepdims=True), exact=False, rough=rough, blurred=blurred)
 
 
 def _lone_rows(rows: _Rows) -> IntArray:
