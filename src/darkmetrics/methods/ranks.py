@@ -137,8 +137,9 @@ def _clustered(
 
 
 def _in_all(functional: RankFunctional, law: MetricDistribution, moments: FloatArray, weight: FloatArray) -> FloatArray:
-    """Moments of the nodes, moved so that together they are those of the law: clusters of rows of very different weights
-    are described by few numbers each, which blurs the moments of a node more than the law.
+    """Moments of the nodes, moved so that together they are those of the law.
+
+    Clusters of rows of very different weights are described by few numbers each: that blurs moments more than the law.
     """
     share = weight * moments[0] / (weight @ moments[0])
     mean, var = (law.mean() - functional.shift) / functional.scale, law.var() / functional.scale**2

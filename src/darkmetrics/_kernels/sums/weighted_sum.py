@@ -47,7 +47,7 @@ class SumLaws(NamedTuple):
     """Mass `pmf[node, k]` at `values[k]`, which rise from 0 to the sum of all weights at most.
 
     `exact`: these are the true atoms. `rough`: few rows decide, and neighbouring atoms were moved by about a step.
-    `blurred`: the largest chance at a node of a sum near an end but not at it, of which only its size in steps is known.
+    `blurred`: the largest chance at a node of a sum so near an end, but not at it, that its size is not known.
     """
 
     values: FloatArray
