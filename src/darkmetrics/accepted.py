@@ -3,7 +3,7 @@
 import datetime as dt
 import os
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -42,6 +42,8 @@ RngLike: TypeAlias = (
 )
 # Why labels are missing: "random", "by_score", "by_label", "by_score_and_label" or "unknown"; None: nothing is said.
 Missingness: TypeAlias = str | None
+# What intervals are for: the rows at hand, or the population that they came from.
+Scope: TypeAlias = Literal["rows", "population"]
 # What a 0/0 counts as: 0, 1, nan, or "warn" for each metric's own value.
 ZeroDivision: TypeAlias = float | str
 # A span of time: a number in the unit of the ages given, or a timedelta.

@@ -16,6 +16,7 @@ from darkmetrics.accepted import (
     Missingness,
     PointInTime,
     RngLike,
+    Scope,
     ZeroDivision,
 )
 from darkmetrics.calls import arguments_given
@@ -59,12 +60,14 @@ def evaluate(
     zero_division: ZeroDivision = "warn",
     rng: RngLike = None,
     confidence_level: float = 0.9,
+    scope: Scope = "rows",
     calibration: ReferenceLike | None = None,
 ) -> Evaluation:
     """How good is this classifier on these rows, when part of their labels is missing?
 
     Returns, for each metric, the whole distribution of the value it would have if all labels were known, given
-    probabilities for the missing ones. The spread is about these rows: it shrinks to nothing as labels arrive.
+    probabilities for the missing ones. The spread is about these rows: it shrinks to nothing as labels arrive, unless
+    the population is asked for (`scope`).
 
     Parameters
     ----------
@@ -116,6 +119,10 @@ def evaluate(
         Source of randomness for Monte Carlo; a seed makes the result repeatable.
     confidence_level : float
         Probability of the intervals in the printed table and in `to_dict()`.
+    scope : {"rows", "population"}
+        What the answer is about: these rows, or the population that they are a random sample of. The latter is wider,
+        by what another sample would change, and does not shrink to nothing as labels arrive. The result has the other
+        one as well, as `.rows` and `.population`.
     calibration
         An older word for `reference`, with a FutureWarning.
 
@@ -182,6 +189,7 @@ def evaluate_frame(
     zero_division: ZeroDivision = "warn",
     rng: RngLike = None,
     confidence_level: float = 0.9,
+    scope: Scope = "rows",
     calibration: ReferenceLike | FrameLike | None = None,
 ) -> Evaluation:
     """How good is this classifier on the rows of this table, wherever the table is, when part of its labels is missing?
@@ -223,7 +231,7 @@ def evaluate_frame(
         `bucket_effect` says how far that can have moved each metric; metrics of the decisions it does not move.
     reference : frame, path, (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows; a frame or file has the same label and score columns.
-    metrics, label_model, missingness, method, pos_label, missing_label, zero_division, rng, confidence_level
+    metrics, label_model, missingness, method, pos_label, missing_label, zero_division, rng, confidence_level, scope
         As in `evaluate`; probabilities of rows are a column, `probability`.
     calibration
         An older word for `reference`, with a FutureWarning.

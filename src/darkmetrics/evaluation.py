@@ -1,7 +1,7 @@
 """Evaluation: the laws of all metrics on one evaluation set, with what was assumed, as words, table and numbers."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics.accepted import PathLike
+from darkmetrics.accepted import PathLike, Scope
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.exceptions import InputError, Warned, unknown_name
+from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.auto import REFUTED, nodes_of_reason, weight_of_reasons
 from darkmetrics.label_models.base import LabelModel, missing_prevalence
@@ -22,6 +23,7 @@ from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
+from darkmetrics.population import Population
 from darkmetrics.stating import what_narrows
 from darkmetrics.tables import (
     decimals_for,
@@ -75,6 +77,10 @@ class Evaluation(Mapping[str, MetricDistribution]):
     warnings: tuple[Warned, ...] = ()
     # Where the probabilities came from, fitted if that takes time; None where it is more than one model.
     model: LabelModel | None = None
+    # What the laws are about: the "rows", or the "population" that they came from.
+    scope: Scope = "rows"
+    # The same for the rows, where this is about the population.
+    on_rows: "Evaluation | None" = field(default=None, repr=False)
     _sensitivities: dict[float, "Sensitivity"] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, name: str) -> MetricDistribution:
@@ -87,6 +93,32 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     def __len__(self) -> int:
         return len(self.laws)
+
+    @cached_property
+    def population(self) -> "Evaluation":
+        """The same metrics in the population that the rows came from (made on first use; nothing is fitted again).
+
+        What is known about other rows of the same kind: besides missing labels it has what another sample of so many
+        rows would change. It takes the rows for a random sample, each drawn by itself. With every label known the law
+        of precision is the Beta law of its two counts; ROC-AUC has DeLong's variance.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> result = dm.evaluate([1, 0, 1, 1], [0.9, 0.2, 0.7, 0.4], metrics="precision", label_model="half")
+        >>> result["precision"].interval(), [round(end, 3) for end in result.population["precision"].interval()]
+        (Interval(low=1.0, high=1.0), [0.472, 1.0])
+        """
+        if self.scope == "population":
+            return self
+        asked = Population(self.data, self.nodes)
+        laws = {name: asked.law(self.metrics[name], law) for name, law in self.laws.items()}
+        return replace(self, laws=laws, scope="population", on_rows=self)
+
+    @property
+    def rows(self) -> "Evaluation":
+        """The same metrics on the rows at hand, whatever the scope of this evaluation is."""
+        return self if self.on_rows is None else self.on_rows
 
     def oracle_bounds(self, metric: str) -> Interval:
         """The paper's pessimistic and optimistic value: every missing row decided wrongly, and every one rightly.
@@ -191,6 +223,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
             rows, nodes = nodes_of_reason(self.nodes, int(k)).without_strata(self.data)
             functional = self.metrics[metric].bind(rows, self.fills[metric])
             law = next(self.method.laws([functional], nodes, rng=0))
+            if self.scope == "population":
+                law = Population(rows, nodes).law(self.metrics[metric], law)
             found[self.nodes.reasons[k]] = chance_of_target(law, target, self.metrics[metric].better)
         return found
 
@@ -215,9 +249,15 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
         "labels": what the missing labels are, were their probabilities known; it goes away only as labels arrive.
         "calibration": the probabilities are learnt from few labels; more labels anywhere help. "prevalence": it is not
-        known how far missing rows differ from labelled ones; stating the mechanism or reference rows help.
+        known how far missing rows differ from labelled ones; stating the mechanism or reference rows help. In the
+        population also "sampling": another sample would have other rows; more rows help.
         """
         law = self[metric]
+        if self.on_rows is not None:
+            # Probabilities that are given stand for the labels; none is drawn.
+            known = 0.0 if self.nodes.given or not law.var() > 0.0 else min(1.0, self.on_rows[metric].var() / law.var())
+            parts_of_rows = self.on_rows.variance_split(metric)
+            return {source: known * share for source, share in parts_of_rows.items()} | {"sampling": 1.0 - known}
         parts = law.by_node
         if parts is None or not law.var() > 0.0:
             return {"labels": 1.0, "calibration": 0.0, "prevalence": 0.0}
@@ -255,6 +295,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema)."""
         found: dict[str, Any] = {
             "schema": "darkmetrics.evaluation/1",
+            "scope": self.scope,
             "counts": self.data.counts(),
             "threshold": self.data.threshold,
             "assumption": self.assumption,
@@ -338,7 +379,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     def __repr__(self) -> str:
         n, m = self.data.n_rows, self.data.n_missing
-        return f"<Evaluation of {n:,} rows, {m:,} missing: {', '.join(self.laws)}>"
+        about = " for their population" if self.scope == "population" else ""
+        return f"<Evaluation of {n:,} rows, {m:,} missing{about}: {', '.join(self.laws)}>"
 
     def __str__(self) -> str:
         return "\n".join([*self.words(), "", *text_table(*self.table()), "", *self.notes()])
@@ -368,16 +410,15 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     def notes(self) -> list[str]:
         """What stands below the table: what the intervals are for, and what is proven about approximations."""
-        these = "this row" if self.data.n_rows == 1 else f"these {self.data.n_rows:,} rows"
-        notes = [f"Intervals are for {these}, not for the population they came from."]
+        notes = [scope_in_words(self.scope, self.data.n_rows)]
         if any(not law.bounds_sharp for law in self.laws.values()):
             notes.append("Bounds in brackets hold, but perhaps no labeling attains them.")
         # What is near exact is off by less than is printed, and what is proven of it takes time.
         approximate = {name: law for name, law in self.laws.items() if law.method not in ("exact", "near exact")}
-        if approximate:
-            notes.append(_proven(approximate))
+        if approximate and self.scope == "rows":
+            notes.append(proven(approximate))
         if self.data.buckets is not None:
-            notes.append(_buckets_in_words(self.data.buckets, self.bucket_effect))
+            notes.append(buckets_in_words(self.data.buckets, self.bucket_effect))
         return notes
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -388,7 +429,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
             f"{level_text(self.confidence_level)} interval",
             self.sensitivity().column,
             "labelled only",
-            "worst to best",
+            *(["worst to best"] if self.scope == "rows" else []),
             "method",
             "undefined",
         ]
@@ -407,7 +448,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
             interval_text((low, high), decimals),
             self._moved_text(name),
             number_text(self.labelled_only[name], 3) if self.data.n_labelled else "no labels",
-            bounds if law.bounds_sharp else f"({bounds})",
+            *([bounds if law.bounds_sharp else f"({bounds})"] if self.scope == "rows" else []),
             law.method,
             "0" if law.undefined == 0.0 else "<0.1%" if law.undefined < 0.001 else f"{law.undefined:.1%}",
         ]
@@ -450,35 +491,3 @@ class _MissingMetricError(KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
-
-
-def _proven(laws: dict[str, MetricDistribution]) -> str:
-    """What is proven about the error of approximate laws, in a sentence."""
-    proofs = {name: law.certificate for name, law in laws.items()}
-    useful = [
-        f"{proof.ks_bound:.2g} ({name}{'' if proof.confidence == 1.0 else f', {level_text(proof.confidence)} sure'})"
-        for name, proof in proofs.items()
-        if proof is not None and not proof.vacuous
-    ]
-    useless = [name for name, proof in proofs.items() if proof is None or proof.vacuous]
-    text = f"Proven: no probability of these laws is off by more than {', '.join(useful)}." if useful else ""
-    return text + (f" Nothing is proven of {', '.join(useless)}." if useless else "")
-
-
-def _buckets_in_words(buckets: int, effects: Mapping[str, float]) -> str:
-    """How far buckets can have moved the metrics, in a sentence."""
-    moved = [f"{name} by at most {_rounded_up(effect):.2g}" for name, effect in effects.items() if effect > 0.0]
-    unknown = [name for name, effect in effects.items() if np.isnan(effect)]
-    exact = [name for name, effect in effects.items() if effect == 0.0]
-    text = f"Scores are in {buckets:,} buckets"
-    if moved:
-        text += f": that moves {', '.join(moved)}"
-    if exact:
-        text += f"{';' if moved else ':'} {', '.join(exact)} {'is' if len(exact) == 1 else 'are'} exact"
-    return text + "." + (f" How far it moves {', '.join(unknown)} is not known." if unknown else "")
-
-
-def _rounded_up(bound: float) -> float:
-    """Two digits of a bound, which must not become smaller in print."""
-    unit = 10.0 ** (np.floor(np.log10(bound)) - 1.0)
-    return float(np.ceil(bound / unit) * unit)

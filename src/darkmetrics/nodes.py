@@ -142,6 +142,11 @@ class Nodes:
             return np.ones(self.probability.shape[1], dtype=np.bool_)
         return np.bincount(self.bucket, minlength=self.probability.shape[1]) > 0
 
+    @property
+    def given(self) -> bool:
+        """Whether the probabilities are taken as known, and leave something open."""
+        return len(self) == 1 and not self.certain
+
     @cached_property
     def certain(self) -> bool:
         """Whether all nodes name one and the same labeling, with probabilities of 0 and 1 alone."""

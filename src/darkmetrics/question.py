@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.accepted import Scope
 from darkmetrics.data.ages import are_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
@@ -20,6 +21,7 @@ from darkmetrics.exceptions import (
     UndefinedMetricWarning,
     Warned,
     heard,
+    unknown_name,
     warn,
 )
 from darkmetrics.label_models import (
@@ -53,8 +55,9 @@ from darkmetrics.nodes import Nodes
 # The arguments that public functions share and that make a question.
 _ASKED = (
     *("metrics", "label_model", "missingness", "reference", "propensity", "strata"),
-    *("method", "zero_division", "confidence_level"),
+    *("method", "zero_division", "confidence_level", "scope"),
 )
+SCOPES: tuple[Scope, ...] = ("rows", "population")
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
 _WARN_FROM = 1e-6
 _REFUTED_MESSAGE = (
@@ -96,6 +99,8 @@ class Question:
         Whether nothing was said about missing labels: probabilities that come with the rows are then believed.
     rng : numpy Generator
         Source of randomness, unless an answer is asked for with another one.
+    scope : str
+        Whether the answer is about the rows or about the population that they came from.
     """
 
     metrics: tuple[Metric, ...]
@@ -106,6 +111,7 @@ class Question:
     missingness: str | None
     believes: bool
     rng: np.random.Generator
+    scope: Scope = "rows"
 
     @classmethod
     def among(cls, given: Mapping[str, Any]) -> "Question":
@@ -127,6 +133,7 @@ class Question:
         zero_division: Any = "warn",
         confidence_level: float = 0.9,
         rng: Any = None,
+        scope: Any = "rows",
     ) -> "Question":
         """The arguments of `evaluate`, checked."""
         stated = {"missingness": missingness, "reference": reference, "propensity": propensity, "strata": strata}
@@ -141,6 +148,7 @@ class Question:
             missingness=missingness,
             believes=auto and all(value is None for value in stated.values()),
             rng=generator_from(rng),
+            scope=scope_from(scope),
         )
 
     def fill_of(self, metric: Metric) -> float:
@@ -189,7 +197,15 @@ class Question:
             arrival = None if learnt is None else arrival_of(learnt, data, as_of)
             for category, text in [] if arrival is None else arrival.doubts():
                 warn(text, category, stacklevel=3)
-        return replace(found, arrival=arrival, model=learnt or model, warnings=tuple(dict.fromkeys(said)))
+        found = replace(found, arrival=arrival, model=learnt or model, warnings=tuple(dict.fromkeys(said)))
+        return self.in_scope(found)
+
+    def in_scope(self, found: Evaluation) -> Evaluation:
+        """An answer about the rows, as one about what was asked for."""
+        try:
+            return found.population if self.scope == "population" else found
+        except MethodError as error:
+            raise InputError.about("scope", str(error).removeprefix("scope: ")) from None
 
     def answer_given(
         self,
@@ -203,7 +219,7 @@ class Question:
         groups: int = 0,
         stacklevel: int = 3,
     ) -> Evaluation:
-        """The law of each metric on a set whose missing labels have these probabilities."""
+        """The law of each metric on a set whose missing labels have these probabilities; about the rows."""
         laws: dict[str, MetricDistribution] = {}
         fills = {metric.name: self.fill_of(metric) for metric in self.metrics}
         rows, cases = nodes.without_strata(data)
@@ -246,6 +262,16 @@ def asked_in(given: Mapping[str, Any]) -> dict[str, Any]:
     """What is asked, among all arguments of a public function; where randomness comes from is no part of it."""
     # Arrays have ages, tables have the times of scoring that ages come from.
     return {name: given[name] for name in _ASKED} | {"age": given.get("age", given.get("scored_at"))}
+
+
+def scope_from(scope: Any) -> Scope:
+    """What an answer is to be about, checked."""
+    if isinstance(scope, str) and scope not in SCOPES:
+        raise unknown_name("scope", "scope", scope, SCOPES)
+    found = next((known for known in SCOPES if isinstance(scope, str) and scope == known), None)
+    if found is None:
+        raise InputError(f"scope: expected 'rows' or 'population', got {scope!r}.")
+    return found
 
 
 def generator_from(rng: Any) -> np.random.Generator:

@@ -14,7 +14,7 @@ from darkmetrics._kernels.posterior.draws import representatives
 from darkmetrics._kernels.sums.enumeration import number_of_labelings
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.data.rules import is_number
-from darkmetrics.distribution import Interval, MetricDistribution
+from darkmetrics.distribution import Interval, MetricDistribution, NodeMoments
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
@@ -208,9 +208,26 @@ def _all_moved(evaluation: Evaluation, names: list[str]) -> "dict[str, _Moved | 
             tilted,
             decided,
             _draws_few(evaluation.method),
+            _Sampling.of(evaluation, name),
         )
         for name in names
     }
+
+
+class _Sampling(NamedTuple):
+    """What the population adds to the spread of a metric on the rows: variance, and whether labels spread it at all."""
+
+    var: float
+    labels: bool
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, name: str) -> "_Sampling | None":
+        """None for an evaluation of the rows."""
+        if evaluation.on_rows is None:
+            return None
+        if evaluation.nodes.given:
+            return cls(evaluation[name].var(), labels=False)
+        return cls(max(evaluation[name].var() - evaluation.on_rows[name].var(), 0.0), labels=True)
 
 
 class _Tilted(NamedTuple):
@@ -271,7 +288,9 @@ class _Moved:
         tilted: _Tilted,
         decided: BoolArray,
         method: Method,
+        sampling: _Sampling | None,
     ) -> None:
+        self._sampling = sampling
         self._functional, self._law, self._few, self._all, self._method = functional, law, few, tilted, method
         self._decided = decided
         self._known: dict[tuple[int, Tilt], Callable[[float], float]] = {}
@@ -312,7 +331,7 @@ class _Moved:
     def _by_moments(self) -> bool:
         weighted = isinstance(self._functional, CountFunctional) and self._functional.split.weight is not None
         few = _FEW_WEIGHTED if weighted else _FEW_MISSING
-        return self._smooth and int(self._functional.missing.sum()) > few
+        return self._smooth and (self._sampling is not None or int(self._functional.missing.sum()) > few)
 
     @property
     def _smooth(self) -> bool:
@@ -337,7 +356,13 @@ class _Moved:
         if not known.any():  # 0/0 next to every mean: what the law says
             return self._exactly(nodes, tilt)
         weight = nodes.weight[known] / nodes.weight[known].sum()
-        mean, sd = moments[known, 0], np.sqrt(np.maximum(moments[known, 1], 0.0))
+        return self._normal(weight, moments[known, 0], moments[known, 1])
+
+    def _normal(self, weight: FloatArray, mean: FloatArray, var: FloatArray) -> Callable[[float], float]:
+        """Quantiles of a normal law at each node, with what the population adds."""
+        if self._sampling is not None:
+            var = self._sampling.var + (var if self._sampling.labels else np.zeros(mean.size))
+        sd = np.sqrt(np.maximum(var, 0.0))
         return lambda q: normal_mixture_quantile(q, weight, mean, sd)
 
     def _exactly(self, nodes: _Tilted, tilt: Tilt) -> Callable[[float], float]:
@@ -350,6 +375,9 @@ class _Moved:
             law = next(method.laws([self._functional], moved, rng=0))
         except MethodError:
             law = next(Auto(_LABELINGS).laws([self._functional], moved, rng=0))
+        if self._sampling is not None:
+            own = law.by_node or NodeMoments(np.ones(1), np.array([law.mean()]), np.array([law.var()]))
+            return self._normal(*own)
         return lambda q: float(law.ppf(q))
 
 

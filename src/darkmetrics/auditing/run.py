@@ -104,6 +104,7 @@ def audit(
         raise InputError(f"before: expected an Evaluation or an EvaluationSet, got {type(before).__name__}.")
     elif asked:
         raise InputError(f"{next(iter(asked))}: an Evaluation already fixes it; it belongs to an EvaluationSet.")
+    before = before.rows  # an audit is about labels, which are the same for rows and population
     if not before.data.n_missing:
         raise InputError("before: no label was missing, so that there is nothing to audit.")
     before.nodes.check_independent("an audit takes")

@@ -4,6 +4,7 @@ from __future__ import annotations  # names of the library in annotations must n
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
@@ -19,6 +20,7 @@ from darkmetrics.cli.options import (
 )
 from darkmetrics.cli.output import Result, Table, in_words, say
 from darkmetrics.cli.rows import Rows
+from darkmetrics.cli.scope import ScopeOption
 from darkmetrics.cli.targets import metrics_wanted, targets_from
 from darkmetrics.exceptions import unknown_name
 
@@ -41,6 +43,7 @@ def evaluated_file(
 def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed: int | None) -> dm.Evaluation:
     """The evaluation that the options ask for."""
     model = label_model_of(options)
+    scope: Any = options.scope if isinstance(options, ScopeOption) else "rows"  # curves are for the rows
     found = dm.evaluate(
         **rows.data(options.threshold, options),
         metrics=metrics,
@@ -51,12 +54,15 @@ def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed
         zero_division=zero_division_of(options),
         rng=seed,
         confidence_level=options.confidence_level,
+        scope=scope,
     )
     if found.arrival is None or options.as_of is None:
         return found
     from darkmetrics import frames
 
-    return replace(found, arrival=found.arrival.at(frames.AsOf.of(options.as_of).date))
+    at = found.arrival.at(frames.AsOf.of(options.as_of).date)
+    told = replace(found.rows, arrival=at)
+    return told.population if found.scope == "population" else told
 
 
 def columns_assumed(options: EstimateOptions) -> dict[str, str | None]:

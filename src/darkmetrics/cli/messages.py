@@ -26,8 +26,8 @@ _OTHERS = {
 _SAME = (
     *("alpha", "arrival", "as_of", "buckets", "by", "confidence_level", "correction", "elapsed", "every", "known"),
     *("label", "label_model", "labelled_at", "last", "maturity", "method", "min_labels", "missing_label"),
-    *("missingness", "pos_label", "propensity", "reference", "risk", "score", "scored_at", "since", "strata"),
-    *("threshold", "thresholds", "time", "weight", "zero_division"),
+    *("missingness", "pos_label", "propensity", "reference", "risk", "scope", "score", "scored_at", "since"),
+    *("strata", "threshold", "thresholds", "time", "weight", "zero_division"),
 )
 _OPTIONS = _OTHERS | {argument: f"--{argument.replace('_', '-')}" for argument in _SAME}
 # What the library says in Python alone. A test holds that it does.

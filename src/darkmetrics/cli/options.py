@@ -16,6 +16,7 @@ from typer.models import OptionInfo
 from darkmetrics._text import number_from, whole_number_from
 from darkmetrics.cli import completion
 from darkmetrics.cli.output import guarded
+from darkmetrics.cli.scope import ASSUMED, ScopeOption
 from darkmetrics.files import FORMATS
 
 
@@ -39,7 +40,7 @@ InputFormat = StrEnum("InputFormat", list(FORMATS))  # type: ignore[misc]  # the
 # Those that need nothing but what the command line can give.
 LABEL_MODELS = ("auto", "calibrated", "label_shift", "selection", "late", "half", "prevalence")
 PERIODS = ("hour", "day", "week", "month", "quarter", "year")
-COLUMNS, ASSUMED, OUTPUT = "Columns and labels", "What is assumed, and how it is computed", "Output"
+COLUMNS, OUTPUT = "Columns and labels", "Output"
 LATE = "Labels that come with time"
 
 
@@ -296,8 +297,8 @@ class EstimateOptions(
 
 
 @dataclass(frozen=True)
-class EvaluationOptions(TargetOptions, DecisionOptions, EstimateOptions):
-    """What a whole evaluation takes: decisions of any kind, and targets."""
+class EvaluationOptions(ScopeOption, TargetOptions, DecisionOptions, EstimateOptions):
+    """What a whole evaluation takes: decisions of any kind, targets, and what they are about."""
 
 
 @dataclass(frozen=True)
@@ -365,7 +366,7 @@ class GroupOptions:
 
 
 @dataclass(frozen=True)
-class MonitorOptions(GroupOptions, TargetOption, DecisionOptions, EstimateOptions):
+class MonitorOptions(ScopeOption, GroupOptions, TargetOption, DecisionOptions, EstimateOptions):
     """What an evaluation of many groups takes."""
 
 
@@ -472,9 +473,8 @@ def _strict(annotation: Any) -> Any:
     strict = copy.copy(option)
 
     def parsed(given: Any) -> Any:
-        value = given
-        if isinstance(given, str):
-            value = whole_number_from(given) if number is int else number_from(given)
+        read: Callable[[str], float | None] = whole_number_from if number is int else number_from
+        value: Any = read(given) if isinstance(given, str) else given
         if value is None:
             raise typer.BadParameter(f"{given!r} is not a {'whole ' * (number is int)}number.")
         low, high = -inf if option.min is None else option.min, inf if option.max is None else option.max

@@ -4,11 +4,13 @@ Import rule: laws know kernels and exceptions; they know no metric, no method an
 """
 
 from darkmetrics.distribution.base import Interval, MetricDistribution, NodeMoments, check_level
+from darkmetrics.distribution.beta import BetaMixture, Rational
 from darkmetrics.distribution.kinds import Discrete, Normal, Tabulated, Undefined
 from darkmetrics.distribution.mixture import Mixture, mix
 from darkmetrics.distribution.product import ProductLaw
 
 __all__ = [
+    "BetaMixture",
     "Discrete",
     "Interval",
     "MetricDistribution",
@@ -16,6 +18,7 @@ __all__ = [
     "NodeMoments",
     "Normal",
     "ProductLaw",
+    "Rational",
     "Tabulated",
     "Undefined",
     "check_level",

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,6 +63,18 @@ class Ratio:
             return np.array(np.broadcast_arrays(constant, part.tp - part.fp, part.fn - part.tn))
 
         return RatioForm(reduced(self.numerator), reduced(self.denominator))
+
+
+class Share(NamedTuple):
+    """A metric that is a function of one share J = A / (A + B): which counts make up A and B, and the function.
+
+    `first` and `second` have a one for each of TP, FP, FN and TN that is in A, or in B; the metric is
+    `(p J + q (1 - J)) / (r J + s (1 - J))`, which rises with J.
+    """
+
+    first: FloatArray
+    second: FloatArray
+    form: tuple[float, float, float, float]
 
 
 TP, FP, FN, TN = Linear(tp=1.0), Linear(fp=1.0), Linear(fn=1.0), Linear(tn=1.0)
@@ -130,6 +142,59 @@ class ConfusionMetric(Metric):
         is zero.
         """
         return partial(_at_positives, self.formula, yes, no, dust)
+
+    def as_share(self) -> Share | None:
+        """The metric as a function of one share; None where it depends on more than one."""
+        if not isinstance(self.formula, Ratio):
+            return None
+        numerator, denominator = (
+            np.array([part.tp, part.fp, part.fn, part.tn])
+            for part in (self.formula.numerator, self.formula.denominator)
+        )
+        pairs = sorted({*zip(numerator.tolist(), denominator.tolist(), strict=True)} - {(0.0, 0.0)})
+        if (
+            len(pairs) != 2
+            or min(denominator[denominator != 0.0], default=-1.0) <= 0.0
+            or pairs[0][1] * pairs[1][1] == 0.0
+        ):
+            return None
+        (q, s), (p, r) = sorted(pairs, key=lambda pair: pair[0] / pair[1])
+        members = ((numerator == n) & (denominator == d) for n, d in ((p, r), (q, s)))
+        first, second = (member.astype(np.float64) for member in members)
+        return None if p * s == q * r else Share(first, second, (p, q, r, s))
+
+    def row_influence(self, cells: Cells, counts: FloatArray) -> FloatArray:
+        negatives, positives = counts
+        yes = cells.decision.astype(np.float64)
+        flagged, misses = (
+            (part @ yes for part in (positives, negatives)),
+            (part @ (1.0 - yes) for part in (positives, negatives)),
+        )
+        (tp, fp), (fn, tn) = flagged, misses
+        # Half a row more of each kind: a class without rows has not been seen yet, but the population may have it.
+        rows = float(counts.sum() / counts.shape[1]) / max(1.0, float(cells.total.sum()))
+        totals = np.stack([tp, fp, fn, tn]) + 0.5 * rows
+        slopes = self._slopes(totals)
+        return np.stack(
+            [
+                np.where(cells.decision, slopes[1][:, None], slopes[3][:, None]),
+                np.where(cells.decision, slopes[0][:, None], slopes[2][:, None]),
+            ]
+        )
+
+    def _slopes(self, totals: FloatArray) -> FloatArray:
+        """Derivatives of the formula by each of the four counts, which are all positive; sets are columns."""
+        slopes = np.empty_like(totals)
+        for i in range(4):
+            step = np.zeros_like(totals)
+            step[i] = 1e-4 * totals[i]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                near, far = (
+                    np.asarray(self.formula(*(totals + m * step))) - np.asarray(self.formula(*(totals - m * step)))
+                    for m in (1.0, 2.0)
+                )
+            slopes[i] = (8.0 * near - far) / (12.0 * step[i])
+        return slopes
 
     def _check_form(self, form: RatioForm | BentForm, yes: float, no: float) -> None:
         """A form that is not the formula would make false promises."""

@@ -64,6 +64,14 @@ class Metric(ABC):
         value = float(self.of_counts(cells, counts[:, None])[0])
         return fill if np.isnan(value) else value
 
+    def row_influence(self, cells: Cells, counts: FloatArray) -> FloatArray | None:
+        """How far one more row would move the metric, per unit of its weight; None: it is known by its values alone.
+
+        `counts` are as in `of_counts`, and so is the result: an influence for each class, set and cell. Summed over the
+        rows, its square is the variance that the metric has because these rows are a sample.
+        """
+        return None
+
     def bucket_effect(self, data: EvaluationSet) -> float:
         """How far can it have moved the metric that scores were counted in buckets? NaN: it is not known.
 

@@ -10,6 +10,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.auc.ranks import RankData
 from darkmetrics._kernels.bounds.bucket_effects import auc_effect, average_precision_effect, top_effect
+from darkmetrics._kernels.influence import auc_row_influence, average_precision_row_influence, top_row_influence
 from darkmetrics._kernels.sums.average_precision import average_precision
 from darkmetrics._kernels.sums.precision_draws import PrecisionDraws, Ranking
 from darkmetrics.data.cells import Cells
@@ -30,10 +31,10 @@ def _add_up(per_cell: FloatArray, starts: IntArray | None) -> FloatArray:
 
 
 def _spread(per_group: FloatArray, cells: Cells) -> FloatArray:
-    """The value of its tie group, for each cell."""
+    """The value of its tie group, for each cell, along the last axis."""
     if cells.tie_starts is None:
         return per_group
-    return np.repeat(per_group, np.diff(cells.tie_starts, append=cells.score.size))
+    return np.repeat(per_group, np.diff(cells.tie_starts, append=cells.score.size), axis=-1)
 
 
 def _tie_groups(data: EvaluationSet) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray, float]:
@@ -106,6 +107,17 @@ class RankMetric(Metric):
         np.divide((positive * below).sum(axis=1), pairs, out=result, where=pairs > 0.0)
         return self.shift + self.scale * result
 
+    def row_influence(self, cells: Cells, counts: FloatArray) -> FloatArray:
+        negative, positive = _add_up(counts, cells.tie_starts)
+        effect = auc_row_influence(positive, negative, full_ties=self.full_ties)
+        weight = 1.0 if cells.weight is None else cells.weight
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rows = counts.sum(axis=2) ** 2 / (counts * weight).sum(axis=2)
+        # DeLong's divisors: the placements of n rows spread around their own mean.
+        small = np.sqrt(rows / np.maximum(rows - 1.0, 0.5))
+        result: FloatArray = self.scale * small[:, :, None] * _spread(effect, cells)
+        return result
+
     def _bucket_effect(self, data: EvaluationSet) -> float:
         # A pair in a bucket counts one half (or in full), and in truth nothing, one half or in full.
         return abs(self.scale) * (1.0 if self.full_ties else 0.5) * auc_effect(*_tie_groups(data))
@@ -130,6 +142,10 @@ class AveragePrecision(Metric):
         starts = cells.tie_starts
         negative, positive = _add_up(counts, starts)[..., ::-1]
         return average_precision(positive, positive + negative)
+
+    def row_influence(self, cells: Cells, counts: FloatArray) -> FloatArray:
+        negative, positive = _add_up(counts, cells.tie_starts)[..., ::-1]
+        return _spread(average_precision_row_influence(positive, positive + negative)[..., ::-1], cells)
 
     def _bucket_effect(self, data: EvaluationSet) -> float:
         known, open_, total, wide, least = _tie_groups(data)
@@ -191,6 +207,25 @@ class TopMetric(Metric):
         # Fewer labelled rows than k have no top k.
         return np.where(np.isfinite(value) & (k <= n), value, np.nan)
 
+    def row_influence(self, cells: Cells, counts: FloatArray) -> FloatArray:
+        positive, total = _add_up(counts[1], cells.tie_starts), _add_up(counts.sum(axis=0), cells.tie_starts)
+        n = total.sum(axis=1, keepdims=True)
+        k = self._size(n, cells) + np.zeros_like(n)
+        share = _share_in_top(total, k)
+        top, everything = ((positive * part).sum(axis=1, keepdims=True) for part in (share, 1.0))
+        rate = _rate_at_cut(positive, total, k, n / max(1.0, float(cells.total.sum())))
+        negative_in, positive_in, of_all = top_row_influence(share, top, everything, rate, k, n)
+        # The formula is proportional to the positives in the top, and perhaps to the inverse of all of them.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = self.formula(top, everything, k, n) / everything if self.uses_all else 0.0
+            effect = np.stack(
+                [
+                    self.formula(negative_in, everything, k, n) - value * (of_all - 1.0),
+                    self.formula(positive_in, everything, k, n) - value * of_all,
+                ]
+            )
+        return _spread(effect, cells)
+
     def _bucket_effect(self, data: EvaluationSet) -> float:
         known, open_, total, wide, _ = _tie_groups(data)
         n = float(total.sum())
@@ -229,6 +264,20 @@ def _share_in_top(total: FloatArray, k: Any) -> FloatArray:
     # Sums of weights carry rounding errors, which must not cut a group that fits.
     result: FloatArray = np.where(share < 1e-12, 0.0, np.where(share > 1.0 - 1e-12, 1.0, share))
     return result
+
+
+def _rate_at_cut(positive: FloatArray, total: FloatArray, k: FloatArray, row: FloatArray) -> FloatArray:
+    """Share of positives among the rows next to the cut after the k highest scores, one for each set.
+
+    Next to it are as many rows on either side as the number of those above it varies by.
+    """
+    seen, found = (np.cumsum(part[:, ::-1], axis=1) for part in (total, positive))
+    reach = row * np.maximum(10.0, np.sqrt(k / row))
+    rates = []
+    for own, held, low, high in zip(seen, found, np.maximum(k - reach, 0.0)[:, 0], (k + reach)[:, 0], strict=True):
+        ends = np.interp([low, high], np.append(0.0, own), np.append(0.0, held))
+        rates.append((ends[1] - ends[0]) / (min(high, own[-1]) - low))
+    return np.array(rates)[:, None]
 
 
 def _k_of(k: Any) -> tuple[float, bool]:

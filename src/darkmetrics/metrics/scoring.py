@@ -69,6 +69,14 @@ class LossMetric(Metric):
         np.divide(positives @ one + negatives @ zero, total, out=result, where=total > 0.0)
         return result
 
+    def row_influence(self, cells: Cells, counts: FloatArray) -> FloatArray:
+        negatives, positives = counts
+        loss = np.stack([self._losses(y, cells.score) for y in (0.0, 1.0)])
+        total = (positives + negatives).sum(axis=1)
+        mean = (positives @ loss[1] + negatives @ loss[0]) / total
+        result: FloatArray = (loss[:, None, :] - mean[:, None]) / total[:, None]
+        return result
+
     def _bucket_effect(self, data: EvaluationSet) -> float:
         if not self.monotone:
             return np.nan

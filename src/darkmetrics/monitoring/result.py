@@ -230,6 +230,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             "period": self.period,
             "every": self.every,
             "confidence_level": self.confidence_level,
+            "scope": self.total.scope,
             "targets": dict(self.targets),
             "false_discovery_rate": self.false_discovery_rate,
             "correction": self.correction,
@@ -384,7 +385,8 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         own = "which has a label model of its own; all is their sum"
         if self._late:
             own = "with delays of labels learnt from all groups and a level of its own; all is their sum"
-        notes = [f"In brackets: {level} intervals for the rows of each group, {own}."]
+        these = "the rows of each group" if self.total.scope == "rows" else "the population that each group comes from"
+        notes = [f"In brackets: {level} intervals for {these}, {own}."]
         warned = sum(bool(group.notes) and not group.too_small for group in self.groups.values())
         if warned and remarks:
             notes.append(

@@ -17,6 +17,7 @@ from darkmetrics.accepted import (
     PathLike,
     PointInTime,
     RngLike,
+    Scope,
     ZeroDivision,
 )
 from darkmetrics.calls import arguments_given
@@ -93,6 +94,7 @@ def evaluate_by(
     zero_division: ZeroDivision = "warn",
     rng: RngLike = None,
     confidence_level: float = 0.9,
+    scope: Scope = "rows",
     n_jobs: int = 1,
     progress: bool | None = None,
     calibration: ReferenceLike | FrameLike | None = None,
@@ -148,6 +150,9 @@ def evaluate_by(
     label_model, missingness, reference, method, pos_label, missing_label, zero_division, confidence_level
         As in `evaluate_frame`, for each group. A metric that is 0/0 misses no target unless `zero_division` says what
         it counts as.
+    scope : {"rows", "population"}
+        Whether intervals, targets and alerts are about the rows of each group, or about the population that these are
+        a random sample of.
     rng : None, int or numpy Generator
         Source of randomness for Monte Carlo; each group has its own, so that neither order nor `n_jobs` matter.
     n_jobs : int
@@ -164,7 +169,8 @@ def evaluate_by(
 
     Notes
     -----
-    An alert says that the target is missed on the rows of the group, not in the population that they come from. Its
+    An alert says that the target is missed on the rows of the group, not in the population that they come from, unless
+    `scope` says so. Its
     p-value is the probability, given the data, that the target is met, and a little more in the tails of laws that are
     not known so well there. Where the target is truly met and the group's law is right, that is at most u with
     probability u at most. A law that rests on a wrong reason for missing labels

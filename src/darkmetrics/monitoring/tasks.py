@@ -145,7 +145,7 @@ class Task:
             if data.n_missing:
                 text = in_words(len(groups), borrowing, said, shared=shared and len(nodes) > 1, late=late)
             settings: dict[str, Any] = {"assumption": text, "arguments": arguments, "groups": len(groups)}
-            return self.question.answer_given(nodes, data, deepcopy(rng), **settings)
+            return self.question.in_scope(self.question.answer_given(nodes, data, deepcopy(rng), **settings))
 
     def _fit(self, data: EvaluationSet) -> Nodes:
         return self.question.model_of(data).nodes(data)

@@ -24,7 +24,7 @@ _SHARE = 0.25
 def plot_distribution(
     evaluation: Evaluation, metric: str, *, target: float | None = None, ax: "Axes | None" = None
 ) -> "Axes":
-    """What values may a metric have on these rows, and how likely is each?
+    """What values may a metric have on these rows, or in their population, and how likely is each?
 
     A curve (or a stem per value, where there are few) is the law of the metric given what is known about the missing
     labels. The interval is shaded, the mean a solid line, and the square on the axis is what dropping the unlabelled
@@ -67,7 +67,7 @@ def plot_distribution(
     if given is not None and not (isinstance(given, Real) and math.isfinite(given)):
         raise InputError(f"target: {given!r}. It must be a finite number.")
     ax = style.axes(ax)
-    notes = []
+    notes = [style.scope_note(evaluation.scope)]
     places = [x for x in (evaluation.labelled_only[metric], target) if x is not None and np.isfinite(x)]
     if np.isnan(law.mean()):
         style.message(ax, "undefined (0/0) whatever the missing labels are")

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 _LINE, _REST = 0.27, 1.3
 # How far under its line the labelled-only value stands, in lines; on the line it would hide the interval.
 _BELOW = 0.27
-_SOURCES = {"labels": "missing labels", "calibration": "calibration", "prevalence": "prevalence"}
+_SOURCES = {
+    "labels": "missing labels",
+    "calibration": "calibration",
+    "prevalence": "prevalence",
+    "sampling": "sampling of rows",
+}
 
 
 def plot_metrics(
@@ -69,7 +74,7 @@ def plot_metrics(
     level = evaluation.confidence_level
     moved = evaluation.sensitivity()
     for low_high, label, width, colour in (
-        ([one.support() for one in law], "worst to best", 0.8, style.GREY),
+        *([([one.support() for one in law], "worst to best", 0.8, style.GREY)] if evaluation.scope == "rows" else []),
         ([moved[name] for name in names], moved.column, 1.0, style.ESTIMATE),
         ([evaluation.intervals[name] for name in names], f"{level_text(level)} interval", 1.8, style.ESTIMATE),
         ([one.interval(0.5) for one in law], "50% interval", 4.5, style.ESTIMATE),
@@ -97,7 +102,7 @@ def plot_metrics(
         ax.text(0.02, place[i], "undefined (0/0)", color=style.GREY, va="center", transform=ax.get_yaxis_transform())
     note = f"other units, not drawn: {', '.join(style.plain(name).strip() for name in left_out)}" if left_out else ""
     ax.set_xlabel("value of the metric" + ("\n" + _note(note) if note else ""))
-    style.legend_above(ax)
+    style.legend_above(ax, [style.scope_note(evaluation.scope)])
     return ax
 
 
@@ -106,7 +111,8 @@ def plot_variance(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes"
 
     Bars split the variance of each metric into what the missing labels would leave open were their probabilities known,
     what calibration adds because it is learnt from few labels, and what is not known about how missing rows differ from
-    labelled ones. The standard deviation (sd) stands at the right: a large share of very little is very little.
+    labelled ones; for the population also what another sample of rows would change. The standard deviation (sd) stands
+    at the right: a large share of very little is very little.
 
     Parameters
     ----------
@@ -136,14 +142,17 @@ def plot_variance(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes"
     spread = np.flatnonzero(sd > 0.0)
     splits = [evaluation.variance_split(names[i]) for i in spread]
     start = np.zeros(spread.size)
+    sources = evaluation.variance_split(names[0])
     for number, (source, words) in enumerate(_SOURCES.items()):
+        if source not in sources:
+            continue
         share = np.array([split[source] for split in splits])
         ax.barh(
             spread,
             share,
             left=start,
             height=0.6,
-            color=style.COLOURS[(0, 4, 2)[number]],
+            color=style.COLOURS[(0, 4, 2, 1)[number]],
             hatch=style.HATCHES[number],
             edgecolor="white",
             linewidth=0.0,

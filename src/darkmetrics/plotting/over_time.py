@@ -117,7 +117,7 @@ def plot_over_time(
     ax.set_ylabel(style.wrapped(name, 30) + of_segment)
     if np.isnan(line.column.mean).all() and not small.any():
         style.message(ax, "undefined (0/0) in every period")
-    style.legend_above(ax)
+    style.legend_above(ax, [style.scope_note(result.total.scope)])
     return ax
 
 

@@ -57,6 +57,11 @@ def style_of(number: int) -> dict[str, Any]:
     }
 
 
+def scope_note(scope: str) -> str:
+    """What intervals are for, as a line of a legend."""
+    return "for the population" if scope == "population" else "for these rows"
+
+
 def legend_above(ax: "Axes", notes: Sequence[str] = (), side: str = "left") -> None:
     """A legend above the axes, where no data are; `notes` are lines without a sign.
 

@@ -69,7 +69,7 @@ def plot_curves(curves: Curves, metrics: str | Sequence[str] | None = None, *, a
     ax.set(xlabel="threshold", ylabel=style.wrapped(names[0], 40) if alone else "value of the metric")
     ax.margins(x=0.02)
     _keep_to_the_possible(ax, [curves[name] for name in names])
-    style.legend_above(ax)
+    style.legend_above(ax, [style.scope_note("rows")])
     return ax
 
 
@@ -169,7 +169,7 @@ def _draw_rates(ax: "Axes", rates: RateCurve, current: float, x_name: str, y_nam
         zorder=4,
         label=f"threshold {rates.thresholds[here]:.4g}",
     )
-    style.legend_above(ax)
+    style.legend_above(ax, [style.scope_note("rows")])
 
 
 def _draw_band(ax: "Axes", x: "FloatArray", band: Band, colour: str, *, all_levels: bool, named: bool) -> None:

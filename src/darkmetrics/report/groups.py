@@ -212,7 +212,10 @@ def _spans(result: GroupedEvaluation, metric: str) -> list[dict[str, Any] | None
 def _total(result: GroupedEvaluation) -> list[str]:
     """All rows together, a sentence per metric."""
     numbers = result.total.to_dict()
-    told = [sentences.headline(name, entry, numbers["counts"]) for name, entry in numbers["metrics"].items()]
+    told = [
+        sentences.headline(name, entry, numbers["counts"], numbers["scope"])
+        for name, entry in numbers["metrics"].items()
+    ]
     missed = result.task.of_all(result.total).chance_missed
     goals = [
         f"; the chance that it misses {result.targets[name]:g} is {chance_text(missed[name])}" if name in missed else ""

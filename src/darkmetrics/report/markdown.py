@@ -25,6 +25,12 @@ def markdown(summary: Mapping[str, Any]) -> str:
     for entry in summary["metrics"].values():
         target = f"; {entry['target']['sentence']}" if entry["target"] else ""
         lines.append(f"- {plain(entry['sentence'] + target, 1000)}.")
+    on_rows = summary["scope"] == "rows"
+
+    def possible(entry: Mapping[str, Any]) -> list[str]:
+        """What any labels can make of the metric on the rows; of the population nothing is ruled out."""
+        return [interval_shown(entry["lowest_possible"], entry["highest_possible"])] if on_rows else []
+
     rows = [
         [
             name,
@@ -32,16 +38,18 @@ def markdown(summary: Mapping[str, Any]) -> str:
             interval_shown(entry["low"], entry["high"]),
             interval_shown(entry["sensitivity"]["low"], entry["sensitivity"]["high"]),
             shown(entry["labelled_only"]),
-            interval_shown(entry["lowest_possible"], entry["highest_possible"]),
+            *possible(entry),
             entry["method"],
         ]
         for name, entry in summary["metrics"].items()
     ]
     header = ["metric", "estimate", f"{level} interval", f"if odds {summary['odds']:g}x off"]
-    header += ["labelled only", "possible", "method"]
-    lines += ["", *markdown_table(header, rows), "", "## At other thresholds", ""]
+    header += ["labelled only", *(["possible"] if on_rows else []), "method"]
+    lines += ["", *markdown_table(header, rows), "", plain(summary["scope_sentence"]), "", "## At other thresholds", ""]
+    lines += [] if on_rows else ["These are for the rows, not for the population.", ""]
     lines += _thresholds(summary["curves"], level)
     lines += ["", "## What if another share of the missing rows were positive?", ""]
+    lines += [] if on_rows else ["These are for the rows, not for the population.", ""]
     lines += _what_if(summary["what_if"], level)
     lines += ["", "## Why are labels missing?", "", plain(summary["diagnosis"]["verdict"], 5000)]
     for table in summary["diagnosis"]["tables"]:

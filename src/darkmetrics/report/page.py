@@ -46,7 +46,7 @@ def page(summary: Mapping[str, Any]) -> dict[str, Any]:
         "share_range": f"{percent(found.get('low'))} to {percent(found.get('high'))}",
         "code": code_shown(summary["reproduce"]["code"]),
         "split": [
-            [name, *(percent(entry[f"variance_from_{part}"], 0) for part in ("labels", "calibration", "prevalence"))]
+            [name, *(percent(entry[key], 0) for key in entry if key.startswith("variance_from_"))]
             for name, entry in metrics.items()
             if entry["std"]
         ],

@@ -13,10 +13,12 @@ _METHODS = {
     "near exact": "as exact, up to a grid or an expansion finer than anything printed here",
     "monte carlo": "the missing labels are drawn at random many times, and the metric is computed each time",
     "gaussian": "a normal law with the mean and variance of the metric, which is close when many labels are missing",
+    "first order": "a law with the mean of the metric and its variance, that of the labels and that of sampling rows, "
+    "the latter from how far one row more would move it",
 }
 
 
-def headline(name: str, entry: Mapping[str, Any], counts: Mapping[str, int]) -> str:
+def headline(name: str, entry: Mapping[str, Any], counts: Mapping[str, int], scope: str = "rows") -> str:
     """What is known of one metric, in a sentence.
 
     Examples
@@ -30,10 +32,10 @@ def headline(name: str, entry: Mapping[str, Any], counts: Mapping[str, int]) -> 
     mean, low, high = entry["mean"], entry["low"], entry["high"]
     if mean is None:
         return f"{name} is 0/0 whatever the missing labels are"
+    level, where = level_text(entry["confidence_level"]), "" if scope == "rows" else " in the population"
+    text = f"{name} is {shown(mean, low, high)}{where}, {level} between {interval_shown(low, high, ' and ')}"
     if not counts["missing"]:
-        return f"{name} is {shown(mean)}; no label is missing"
-    level = level_text(entry["confidence_level"])
-    text = f"{name} is {shown(mean, low, high)}, {level} between {interval_shown(low, high, ' and ')}"
+        return f"{name} is {shown(mean)}; no label is missing" if scope == "rows" else f"{text}; no label is missing"
     if low == high:
         text = f"{name} is {shown(mean)}, almost certainly"
     if not counts["labelled"]:
@@ -78,6 +80,8 @@ def assumptions(evaluation: Evaluation) -> list[str]:
     if not evaluation.data.n_missing:
         # What buckets have moved is the last note, where there is one.
         moved = evaluation.notes()[-1:] if evaluation.data.buckets is not None else []
+        if evaluation.scope == "population":
+            moved = evaluation.notes()
         return ["No label is missing, so that nothing is assumed: every number is what it is.", *moved]
     words.append("Given these probabilities, the missing labels are taken as independent of each other.")
     if len(evaluation.nodes) > 1:
@@ -86,7 +90,14 @@ def assumptions(evaluation: Evaluation) -> list[str]:
         )
     else:
         words.append("The probabilities are taken as right; if they are off, so are the intervals.")
-    return [*words, *evaluation.notes()]
+    return [*words, *_sampled(evaluation), *evaluation.notes()]
+
+
+def _sampled(evaluation: Evaluation) -> list[str]:
+    """What the population rests on besides."""
+    if evaluation.scope == "rows":
+        return []
+    return ["The rows are taken as a random sample of the population, each drawn by itself."]
 
 
 def method(evaluation: Evaluation) -> list[str]:

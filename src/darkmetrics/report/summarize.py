@@ -88,12 +88,12 @@ def summarize(
         target = _target(evaluation, name, goals[name]) if name in goals else None
         metrics[name] = {
             **entry,
-            "sentence": sentences.headline(name, entry, counts),
+            "sentence": sentences.headline(name, entry, counts, evaluation.scope),
             "shape": shape(evaluation[name], counts["missing"]),
             "target": target,
         }
     charted = dict(islice(evaluation.metrics.items(), MOST_CURVES))
-    tilted = what_if(evaluation, charted, {name: _references(evaluation, name, goals) for name in charted}, goals)
+    tilted = what_if(evaluation.rows, charted, {name: _references(evaluation, name, goals) for name in charted}, goals)
     for point in tilted.get("tipping_points", []):
         point["sentence"] = sentences.tipping_point(point, tilted)
     return {
@@ -105,9 +105,11 @@ def summarize(
         "threshold": numbers["threshold"],
         "warnings": numbers["warnings"],
         "odds": evaluation.sensitivity().odds,
+        "scope": evaluation.scope,
+        "scope_sentence": evaluation.notes()[0],
         "confidence_level": evaluation.confidence_level,
         "metrics": metrics,
-        "curves": _curves(evaluation, charted, curves),
+        "curves": _curves(evaluation.rows, charted, curves),
         "what_if": tilted,
         "diagnosis": _diagnosis(evaluation),
         "arrival": _arrival(evaluation),
@@ -132,7 +134,7 @@ def _check_curves(evaluation: Evaluation, curves: Any) -> None:
     """What the page says about curves is true only of those of this evaluation, at its confidence level."""
     if not isinstance(curves, Curves):
         raise InputError(f"curves: expected what curves(...) returns, got {type(curves).__name__}.")
-    if curves.evaluation is not evaluation:
+    if curves.evaluation is not evaluation.rows:
         raise InputError("curves: they were made from another evaluation. Make them from this one.")
     level = evaluation.confidence_level
     if level not in curves.confidence_levels:
@@ -294,7 +296,7 @@ def title_as_code(title: str | None) -> str:
 def reproduction(code: list[str], arguments: Mapping[str, str], methods: Collection[str]) -> dict[str, Any]:
     """How to make a report again: the code, what there is to say about the seed, and versions."""
     # A method of the user's own may draw; only of these is it known that they do not.
-    drawn = not set(methods) <= {"exact", "near exact", "gaussian", "bounds"}
+    drawn = not set(methods) <= {"exact", "near exact", "gaussian", "first order", "bounds"}
     if "rng" in arguments:
         seed = f"The seed was rng={arguments['rng']}."
     elif drawn:

@@ -87,6 +87,8 @@ def curves(
     """
     if not isinstance(evaluation, Evaluation):
         raise InputError(f"evaluation: expected what evaluate(...) returns, got a {type(evaluation).__name__}.")
+    if evaluation.scope == "population":
+        raise InputError("evaluation: it is about the population, and curves are for the rows. Give evaluation.rows.")
     data = evaluation.data
     if data.threshold is None:
         raise InputError(

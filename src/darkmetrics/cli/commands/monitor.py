@@ -159,6 +159,7 @@ def _settings(table: Rows, options: MonitorOptions) -> dict[str, Any]:
         "method": options.method,
         "zero_division": zero_division_of(options),
         "confidence_level": options.confidence_level,
+        "scope": options.scope,
     }
 
 

@@ -1,0 +1,1 @@
+"""How often intervals for the population hold its value: simulated samples, and samples of real files."""

@@ -1,0 +1,118 @@
+"""Samples of populations whose metrics are known, with part of their labels hidden."""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import norm
+
+import darkmetrics as dm
+from experiments.reasons.problems import model_of, table_of
+
+METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
+LEVEL = 0.9
+# Chances to be missing, of a negative and of a positive, for each share of missing labels that is not at random.
+_BY_LABEL = {0.3: (0.2, 0.5), 0.7: (0.64, 0.84)}
+_TRAIN = 4000
+
+
+class Piece(NamedTuple):
+    """So many samples of one kind."""
+
+    arm: str
+    set: str
+    n: int
+    share: float
+    reason: str
+    first: int
+    samples: int
+
+
+def pieces(arm: str, samples: int, size: int) -> Iterator[Piece]:
+    """The pieces of an arm, each of `size` samples."""
+    sets, sizes, shares = {
+        "simulated": (("simulated",), (500, 5000), (0.0, 0.3, 0.7)),
+        "given": (("simulated",), (500, 5000), (0.3, 0.7)),
+        "real": (("adult", "bank"), (1000,), (0.0, 0.3, 0.7)),
+    }[arm]
+    for first in range(0, samples, size):
+        for n in sizes:
+            for name in sets:
+                for share in shares:
+                    for reason in ("random", "by label") if share and arm != "given" else ("random",):
+                        yield Piece(arm, name, n, share, reason, first, size)
+
+
+def rows_of(piece: Piece) -> Iterator[dict[str, Any]]:
+    """Intervals of both scopes and the population's value, for each sample and metric."""
+    truth = _truth(piece.set)
+    for sample in range(piece.first, piece.first + piece.samples):
+        rng = np.random.default_rng((zlib.crc32(repr(piece[:5]).encode()), sample))
+        y, score, chance = _sample(piece.set, piece.n, rng)
+        missing = _missing(y, piece, rng)
+        labels = np.where(missing, np.nan, y)
+        how: dict[str, Any] = {"missingness": piece.reason.replace(" ", "_")} if missing.any() else {}
+        if piece.arm == "given":
+            how = {"label_model": chance}
+        found = dm.evaluate(labels, score, metrics=list(METRICS), **how)
+        for scope, laws in (("rows", found), ("population", found.population)):
+            for metric in METRICS:
+                low, high = laws[metric].interval(LEVEL)
+                yield {"scope": scope, "metric": metric, "truth": truth[metric], "low": low, "high": high}
+
+
+def _missing(y: Any, piece: Piece, rng: np.random.Generator) -> Any:
+    if not piece.share:
+        return np.zeros(y.size, dtype=bool)
+    if piece.reason == "random":
+        return rng.random(y.size) < piece.share
+    negative, positive = _BY_LABEL[piece.share]
+    return rng.random(y.size) < np.where(y == 1, positive, negative)
+
+
+def _curve(x: Any) -> Any:
+    """The chance of a positive: scores are not calibrated."""
+    return expit(1.3 * x - 0.3)
+
+
+def _sample(name: str, n: int, rng: np.random.Generator) -> tuple[Any, Any, Any]:
+    if name == "simulated":
+        x = rng.normal(-0.8, 1.3, n)
+        return (rng.random(n) < _curve(x)).astype(float), expit(x), _curve(x)
+    y, score = _file(name)
+    chosen = rng.choice(y.size, n, replace=False)
+    return y[chosen], score[chosen], None
+
+
+@cache
+def _file(name: str) -> tuple[Any, Any]:
+    """All rows of a file but those that the classifier was trained on."""
+    table = table_of(name)
+    order = np.random.default_rng(0).permutation(len(table))
+    X, y = table.drop(columns="target"), table["target"].to_numpy()
+    model = model_of("logistic").fit(X.iloc[order[:_TRAIN]], y[order[:_TRAIN]])
+    rest = order[_TRAIN:]
+    return y[rest], model.predict_proba(X.iloc[rest])[:, 1]
+
+
+@cache
+def _truth(name: str) -> Mapping[str, float]:
+    """The metrics of the whole population: of the rest of the file, or of a fine grid of scores."""
+    if name != "simulated":
+        y, score = _file(name)
+        found = dm.evaluate(y, score, metrics=list(METRICS))
+        return {metric: found[metric].mean() for metric in METRICS}
+    x = norm.ppf((np.arange(200_000) + 0.5) / 200_000, -0.8, 1.3)
+    p, yes = _curve(x), x >= 0.0
+    tp, fp, fn, tn = (part.sum() for part in (p[yes], 1.0 - p[yes], p[~yes], 1.0 - p[~yes]))
+    below = np.cumsum(1.0 - p) - 0.5 * (1.0 - p)
+    return {
+        "precision": tp / (tp + fp),
+        "recall": tp / (tp + fn),
+        "accuracy": (tp + tn) / x.size,
+        "f1": 2.0 * tp / (2.0 * tp + fp + fn),
+        "roc_auc": float(p @ below / (p.sum() * (1.0 - p).sum())),
+    }

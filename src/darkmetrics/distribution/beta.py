@@ -1,0 +1,112 @@
+"""BetaMixture: the law of a share of which counts are known, mixed over the counts."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betainc, betaincinv, betaln, xlog1py, xlogy
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.distribution.base import MetricDistribution
+
+# Numbers in one block of probabilities of all parts.
+_CHUNK = 1 << 20
+# Steps of the search for a quantile; Newton's are few, and halving alone needs so many.
+_STEPS = 60
+# Places at which a ratio is integrated, and the quantiles between which they lie.
+_PLACES, _TAIL = 400, 1e-13
+
+
+class Rational(NamedTuple):
+    """`(p J + q (1 - J)) / (r J + s (1 - J))`, rising in J: how a metric depends on a share J."""
+
+    p: float
+    q: float
+    r: float
+    s: float
+
+    def at(self, share: FloatArray) -> FloatArray:
+        """The metric at a share."""
+        rest = 1.0 - share
+        return (self.p * share + self.q * rest) / (self.r * share + self.s * rest)
+
+    def inverse(self, value: FloatArray) -> FloatArray:
+        """The share at a value of the metric, inside [0, 1]."""
+        with np.errstate(invalid="ignore"):
+            above, below = value * self.s - self.q, self.p - value * self.r
+            share = above / (above + below)
+        return np.where(above <= 0.0, 0.0, np.where(below <= 0.0, 1.0, np.clip(share, 0.0, 1.0)))
+
+
+IDENTITY = Rational(1.0, 0.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class BetaMixture(MetricDistribution):
+    """A weighted mixture of Beta laws of a share, and the metric as a rational function of that share."""
+
+    a: FloatArray
+    b: FloatArray
+    weight: FloatArray
+    form: Rational = IDENTITY
+
+    def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
+        low, high = self.form.at(np.array([0.0, 1.0]))
+        level = np.where(t < low, 0.0, self._shares_up_to(self.form.inverse(np.clip(t, low, high))))
+        return np.where(t >= high, 1.0, level)
+
+    def _shares_up_to(self, x: FloatArray) -> FloatArray:
+        """Probability that the share is at most x."""
+        level = np.empty(x.size)
+        chunk = max(1, _CHUNK // self.a.size)
+        for start in range(0, x.size, chunk):
+            part = x[start : start + chunk, None]
+            level[start : start + chunk] = np.asarray(betainc(self.a, self.b, part)) @ self.weight
+        return np.minimum(level, 1.0)
+
+    def _density(self, x: FloatArray) -> FloatArray:
+        """Density of the share; x lies inside (0, 1)."""
+        log = xlogy(self.a - 1.0, x[:, None]) + xlog1py(self.b - 1.0, -x[:, None]) - betaln(self.a, self.b)
+        return np.asarray(np.exp(log) @ self.weight)
+
+    def _ppf(self, q: FloatArray) -> FloatArray:
+        mean, var = self._share_moments
+        size = max(mean * (1.0 - mean) / var - 1.0, 1e-3)
+        x = np.asarray(betaincinv(mean * size, (1.0 - mean) * size, q))
+        low, high = np.zeros(q.size), np.ones(q.size)
+        for _ in range(_STEPS):
+            x = np.clip(x, low + 1e-9 * (high - low), high - 1e-9 * (high - low))
+            off = self._shares_up_to(x) - q
+            low, high = np.where(off < 0.0, x, low), np.where(off < 0.0, high, x)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = x - off / self._density(x)
+            inside = np.isfinite(step) & (step > low) & (step < high)
+            new = np.where(inside, step, 0.5 * (low + high))
+            done = np.abs(new - x) <= 1e-14 * np.maximum(np.abs(x), 1e-3)
+            x = new
+            if done.all():
+                break
+        return self.form.at(x)
+
+    @cached_property
+    def _share_moments(self) -> tuple[float, float]:
+        size = self.a + self.b
+        mean = self.a / size
+        total = float(self.weight @ mean)
+        return total, float(self.weight @ (mean * (1.0 - mean) / (size + 1.0) + (mean - total) ** 2))
+
+    def _moments(self) -> tuple[float, float]:
+        p, q, r, s = self.form
+        if r == s:
+            mean, var = self._share_moments
+            return (q + (p - q) * mean) / r, ((p - q) / r) ** 2 * var
+        # A share near 0 or 1 has a density with a pole there, of which its arcsine knows nothing.
+        ends = np.arcsin(np.sqrt(self.form.inverse(self._ppf(np.array([_TAIL, 1.0 - _TAIL])))))
+        place, weight = np.polynomial.legendre.leggauss(_PLACES)
+        angle = ends[0] + 0.5 * (ends[1] - ends[0]) * (place + 1.0)
+        share = np.clip(np.sin(angle) ** 2, 1e-300, 1.0 - 1e-16)
+        mass = weight * self._density(share) * np.sin(2.0 * angle)
+        value = self.form.at(share)
+        mean = float(mass @ value / mass.sum())
+        return mean, float(mass @ (value - mean) ** 2 / mass.sum())
