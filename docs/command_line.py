@@ -82,6 +82,8 @@ _UNDEFINED = "probability of 0/0"
 # The columns of --format csv, by command.
 CSV: dict[str, dict[str, str]] = {
     "evaluate": {
+        "metric": _METRIC["metric"],
+        "scope": "what the numbers are about: rows or population",
         **_METRIC,
         "labelled_only": _DROPPED,
         "method": "how its law was found",
@@ -99,6 +101,7 @@ CSV: dict[str, dict[str, str]] = {
         "variance_from_labels": "share of the variance due to the labels themselves",
         "variance_from_calibration": "share due to the curve from scores to probabilities",
         "variance_from_prevalence": "share due to how far missing rows differ from labelled ones",
+        "variance_from_sampling": "with --scope population: share due to the choice of rows",
         "sensitivity_odds": "how many times off the odds of missing rows may be in the next two",
         "sensitivity_low": "lower end of the interval then",
         "sensitivity_high": "upper end of the interval then",

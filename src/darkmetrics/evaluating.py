@@ -53,6 +53,7 @@ def evaluate(
     age: ArrayLike | Literal[True] | None = None,
     delay: ArrayLike | None = None,
     maturity: Duration | None = None,
+    groups: ArrayLike | None = None,
     method: MethodLike = "auto",
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
@@ -109,6 +110,10 @@ def evaluate(
     maturity : float or timedelta, optional
         Only positives arrive (chargebacks): rows of at least this age without a label are negative, and younger
         negatives are not known yet, unless they have a `delay`.
+    groups : array-like, optional
+        Which rows share their fate, such as the customer of each row: text, numbers or dates, one per row. How much
+        labels of one group depend on each other is learnt from the labelled rows, and known labels tell of the missing
+        ones beside them. Laws are then drawn.
     method : str or Method
         "auto" (exact where possible), "exact", "monte_carlo", "gaussian", or a settings object such as
         `methods.MonteCarlo(n_resamples=100_000)`.
@@ -133,8 +138,8 @@ def evaluate(
 
     Notes
     -----
-    Missing labels are taken as independent given their probabilities. How the laws are computed, with proofs, is in
-    `docs/explanation/mathematics.md`.
+    Missing labels are taken as independent given their probabilities, but for those of one of the `groups`. How the
+    laws are computed, with proofs, is in `docs/explanation/mathematics.md`.
 
     Examples
     --------
@@ -158,7 +163,9 @@ def evaluate(
     given = dict(locals())
     question = Question.among(given)
     settings = {name: given[name] for name in ("threshold", "y_pred", "pos_label", "missing_label", "sample_weight")}
-    settings |= {name: given[name] for name in ("propensity", "strata", "age", "delay", "maturity")}
+    settings |= {name: given[name] for name in ("propensity", "strata", "age", "delay", "maturity", "groups")}
+    if groups is not None and age is not None:
+        raise InputError("groups: cannot be given beside age; rows with ages are counted by their bins. Leave one out.")
     data = rows_asked_of(question.model, label_model, y_true, y_score, **settings)
     return question.answer(data, arguments=arguments_given(evaluate, given))
 

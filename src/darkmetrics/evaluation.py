@@ -217,7 +217,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         Empty where one reason was stated, or nothing is mixed.
         """
         found: dict[str, float] = {}
-        if not self.nodes.reasons:
+        if not self.nodes.reasons or not self.nodes.independent:
             return found
         for k in np.flatnonzero(weight_of_reasons(self.nodes) >= REFUTED):
             rows, nodes = nodes_of_reason(self.nodes, int(k)).without_strata(self.data)
@@ -327,7 +327,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         rows = []
         for name, entry in self.to_dict()["metrics"].items():
             moved = {f"sensitivity_{key}": value for key, value in entry.pop("sensitivity").items()}
-            rows.append({"metric": name, **entry, **moved})
+            rows.append({"metric": name, "scope": self.scope, **entry, **moved})
         return rows
 
     def to_frame(self, backend: str | None = None) -> Any:

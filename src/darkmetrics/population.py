@@ -28,6 +28,7 @@ from darkmetrics.distribution import (
 )
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional
+from darkmetrics.label_models.clusters import ClusteredNodes
 from darkmetrics.methods import Problem
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.metrics.confusion import Share
@@ -39,6 +40,8 @@ _EVERY = 512
 _CHUNK, _MANY, _NODES = 1 << 21, 1 << 22, 12
 # Samples of rows and labels where a metric is known by its values alone.
 _DRAWS = 2_000
+# Labelings over which the spread of sums of groups is averaged, at all nodes together.
+_LABELINGS = 200
 
 
 class _Parts(NamedTuple):
@@ -55,6 +58,8 @@ class Population:
 
     def __init__(self, data: EvaluationSet, nodes: Nodes) -> None:
         rows, nodes = nodes.without_strata(data)
+        # Groups of rows are drawn whole; where every row is one of its own there is nothing to it.
+        self._groups = rows.groups if isinstance(nodes, ClusteredNodes) else None
         weight = rows.cells.weight
         if weight is not None and bool(np.all(weight == weight[0])):  # one weight for all is none
             cells = replace(rows.cells, weight=None)
@@ -215,6 +220,8 @@ class Population:
         chance = np.zeros((len(nodes), cells.score.size))
         for i, node in enumerate(nodes):
             chance[i, self._rows.missing_cells] = self._nodes.of_cells(node)
+        if self._groups is not None:
+            return np.array([self._of_groups(effect[:, i], node) for i, node in enumerate(nodes)])
         negative, positive = effect
         missing = chance * positive**2 + (1.0 - chance) * negative**2
         if self._given:
@@ -223,8 +230,25 @@ class Population:
         result: FloatArray = np.nan_to_num(var.sum(axis=1))
         return result
 
+    def _of_groups(self, effect: FloatArray, node: int) -> float:
+        """The variance at a node where groups are drawn whole: that of the sums of their influences, over labels."""
+        cells, places, missing = self._rows.cells, self._rows.missing_cells, self._rows.missing_counts
+        assert self._groups is not None
+        size = 1 if self._given or not places.size else max(8, _LABELINGS // len(self._nodes))
+        labels: FloatArray = (missing * self._nodes.of_cells(node))[None, :]
+        if size > 1:
+            labels = self._nodes.draw(node, missing, size, np.random.default_rng(node)).astype(np.float64)
+        known = cells.negatives * effect[0] + cells.positives * effect[1]
+        number = int(self._groups.max()) + 1
+        squares = []
+        for own in labels:
+            total = known.copy()
+            total[places] += own * effect[1, places] + (missing - own) * effect[0, places]
+            squares.append(float((np.bincount(self._groups, total, number) ** 2).sum()))
+        return float(np.nan_to_num(np.mean(squares))) * number / max(number - 1, 1)
+
     def _drawn(self, metric: Metric) -> MetricDistribution:
-        """A law of draws: labels at each node, and rows with replacement."""
+        """A law of draws: labels at each node, and rows (or their groups) with replacement."""
         if self._given:
             raise MethodError(
                 f"scope: 'population' cannot be had for {metric.name!r}, of which only values are known, where the "
@@ -240,13 +264,20 @@ class Population:
                 counts = np.stack([cells.negatives, cells.positives]).astype(np.int64)
                 counts[1, places] += labels
                 counts[0, places] += missing - labels
-                total = int(counts.sum())
-                drawn = rng.multinomial(total, counts.ravel() / total).reshape(counts.shape).astype(np.float64)
+                drawn = self._sampled(counts, rng)
                 drawn = drawn if cells.weight is None else drawn * cells.weight
                 values.append(float(metric.of_counts(cells, drawn[:, None, :])[0]))
         return Discrete.from_atoms(
             np.array(values), np.ones(len(values)), np.nan, method="monte carlo", bounds=Interval(*metric.range)
         )
+
+    def _sampled(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Rows of another sample of the same size, by class and cell."""
+        if self._groups is not None:
+            number = int(self._groups.max()) + 1
+            return (counts * rng.multinomial(number, np.full(number, 1.0 / number))[self._groups]).astype(np.float64)
+        total = int(counts.sum())
+        return rng.multinomial(total, counts.ravel() / total).reshape(counts.shape).astype(np.float64)
 
 
 def _node_moments(a: FloatArray, b: FloatArray, mass: FloatArray, form: Rational) -> NodeMoments:

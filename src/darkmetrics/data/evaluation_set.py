@@ -22,6 +22,7 @@ from darkmetrics.data.rules import (
     decided_from,
     given_decisions,
     read_labels,
+    row_groups,
     row_probabilities,
     row_propensities,
     row_strata,
@@ -72,6 +73,8 @@ class EvaluationSet(Totals):
     maturity : float or timedelta, optional
         Only positives arrive: rows of this age without a label are negative, and negatives that are younger count as
         not known yet, unless they have a `delay`.
+    groups : array-like, optional
+        Which rows belong together, as those of one customer do: their labels may depend on each other.
 
     Examples
     --------
@@ -100,6 +103,7 @@ class EvaluationSet(Totals):
         age: ArrayLike | None = None,
         delay: ArrayLike | None = None,
         maturity: Duration | None = None,
+        groups: ArrayLike | None = None,
     ) -> None:
         score = frames.number_column(y_score, "y_score")
         labels, missing = frames.label_column(y_true, "y_true")
@@ -142,7 +146,9 @@ class EvaluationSet(Totals):
             stratum=row_strata(strata, score.size) if stratum is None else stratum,
             propensity=row_propensities(propensity, missing),
         )
-        self.cells, _ = group_rows(rows if maturity is None else settled(rows), split=cut is None)
+        own = row_groups(groups, score.size)
+        cells, kept = group_rows(rows if maturity is None else settled(rows), split=cut is None, apart=own)
+        self.groups, self.cells = None if own is None else own[kept], cells
 
     @classmethod
     def from_cells(
@@ -239,6 +245,7 @@ class EvaluationSet(Totals):
         is there. Its columns are in `docs/reference/evaluation-set.md`. Needs Polars, PyArrow, or pandas with it.
         """
         where = Path(path)
+        merging.check_no_groups("stored", self.groups)
         write_cells(where, Stored(merging.each_once(self.cells), self.threshold, self.pos_label, self.buckets))
         return where
 
@@ -393,6 +400,7 @@ class EvaluationSet(Totals):
         return self.from_cells(cells, threshold=self.threshold, pos_label=self.pos_label, buckets=buckets)
 
     def _check_alike(self, other: "EvaluationSet") -> None:
+        merging.check_no_groups("merged", self.groups, other.groups)
         if self.threshold != other.threshold:
             how = ["y_pred" if s.threshold is None else f"threshold {s.threshold:g}" for s in (self, other)]
             raise InputError(f"threshold: cannot merge a set decided by {how[0]} with one decided by {how[1]}.")
@@ -420,6 +428,7 @@ class EvaluationSet(Totals):
         """
         if self.threshold is None:
             raise InputError("threshold: the decisions of this set were given (y_pred), and no threshold moves them.")
+        merging.check_no_groups("moved to another threshold", self.groups)
         cut = threshold_number(threshold)
         self.check_cuts(np.array([cut]), "threshold")
         cells = replace(self.cells, decision=self.cells.score >= cut)

@@ -15,6 +15,12 @@ from darkmetrics.exceptions import InputError
 _LABELLED = {"positives": "positive", "negatives": "negative", "missing": "unlabelled"}
 
 
+def check_no_groups(what: str, *groups: IntArray | None) -> None:
+    """Sets whose rows belong to groups stay as they are: cells of two sets do not say which groups are the same."""
+    if any(one is not None for one in groups):
+        raise InputError(f"groups: a set with groups cannot be {what}. Build a set from all rows, or leave groups out.")
+
+
 def bucket_number(buckets: Any) -> int:
     """A number of buckets as given by a user: the power of two at or below it."""
     whole = isinstance(buckets, (int, np.integer)) and not isinstance(buckets, bool)

@@ -245,6 +245,22 @@ def row_strata(strata: Any, rows: int) -> IntArray | None:
     return number.astype(np.int64)
 
 
+def row_groups(groups: Any, rows: int) -> IntArray | None:
+    """A number for the group of each row, if it was given: rows of one customer have one."""
+    if groups is None:
+        return None
+    values = list(groups) if not hasattr(groups, "tolist") else groups.tolist()
+    check_length(np.empty(len(values)), "groups", rows)
+    absent = next((i for i, value in enumerate(values) if frames.is_missing(value)), None)
+    if absent is not None:
+        raise InputError(f"groups: no value at row {absent}. Every row needs one; a row of its own a value of its own.")
+    try:
+        numbers: dict[Any, int] = {}
+        return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
+    except TypeError:
+        raise InputError("groups: values that cannot be compared. Give text, numbers or dates.") from None
+
+
 def row_propensities(propensity: Any, missing: BoolArray) -> FloatArray | None:
     """The chance of each row to get its label, if it was given."""
     if propensity is None:

@@ -15,6 +15,8 @@ class Totals:
     cells: Cells
     # Scores are in so many buckets (see `buckets` of `EvaluationSet.from_frame`); None: they are exact.
     buckets: int | None
+    # A number for the group that the rows of each cell belong to; None where every row is one of its own.
+    groups: IntArray | None = None
 
     __getstate__ = made_of
 

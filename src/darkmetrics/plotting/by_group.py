@@ -107,7 +107,7 @@ def plot_groups(
         paper = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 1.5}
         ax.text(0.02, line, **why, color=style.GREY, va="center", bbox=paper, transform=ax.get_yaxis_transform())
     ax.set_xlabel(style.wrapped(name, 44))
-    style.legend_above(ax, [*notes, style.scope_note(result.total.scope)], side="right")
+    style.legend_above(ax, [style.scope_note(result.total.scope), *notes], side="right")
     return ax
 
 

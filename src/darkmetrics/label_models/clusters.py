@@ -1,0 +1,180 @@
+"""Rows of one group (a customer, a household) share a part of their luck: nodes whose labels depend on each other."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.posterior.shared_fate import (
+    LUCK,
+    RHO,
+    STEP,
+    correlation,
+    luck_of_groups,
+    posterior_of_rho,
+    thresholds,
+    updated_chances,
+)
+from darkmetrics.calibrators import Beta, Platt
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.nodes import Nodes
+
+# Log odds that are this large are certain.
+_CERTAIN = 1e-9
+# Values of rho that are less likely than this are left out.
+_UNLIKELY = 1e-3
+
+
+class SharedFate(NamedTuple):
+    """What the labelled rows of the groups say: how much rows of one group share, and the luck of each group.
+
+    `luck` has the law of u for each value of rho that is kept (values x groups x places); `group` is that of each
+    missing cell, `correlation` that of two labels of one group. `curve` has the threshold of each missing cell that the
+    labelled rows would give it, NaN where its group has none.
+    """
+
+    rho: FloatArray
+    weight: FloatArray
+    luck: FloatArray
+    group: IntArray
+    correlation: float
+    curve: FloatArray
+
+    @property
+    def mean(self) -> float:
+        """The mean of rho."""
+        return float(self.rho @ self.weight)
+
+    def thresholds(self, p: FloatArray, rho: float) -> FloatArray:
+        """Thresholds of the missing cells with these chances (cells, or nodes x cells).
+
+        The more a group shares, the more its missing rows go by the curve by which the labelled rows beside them tell
+        of its luck: where two rows have one label, another curve must not tell them apart.
+        """
+        z = thresholds(p)
+        return np.where(np.isnan(self.curve), z, z + rho * (np.nan_to_num(self.curve) - z))
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteredNodes(Nodes):
+    """Nodes at which rows of one group depend on each other; `probability` has what siblings say, `base` has not.
+
+    `base` is aligned with the missing cells of the set (nodes x cells).
+    """
+
+    base: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
+    fate: SharedFate | None = None
+
+    independent: ClassVar[bool] = False
+
+    def draw(
+        self,
+        node: int,
+        missing: IntArray,
+        size: int,
+        rng: np.random.Generator,
+        of_ties: np.random.Generator | None = None,
+    ) -> IntArray:
+        """Random labelings at a node: for each a value of rho, the luck of every group, and then the rows."""
+        fate = self.fate
+        assert fate is not None
+        row = np.repeat(np.arange(missing.size), missing)
+        groups = np.unique(fate.group)
+        own = np.searchsorted(groups, fate.group)[row]
+        which = np.searchsorted(np.cumsum(fate.weight), (np.arange(size) + rng.random()) / size)
+        labelings = np.zeros((size, missing.size), dtype=np.int64)
+        for r in np.unique(which):
+            draws = np.flatnonzero(which == r)
+            rho = float(fate.rho[min(r, fate.rho.size - 1)])
+            luck = _drawn(fate.luck[min(r, fate.rho.size - 1)][groups], draws.size, rng)
+            z = fate.thresholds(self.base[node], rho)[row]
+            value = np.sqrt(rho) * luck[:, own] + np.sqrt(1.0 - rho) * rng.standard_normal((draws.size, row.size))
+            starts = np.concatenate(([0], np.cumsum(missing)[:-1]))
+            if row.size:
+                labelings[draws] = np.add.reduceat((value < z).astype(np.int64), starts, axis=1)
+        return labelings
+
+
+def _drawn(law: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+    """Draws of the luck of groups (draws x groups) with these laws on the places of u, spread within a step."""
+    reached = np.cumsum(law, axis=1)
+    reached[:, -1] = 1.0
+    flat = (reached + np.arange(len(law))[:, None]).ravel()
+    uniform = rng.random((size, len(law)))
+    place = np.searchsorted(flat, (uniform + np.arange(len(law))).ravel()).reshape(size, -1) % LUCK.size
+    return LUCK[place] + STEP * (rng.random(place.shape) - 0.5)
+
+
+def clustered(nodes: Nodes, data: EvaluationSet) -> Nodes:
+    """The nodes with rows of one group depending on each other as much as labelled rows of one group do.
+
+    What is open about the probabilities was learnt as if every labelled row were one of its own: within a reason, nodes
+    are moved apart by the root of what the sum of labels of a group varies more than that.
+    """
+    cells, group = data.cells, data.groups
+    if group is None or np.all(np.bincount(group, cells.total) <= 1):
+        return nodes  # every row is a group of its own
+    fate = _fate(data, group)
+    p = nodes.on_all_cells.probability
+    labelled = (cells.positives + cells.negatives).astype(np.float64)
+    sizes = np.bincount(group, labelled)
+    typical = float((sizes**2).sum() / max(float(sizes.sum()), 1.0))
+    base = _apart(p, nodes, np.sqrt(1.0 + fate.correlation * max(typical - 1.0, 0.0)))
+    near = fate.luck[int(np.argmin(np.abs(fate.rho - fate.mean)))][fate.group]
+    rho = float(fate.rho[int(np.argmin(np.abs(fate.rho - fate.mean)))])
+    updated = updated_chances(fate.thresholds(base, rho), near, rho)
+    sure = (base <= _CERTAIN) | (base >= 1.0 - _CERTAIN)
+    return ClusteredNodes(
+        weight=nodes.weight,
+        probability=np.where(sure, base, updated),
+        shift=nodes.shift,
+        reason=nodes.reason,
+        reasons=nodes.reasons,
+        base=base,
+        fate=fate,
+    )
+
+
+def _fate(data: EvaluationSet, group: IntArray) -> SharedFate:
+    """What the labels say about rho and the luck of every group."""
+    cells = data.cells
+    positives, negatives = cells.positives.astype(np.float64), cells.negatives.astype(np.float64)
+    seen = np.flatnonzero(positives + negatives)
+    z, curve = np.zeros(seen.size), np.full(data.missing_cells.size, np.nan)
+    if seen.size:
+        unit = cells.score[0] >= 0.0 and cells.score[-1] <= 1.0
+        fitted = (Beta() if unit else Platt()).fit_counts(cells.score, positives, negatives)
+        every = thresholds(fitted.predict(cells.score))
+        z, beside = every[seen], np.isin(group[data.missing_cells], group[seen])
+        curve = np.where(beside, every[data.missing_cells], np.nan)
+    n_groups = int(group.max()) + 1
+    found = [luck_of_groups(z, positives[seen], negatives[seen], group[seen], n_groups, float(rho)) for rho in RHO]
+    weight = posterior_of_rho(np.array([log_likelihood for _, log_likelihood in found]))
+    kept = np.flatnonzero(weight >= _UNLIKELY * weight.max())
+    rows = (positives + negatives)[seen]
+    alike = [correlation(z, rows, float(rho)) for rho in RHO[kept]] if seen.size else RHO[kept]
+    share = weight[kept] / weight[kept].sum()
+    return SharedFate(
+        rho=RHO[kept],
+        weight=share,
+        luck=np.stack([found[i][0] for i in kept]),
+        group=group[data.missing_cells],
+        correlation=float(share @ np.asarray(alike)),
+        curve=curve,
+    )
+
+
+def _apart(p: FloatArray, nodes: Nodes, factor: float) -> FloatArray:
+    """Probabilities of the nodes, moved away from the mean of their reason by this factor, in log odds."""
+    log_odds = logit(np.clip(p, _CERTAIN, 1.0 - _CERTAIN))
+    reason = np.zeros(len(nodes), dtype=np.int64) if nodes.reason is None else nodes.reason
+    moved = log_odds.copy()
+    for kind in np.unique(reason):
+        own = reason == kind
+        weight = nodes.weight[own] if nodes.weight[own].sum() > 0.0 else np.ones(int(own.sum()))
+        centre = weight @ log_odds[own] / weight.sum()
+        moved[own] = centre + factor * (log_odds[own] - centre)
+    result: FloatArray = np.where((p <= _CERTAIN) | (p >= 1.0 - _CERTAIN), p, expit(moved))
+    return result

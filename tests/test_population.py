@@ -1,0 +1,376 @@
+"""Laws for the population that the rows came from, against Beta laws, brute force, DeLong, the jackknife and draws."""
+
+import pickle
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import betainc, betaln
+from scipy.stats import beta
+
+import darkmetrics as dm
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.label_models.base import LabelModel
+from darkmetrics.nodes import Nodes
+from darkmetrics.population import Population
+
+FIVE = ["precision", "recall", "accuracy", "f1", "roc_auc"]
+# What is Beta, and how its counts are made of TP, FP, FN and TN; F1 is 2 J / (1 + J) of such a share J.
+SHARES = {
+    "precision": ((1, 0, 0, 0), (0, 1, 0, 0)),
+    "recall": ((1, 0, 0, 0), (0, 0, 1, 0)),
+    "accuracy": ((1, 0, 0, 1), (0, 1, 1, 0)),
+    "specificity": ((0, 0, 0, 1), (0, 1, 0, 0)),
+    "npv": ((0, 0, 0, 1), (0, 0, 1, 0)),
+    "fpr": ((0, 1, 0, 0), (0, 0, 0, 1)),
+    "prevalence": ((1, 0, 1, 0), (0, 1, 0, 1)),
+    "jaccard": ((1, 0, 0, 0), (0, 1, 1, 0)),
+    "f1": ((1, 0, 0, 0), (0, 1, 1, 0)),
+}
+
+
+def rows(n, missing=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.random(n).round(6)
+    y = (rng.random(n) < score).astype(float)
+    return np.where(rng.random(n) < missing, np.nan, y), score
+
+
+def counts(y, score):
+    yes = score >= 0.5
+    return np.array([(y * yes).sum(), ((1 - y) * yes).sum(), (y * ~yes).sum(), ((1 - y) * ~yes).sum()])
+
+
+def beta_cdf(name, count, t):
+    """P(metric <= t) given complete counts, written out from the definition."""
+    a, b = (0.5 + np.dot(side, count) for side in SHARES[name])
+    return beta.cdf(t / (2.0 - t) if name == "f1" else t, a, b)
+
+
+class Unsure(LabelModel):
+    """Three sets of probabilities."""
+
+    def __init__(self, p, weight=(0.5, 0.3, 0.2)):
+        self.p, self.weight = p, np.array(weight)
+
+    def nodes(self, data):
+        return Nodes(self.weight, self.p)
+
+    def describe(self, data, nodes):
+        return ""
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_with_all_labels_a_share_has_its_beta_law(name):
+    y, score = rows(60)
+    law = dm.evaluate(y, score, metrics=name, scope="population")[name]
+    t = np.linspace(0.02, 0.98, 25)
+    assert law.cdf(t) == pytest.approx(beta_cdf(name, counts(y, score), t), abs=1e-12)
+    assert law.method == "exact"
+    assert law.cdf(law.ppf([0.05, 0.5, 0.95])) == pytest.approx([0.05, 0.5, 0.95], abs=1e-10)
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_few_missing_rows_equal_brute_force(name):
+    y, score = rows(25, seed=3)
+    order = np.argsort(score)
+    y, score = y[order], score[order]
+    missing = np.arange(2, 23, 3)
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.05, 0.95, (3, missing.size))
+    weight = np.array([0.5, 0.3, 0.2])
+    t = np.linspace(0.05, 0.95, 19)
+    expected = np.zeros(t.size)
+    for labels in product((0, 1), repeat=missing.size):
+        whole = y.copy()
+        whole[missing] = labels
+        mass = weight @ np.prod(np.where(labels, p, 1 - p), axis=1)
+        expected += mass * beta_cdf(name, counts(whole, score), t)
+    y[missing] = np.nan
+    law = dm.evaluate(y, score, metrics=name, label_model=Unsure(p), scope="population")[name]
+    assert law.method == "exact"
+    assert law.cdf(t) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize(("n", "missing", "reason"), [(500, 0.7, "random"), (2000, 0.5, "by_label")])
+def test_thinned_mixture_is_the_whole_one(n, missing, reason):
+    """Gauss rules and merged parts stand for every combination of counts: tolerance a tenth of a printed percent."""
+    y, score = rows(n, missing, seed=1)
+    result = dm.evaluate(y, score, missingness=reason, metrics=["recall", "f1", "accuracy"])
+    asked = Population(result.data, result.nodes)
+    nodes, known = result.nodes, ~np.isnan(y)
+    data = result.data
+    each = [nodes.of_cells(k) for k in range(len(nodes))]
+    yes = data.cells.decision[data.missing_cells]
+    pmf = [[_poisson_binomial(np.repeat(p[side], data.missing_counts[side])) for p in each] for side in (yes, ~yes)]
+    joint = np.einsum("k,ki,kj->ij", nodes.weight, *(np.array(side) for side in pmf))
+    tp, fp, fn, tn = counts(y[known], score[known])
+    a, b = np.meshgrid(*(np.arange(side) for side in joint.shape), indexing="ij")
+    whole = np.stack([tp + a, fp + joint.shape[0] - 1 - a, fn + b, tn + joint.shape[1] - 1 - b])
+    held = joint > 1e-13
+    for name in result:
+        law = asked.law(result.metrics[name], result[name])
+        assert law.method == "near exact"
+        for t in law.ppf([0.01, 0.05, 0.5, 0.95]):
+            first, second = (0.5 + np.tensordot(side, whole, 1)[held] for side in SHARES[name])
+            full = joint[held] @ betainc(first, second, t / (2.0 - t) if name == "f1" else t)
+            assert law.cdf(t) == pytest.approx(full, abs=2e-4)
+
+
+def _poisson_binomial(p):
+    pmf = np.ones(1)
+    for chance in p:
+        pmf = np.convolve(pmf, [1.0 - chance, chance])
+    return pmf
+
+
+def test_moments_of_a_ratio_of_shares_are_those_of_its_density():
+    y, score = rows(8, seed=5)
+    law = dm.evaluate(y, score, metrics="f1", scope="population")["f1"]
+    tp, fp, fn, _ = counts(y, score)
+    x = (np.arange(400_000) + 0.5) / 400_000
+    density = np.exp((tp - 0.5) * np.log(x) + (fp + fn - 0.5) * np.log1p(-x) - betaln(tp + 0.5, fp + fn + 0.5))
+    density /= density.sum()
+    value = 2.0 * x / (1.0 + x)
+    mean = density @ value
+    # A midpoint rule beside a pole of the density is off by the root of its step.
+    assert law.mean() == pytest.approx(mean, abs=1e-3)
+    assert law.var() == pytest.approx(density @ (value - mean) ** 2, rel=5e-3)
+
+
+def delong(y, score):
+    """DeLong's variance from its definition: placements by all pairs."""
+    positive, negative = score[y == 1], score[y == 0]
+    wins = (positive[:, None] > negative) + 0.5 * (positive[:, None] == negative)
+    auc = wins.mean()
+    return np.var(wins.mean(axis=1), ddof=1) / positive.size + np.var(wins.mean(axis=0), ddof=1) / negative.size, auc
+
+
+@pytest.mark.parametrize("digits", [1, 6])
+def test_roc_auc_has_delongs_variance(digits):
+    y, score = rows(300, seed=2)
+    score = score.round(digits)
+    expected, auc = delong(y, score)
+    result = dm.evaluate(y, score, metrics=["roc_auc", "gini"])
+    found = Population(result.data, result.nodes)._variances(result.metrics["roc_auc"], [0])[0]
+    assert found == pytest.approx(expected, rel=1e-9)
+    law = result.population["roc_auc"]
+    # Jeffreys' half a row on either side moves the mean by less than a percent of this law's standard deviation.
+    assert law.mean() == pytest.approx(auc, abs=0.1 * law.std())
+    assert law.std() == pytest.approx(np.sqrt(expected), rel=0.01)
+    assert result.population["gini"].std() == pytest.approx(2.0 * law.std(), rel=0.01)
+
+
+SMOOTH = ["mcc", "balanced_accuracy", "cohen_kappa", "g_mean", "fbeta(2)", "expected_cost(1, 5)"]
+SMOOTH += ["average_precision", "brier", "log_loss", "precision", "f1", "roc_auc"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sampling_variance_is_that_of_the_jackknife(weighted):
+    """Leaving out each row in turn: the classical estimate of the same variance, which differs by O(1/n)."""
+    y, score = rows(400, seed=4)
+    weight = np.random.default_rng(0).choice([0.5, 1.0, 3.0], 400) if weighted else np.ones(400)
+    result = dm.evaluate(y, score, metrics=SMOOTH, sample_weight=weight if weighted else None)
+    asked = Population(result.data, result.nodes)
+    cells = result.data.cells
+    mass = np.stack([cells.mass(cells.negatives), cells.mass(cells.positives)])
+    for name, metric in result.metrics.items():
+        left_out = []
+        for kind, some in enumerate((cells.negatives, cells.positives)):
+            for cell in np.flatnonzero(some):
+                less = mass.copy()
+                less[kind, cell] -= 1.0 if cells.weight is None else cells.weight[cell]
+                left_out += [metric.of_counts(cells, less[:, None])[0]] * int(some[cell])
+        values = np.array(left_out)
+        expected = (values.size - 1) / values.size * ((values - values.mean()) ** 2).sum()
+        assert asked._variances(metric, [0])[0] == pytest.approx(expected, rel=0.05), name
+
+
+def test_top_metrics_vary_as_bootstrap_samples_do():
+    y, score = rows(2000, seed=6)
+    names = ["precision_at_k(0.2)", "recall_at_k(0.2)", "lift_at_k(0.2)", "precision_at_k(400)"]
+    result = dm.evaluate(y, score, metrics=names)
+    asked, rng, cells = Population(result.data, result.nodes), np.random.default_rng(0), result.data.cells
+    rows_of = np.stack([cells.negatives, cells.positives])
+    drawn = rng.multinomial(2000, rows_of.ravel() / 2000, size=2000).reshape(2000, 2, -1).transpose(1, 0, 2)
+    for name, metric in result.metrics.items():
+        expected = metric.of_counts(cells, drawn.astype(float)).var()
+        # 2,000 draws know a variance to 3%; the rate at the cut is known to a tenth.
+        assert asked._variances(metric, [0])[0] == pytest.approx(expected, rel=0.15), name
+
+
+def test_given_probabilities_stand_for_labels():
+    """Weights of rows drawn anew, each missing label at its chance: no label is drawn."""
+    y, score = rows(600, 0.5, seed=7)
+    names = ["precision", "recall", "f1", "accuracy", "roc_auc", "brier", "mcc"]
+    result = dm.evaluate(y, score, label_model=score, metrics=names)
+    rng, cells = np.random.default_rng(0), result.data.cells
+    chance = np.where(np.isnan(y), score, y)[np.argsort(score)]
+    assert cells.score.size == 600
+    weight = rng.exponential(size=(1500, 600))
+    drawn = np.stack([weight * (1.0 - chance), weight * chance])
+    for name, metric in result.metrics.items():
+        values, law = metric.of_counts(cells, drawn), result.population[name]
+        assert law.mean() == pytest.approx(values.mean(), abs=0.25 * values.std()), name
+        assert law.std() == pytest.approx(values.std(), rel=0.07), name
+
+
+def test_missing_labels_widen_the_population_law_but_for_given_ones():
+    y, score = rows(400, seed=8)
+    hidden = np.where(np.arange(400) % 2 == 0, np.nan, y)
+    full = dm.evaluate(y, score, metrics=FIVE, scope="population")
+    learnt = dm.evaluate(hidden, score, metrics=FIVE, missingness="random", scope="population")
+    given = dm.evaluate(hidden, score, metrics=FIVE, label_model=score, scope="population")
+    for name in FIVE:
+        assert learnt[name].std() > 1.05 * full[name].std()
+        assert given[name].std() < full[name].std()
+
+
+def test_population_intervals_hold_its_value_and_those_of_the_rows_do_not():
+    """With every label known intervals for the rows are points: the control. 200 samples, two standard errors."""
+    rng, held = np.random.default_rng(0), {"rows": 0, "population": 0}
+    truth = 0.75  # the mean of a score that is uniform on [1/2, 1]
+    for _ in range(200):
+        score = rng.random(300)
+        y = (rng.random(300) < score).astype(float)
+        found = dm.evaluate(y, score, metrics="precision")
+        for scope, law in (("rows", found["precision"]), ("population", found.population["precision"])):
+            low, high = law.interval()
+            held[scope] += low <= truth <= high
+    assert held["rows"] < 20
+    assert 172 <= held["population"] <= 188
+
+
+def test_perfect_ranks_are_not_certain():
+    y, score = np.repeat([0.0, 1.0], 20), np.arange(40) / 40
+    law = dm.evaluate(y, score, metrics="roc_auc", scope="population")["roc_auc"]
+    assert law.interval().low < 0.97
+    assert law.support() == (0.0, 1.0)
+
+
+def test_other_scope_comes_without_another_fit():
+    y, score = rows(300, 0.3, seed=9)
+    names = ["recall", "f1", "roc_auc"]
+    result = dm.evaluate(y, score, missingness="random", metrics=names)
+    there = result.population
+    assert there.nodes is result.nodes
+    assert there.rows is result
+    assert result.rows is result
+    assert there.population is there
+    asked = dm.evaluate(y, score, missingness="random", metrics=names, scope="population")
+    assert asked.intervals == there.intervals
+    assert asked.rows.intervals == result.intervals
+    assert pickle.loads(pickle.dumps(asked)).intervals == asked.intervals
+
+
+def test_scope_is_said_everywhere():
+    y, score = rows(100, 0.1, seed=10)
+    result = dm.evaluate(y, score, label_model=score, metrics="recall", method="gaussian")
+    there = result.population
+    assert "Intervals are for these 100 rows, not for the population they came from." in str(result)
+    assert "Intervals are for the population that these 100 rows came from, not for the rows." in str(there)
+    assert "worst to best" not in str(there)
+    assert "population" in repr(there)
+    assert "population that these 100 rows" in there._repr_html_()
+    assert (result.to_dict()["scope"], there.to_dict()["scope"]) == ("rows", "population")
+    summary = dm.report.summarize(there)
+    assert summary["scope"] == "population"
+    assert "in the population" in summary["metrics"]["recall"]["sentence"]
+    for view in ("html", "markdown"):
+        text = dm.report.render(summary, view)
+        assert "population that these 100 rows came from" in text
+        assert "for the rows, not for the population" in text
+
+
+def test_shares_of_the_variance_add_up():
+    y, score = rows(300, 0.4, seed=11)
+    there = dm.evaluate(y, score, missingness="by_label", metrics=FIVE, scope="population")
+    for name in FIVE:
+        split = there.variance_split(name)
+        assert sum(split.values()) == pytest.approx(1.0)
+        assert 0.2 < split["sampling"] < 1.0
+    given = dm.evaluate(y, score, label_model=score, metrics=FIVE, scope="population")
+    assert given.variance_split("recall")["sampling"] == 1.0
+
+
+def test_what_if_odds_are_off_starts_from_the_population():
+    y, score = rows(300, 0.4, seed=12)
+    there = dm.evaluate(y, score, missingness="random", metrics=FIVE, scope="population")
+    one, three = there.sensitivity(1.0), there.sensitivity(3.0)
+    for name in FIVE:
+        assert one[name] == there.intervals[name]
+        assert three[name].low < there.intervals[name].low < there.intervals[name].high < three[name].high
+    low = there["recall"].ppf(0.1)
+    point = there.tipping_point("recall", low - 0.03)
+    assert 1.0 < float(point) < np.inf
+    assert float(there.tipping_point("recall", low + 0.01)) == 1.0
+    assert float(there.rows.tipping_point("recall", low - 0.03)) > float(point)
+
+
+def test_a_metric_known_by_its_values_is_drawn_or_refused():
+    y, score = rows(60, 0.2, seed=13)
+    own = {"recall again": lambda y, s: float(((s >= 0.5) & (y == 1)).sum() / max((y == 1).sum(), 1))}
+    few = dm.methods.MonteCarlo(500)
+    asked = {"recall": "recall", **own}
+    there = dm.evaluate(y, score, missingness="random", metrics=asked, scope="population", method=few)
+    assert there["recall again"].method == "monte carlo"
+    # 2,000 draws, and a bootstrap without Jeffreys' prior.
+    assert there["recall again"].std() == pytest.approx(there["recall"].std(), rel=0.15)
+    with pytest.raises(dm.InputError, match="scope: 'population' cannot be had for 'recall again'"):
+        dm.evaluate(y, score, label_model=score, metrics=own, scope="population")
+
+
+@pytest.mark.parametrize("scope", ["populations", None, 1])
+def test_unknown_scope_is_an_error(scope):
+    with pytest.raises(dm.InputError, match=r"^scope: "):
+        dm.evaluate([1, 0], [0.9, 0.1], scope=scope)
+
+
+def test_curves_say_that_they_are_for_the_rows():
+    y, score = rows(50, 0.2)
+    there = dm.evaluate(y, score, label_model=score, scope="population")
+    with pytest.raises(dm.InputError, match="curves are for the rows"):
+        dm.curves(there)
+    assert dm.curves(there.rows).thresholds.size
+
+
+def test_tables_and_groups_have_scopes():
+    y, score = rows(900, 0.3, seed=14)
+    table = pd.DataFrame({"y": y, "s": score, "shop": np.repeat(["a", "b", "c"], 300)})
+    asked: dict[str, Any] = {"label": "y", "score": "s", "missingness": "random", "metrics": ["recall", "roc_auc"]}
+    arrays = dm.evaluate(y, score, missingness="random", metrics=["recall", "roc_auc"], scope="population")
+    frame = dm.evaluate_frame(table, scope="population", **asked)
+    assert frame.intervals == arrays.intervals
+    narrow = dm.evaluate_by(table, "shop", targets={"recall": 0.75}, **asked)
+    wide = dm.evaluate_by(table, "shop", targets={"recall": 0.75}, scope="population", **asked)
+    assert "for the population that each group comes from" in str(wide)
+    assert "for the rows of each group" in str(narrow)
+    assert (wide.to_dict()["scope"], wide.total.scope, wide["a"].scope) == ("population",) * 3
+    for key, group in wide.groups.items():
+        own, other = group.metrics["recall"], narrow.groups[key].metrics["recall"]
+        assert own.low < other.low < other.high < own.high
+        assert 0.0 < group.chance_missed["recall"] < 1.0
+
+
+def test_equal_weights_are_no_weights():
+    y, score = rows(80, seed=15)
+    plain = dm.evaluate(y, score, metrics=FIVE, scope="population")
+    weighted = dm.evaluate(y, score, sample_weight=np.full(80, 2.5), metrics=FIVE, scope="population")
+    for name in FIVE:
+        assert weighted[name].interval() == pytest.approx(plain[name].interval(), abs=1e-12)
+
+
+def test_a_metric_that_is_never_defined_is_not_in_the_population_either():
+    there = dm.evaluate([0, 0, 0], [0.9, 0.2, 0.4], metrics=["recall", "roc_auc"], zero_division=0, scope="population")
+    assert there["recall"].undefined == 1.0
+    assert np.isnan(there["recall"].mean())
+    assert np.isnan(there["roc_auc"].mean())
+
+
+def test_single_set_merged_from_cells_agrees():
+    y, score = rows(120, 0.3, seed=16)
+    data = EvaluationSet(y, score.round(1))
+    there = dm.evaluate(data, missingness="random", metrics=FIVE, scope="population")
+    assert there.intervals == dm.evaluate(y, score.round(1), missingness="random", metrics=FIVE).population.intervals
