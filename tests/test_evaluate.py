@@ -337,6 +337,7 @@ def test_to_frame_has_a_row_per_metric_with_the_numbers_of_to_dict(result, backe
         "pyarrow": lambda: frame.to_pylist(),
     }[backend]()
     assert [record.pop("metric") for record in records] == FIVE
+    assert {record.pop("scope") for record in records} == {"rows"}
     for record, entry in zip(records, result.to_dict()["metrics"].values(), strict=True):
         moved = entry.pop("sensitivity")
         assert record == entry | {f"sensitivity_{key}": value for key, value in moved.items()}

@@ -129,6 +129,11 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "weighted": lambda: dm.evaluate(Y, SCORE, sample_weight=WEIGHT, metrics=("recall", "mcc", "roc_auc"), rng=0),
     "losses": lambda: dm.evaluate(Y[:120], SCORE[:120], metrics=("brier", "log_loss"), label_model=SCORE[:120]),
     "every metric": lambda: dm.evaluate(Y[:60], SCORE[:60], label_model="half", metrics=METRICS, rng=0),
+    "population": lambda: dm.evaluate(
+        Y, SCORE, metrics=("recall", "log_loss"), missingness="random", scope="population"
+    ),
+    "share": lambda: dm.evaluate(Y, SCORE, metrics="f1", missingness="random").population["f1"],
+    "customers": lambda: dm.evaluate(Y[:60], SCORE[:60], metrics="recall", groups=np.arange(60) // 3, rng=0),
     "buckets": lambda: dm.evaluate(DATA.coarsened(32), metrics=FEW),
     **{f"by {k}": partial(modelled, model) for k, model in SETTINGS.items() if isinstance(model, LabelModel)},
     "Discrete": lambda: evaluated()["precision"],

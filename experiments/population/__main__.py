@@ -16,7 +16,7 @@ from experiments.population.problems import Piece, pieces, rows_of
 ROOT = Path(__file__).parents[2]
 WORK, RESULTS = ROOT / "build" / "population", ROOT / "experiments" / "results" / "population.csv"
 KEY = ["arm", "set", "n", "share", "reason", "scope", "metric"]
-ARMS = ("simulated", "real", "given")
+ARMS = ("simulated", "groups", "real", "given")
 
 
 def measured(piece: Piece) -> Path:

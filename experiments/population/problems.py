@@ -1,5 +1,6 @@
 """Samples of populations whose metrics are known, with part of their labels hidden."""
 
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -17,6 +18,10 @@ LEVEL = 0.9
 # Chances to be missing, of a negative and of a positive, for each share of missing labels that is not at random.
 _BY_LABEL = {0.3: (0.2, 0.5), 0.7: (0.64, 0.84)}
 _TRAIN = 4000
+# How many groups there are: of four rows with one score and one label, which lack labels one by one or all four; of one
+# to six rows, with an intra-class correlation of 0.3 on the scale of the log odds.
+_GROUPS = {"four, together": 100, "four, one by one": 100, "one to six": 150}
+_ICC = 0.3
 
 
 class Piece(NamedTuple):
@@ -33,6 +38,13 @@ class Piece(NamedTuple):
 
 def pieces(arm: str, samples: int, size: int) -> Iterator[Piece]:
     """The pieces of an arm, each of `size` samples."""
+    if arm == "groups":
+        yield from (
+            Piece(arm, name, n, 0.4, "random", first, size)
+            for first in range(0, samples, size)
+            for name, n in _GROUPS.items()
+        )
+        return
     sets, sizes, shares = {
         "simulated": (("simulated",), (500, 5000), (0.0, 0.3, 0.7)),
         "given": (("simulated",), (500, 5000), (0.3, 0.7)),
@@ -48,6 +60,9 @@ def pieces(arm: str, samples: int, size: int) -> Iterator[Piece]:
 
 def rows_of(piece: Piece) -> Iterator[dict[str, Any]]:
     """Intervals of both scopes and the population's value, for each sample and metric."""
+    if piece.arm == "groups":
+        yield from _of_groups(piece)
+        return
     truth = _truth(piece.set)
     for sample in range(piece.first, piece.first + piece.samples):
         rng = np.random.default_rng((zlib.crc32(repr(piece[:5]).encode()), sample))
@@ -116,3 +131,41 @@ def _truth(name: str) -> Mapping[str, float]:
         "f1": 2.0 * tp / (2.0 * tp + fp + fn),
         "roc_auc": float(p @ below / (p.sum() * (1.0 - p).sum())),
     }
+
+
+def _of_groups(piece: Piece) -> Iterator[dict[str, Any]]:
+    """Rows that share their fate: intervals for the rows and the population, with `groups` and without."""
+    truth = _truth_of_groups(piece.set)
+    for sample in range(piece.first, piece.first + piece.samples):
+        rng = np.random.default_rng((zlib.crc32(repr(piece[:5]).encode()), sample))
+        y, score, group = _groups(piece.set, piece.n, rng)
+        gone = rng.random(piece.n) < piece.share
+        missing = gone[group] if piece.set == "four, together" else rng.random(y.size) < piece.share
+        labels = np.where(missing, np.nan, y)
+        on_rows = {name: law.mean() for name, law in dm.evaluate(y, score, metrics=list(METRICS)).items()}
+        for words, how in (("", {"groups": group}), (", groups not told", {})):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", dm.CalibrationWarning)
+                found = dm.evaluate(labels, score, metrics=list(METRICS), missingness="random", rng=sample, **how)
+            for scope, laws, true in (("rows", found, on_rows), ("population", found.population, truth)):
+                for metric in METRICS:
+                    low, high = laws[metric].interval(LEVEL)
+                    yield {"scope": scope + words, "metric": metric, "truth": true[metric], "low": low, "high": high}
+
+
+def _groups(name: str, n: int, rng: np.random.Generator) -> tuple[Any, Any, Any]:
+    if name != "one to six":
+        chance = rng.beta(1, 2, n)
+        group = np.repeat(np.arange(n), 4)
+        return (rng.random(n) < chance).astype(float)[group], chance[group], group
+    group = np.repeat(np.arange(n), rng.integers(1, 7, n))
+    x = rng.normal(-0.5, 1.2, group.size)
+    luck = rng.normal(0.0, np.sqrt(_ICC / (1.0 - _ICC) * np.pi**2 / 3.0), n)[group]
+    return (rng.random(group.size) < expit(1.3 * x + luck)).astype(float), expit(x), group
+
+
+@cache
+def _truth_of_groups(name: str) -> Mapping[str, float]:
+    """The metrics of a population so large that nothing is left to chance."""
+    y, score, _ = _groups(name, 400_000, np.random.default_rng(1))
+    return {metric: law.mean() for metric, law in dm.evaluate(y, score, metrics=list(METRICS)).items()}

@@ -114,7 +114,8 @@ def calibrated_nodes(settings: Calibrated, material: Material, what: str) -> Pos
         check_labelled(material, what)
         warn_if_few_labels(material, what)
         warn_if_extrapolated(material, what)
-        if isinstance(calibrator, Flexible) and not material.strata.size:
+        # Of rows that share their fate a few groups look like a misfit.
+        if isinstance(calibrator, Flexible) and not material.strata.size and material.data.groups is None:
             warn_if_misfit(material, what)
     if isinstance(calibrator, LogisticCalibrator) and calibrator.prior_sd is not None and settings.uncertainty:
         likelihood = material.likelihood(

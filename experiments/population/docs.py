@@ -1,0 +1,60 @@
+"""The tables of docs/how-to/population.md that come from experiments/results/population.csv."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).parents[2]
+RESULTS, PAGE = ROOT / "experiments" / "results" / "population.csv", ROOT / "docs" / "how-to" / "population.md"
+MARKED = re.compile(r"(<!-- population: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_FIVE = ["precision", "recall", "accuracy", "f1", "roc_auc"]
+_WORDS = {"random": "at random", "by label": "by label"}
+
+
+def coverage(found: pd.DataFrame, arm: str, scope: str = "population") -> str:
+    """Share of 90% intervals that held the population's value, for each kind of sample, in percent."""
+    own = found[(found["arm"] == arm) & (found["scope"] == scope)]
+    lines = [
+        f"| rows | labels missing | samples | {' | '.join(_FIVE)} |",
+        f"| :-- | :-- | --: |{' --: |' * len(_FIVE)}",
+    ]
+    for (name, n, share, reason), rows in own.groupby(["set", "n", "share", "reason"], sort=True):
+        of = rows.set_index("metric").loc[_FIVE]
+        cells = [f"{100.0 * held / all_:.1f}" for held, all_ in zip(of["held"], of["intervals"], strict=True)]
+        what = f"{n:,}" if arm != "real" else f"{n:,} of {name}"
+        missing = f"{share:.0%} {_WORDS[reason]}" if share else "none"
+        lines.append(f"| {what} | {missing} | {of['intervals'].iloc[0]:,} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def groups(found: pd.DataFrame) -> str:
+    """The same for rows that share their fate, told and not told."""
+    own = found[found["arm"] == "groups"]
+    lines = [
+        f"| groups | interval for | samples | {' | '.join(_FIVE)} |",
+        f"| :-- | :-- | --: |{' --: |' * len(_FIVE)}",
+    ]
+    for (name, scope), rows in own.groupby(["set", "scope"], sort=True):
+        of = rows.set_index("metric").loc[_FIVE]
+        cells = [f"{100.0 * held / all_:.1f}" for held, all_ in zip(of["held"], of["intervals"], strict=True)]
+        lines.append(f"| {name} | {scope} | {of['intervals'].iloc[0]:,} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+TABLES: dict[str, Callable[[pd.DataFrame], str]] = {
+    "simulated": lambda found: coverage(found, "simulated"),
+    "real": lambda found: coverage(found, "real"),
+    "given": lambda found: coverage(found, "given"),
+    "groups": groups,
+}
+
+
+def written(page: str, found: pd.DataFrame) -> str:
+    """The page with every marked block made anew; the words around them stay."""
+    return MARKED.sub(lambda mark: f"{mark[1]}\n{TABLES[mark['name']](found)}\n\n{mark[3]}", page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), pd.read_csv(RESULTS)), encoding="utf-8")

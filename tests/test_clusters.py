@@ -1,0 +1,147 @@
+"""Rows of one group share their fate: dependence learnt, siblings that tell, groups sampled whole."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.integrate import quad
+from scipy.stats import multivariate_normal, norm
+
+import darkmetrics as dm
+from darkmetrics._kernels.posterior.shared_fate import correlation, luck_of_groups, thresholds
+from darkmetrics.label_models.clusters import ClusteredNodes
+from darkmetrics.population import Population
+
+FEW = dm.methods.Auto(2000)
+
+
+def fours(groups=100, missing=0.4, *, whole=False, seed=0):
+    """Four rows at a time with one score and one label; they lack labels one by one, or all four."""
+    rng = np.random.default_rng(seed)
+    chance = rng.beta(1, 2, groups)
+    fate, group = (rng.random(groups) < chance).astype(float), np.repeat(np.arange(groups), 4)
+    gone = np.repeat(rng.random(groups) < missing, 4) if whole else rng.random(4 * groups) < missing
+    return np.where(gone, np.nan, fate[group]), chance[group], group, fate[group]
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.9])
+def test_likelihood_of_a_group_is_its_integral(rho):
+    p, y = np.array([0.2, 0.5, 0.8]), np.array([1.0, 0.0, 1.0])
+
+    def whole(u):
+        chance = norm.cdf((norm.ppf(p) - np.sqrt(rho) * u) / np.sqrt(1.0 - rho))
+        return norm.pdf(u) * np.prod(np.where(y == 1, chance, 1.0 - chance))
+
+    law, found = luck_of_groups(thresholds(p), y, 1.0 - y, np.zeros(3, dtype=np.int64), 1, rho)
+    assert np.exp(found) == pytest.approx(quad(whole, -8, 8)[0], rel=1e-4)
+    assert law.sum() == pytest.approx(1.0)
+
+
+def test_correlation_is_that_of_two_normals():
+    for p, rho in product((0.1, 0.5), (0.2, 0.7)):
+        both = multivariate_normal([0, 0], [[1, rho], [rho, 1]]).cdf([norm.ppf(p)] * 2)
+        expected = (both - p * p) / (p * (1 - p))
+        assert correlation(thresholds(np.array([p])), np.ones(1), rho) == pytest.approx(expected, abs=1e-3)
+
+
+def test_labels_that_are_drawn_keep_their_chances_and_go_together():
+    labels, score, group, _ = fours(200, whole=True)
+    nodes = dm.evaluate(labels, score, groups=group, missingness="random", metrics="accuracy", method=FEW).nodes
+    assert isinstance(nodes, ClusteredNodes)
+    missing = np.bincount(group, np.isnan(labels))[np.bincount(group, np.isnan(labels)) > 0].astype(np.int64)
+    drawn = nodes.draw(0, missing, 4000, np.random.default_rng(0))
+    # Groups without a label have the chances of the node: a standard error is 0.008, and there are 80 of them.
+    assert np.abs((drawn / 4).mean(axis=0) - nodes.base[0]).max() < 0.035
+    assert np.isin(drawn, [0, 4]).mean() > 0.95
+
+
+def test_a_missing_label_beside_known_ones_is_nearly_known():
+    labels, score, group, fate = fours(150, 0.3)
+    apart = dm.evaluate(labels, score, missingness="random", metrics="recall")["recall"]
+    found = dm.evaluate(labels, score, groups=group, missingness="random", metrics="recall", method=FEW, rng=0)
+    truth = dm.evaluate(fate, score, metrics="recall")["recall"].mean()
+    assert found["recall"].std() < 0.6 * apart.std()
+    low, high = found["recall"].interval(0.99)
+    assert low <= truth <= high
+
+
+def test_independent_rows_in_groups_are_found_to_be_independent():
+    rng = np.random.default_rng(1)
+    score = rng.random(1200)
+    labels = np.where(rng.random(1200) < 0.3, np.nan, rng.random(1200) < score)
+    group = np.repeat(np.arange(300), 4)
+    apart = dm.evaluate(labels, score, missingness="random", metrics="accuracy")["accuracy"]
+    found = dm.evaluate(labels, score, groups=group, missingness="random", metrics="accuracy", method=FEW, rng=0)
+    assert isinstance(found.nodes, ClusteredNodes)
+    assert found.nodes.fate is not None
+    assert found.nodes.fate.mean < 0.1
+    assert found["accuracy"].std() == pytest.approx(apart.std(), rel=0.25)
+
+
+def test_groups_of_one_row_change_nothing():
+    rng = np.random.default_rng(0)
+    score = rng.random(200)
+    labels = np.where(rng.random(200) < 0.3, np.nan, rng.random(200) < score)
+    plain = dm.evaluate(labels, score, missingness="random")
+    alone = dm.evaluate(labels, score, groups=[f"row {i}" for i in range(200)], missingness="random")
+    assert alone.intervals == plain.intervals
+    assert alone.population.intervals == plain.population.intervals
+
+
+def test_population_variance_is_that_of_whole_groups():
+    """With all labels known: the variance over samples of groups, by drawing groups with replacement."""
+    _, score, group, fate = fours(120, seed=3)
+    names = ["precision", "accuracy", "roc_auc", "brier"]
+    result = dm.evaluate(fate, score, groups=group, metrics=names)
+    asked, rng = Population(result.data, result.nodes), np.random.default_rng(0)
+    cells, own = result.data.cells, result.data.groups
+    rows = np.stack([cells.negatives, cells.positives])
+    drawn = rng.multinomial(120, np.full(120, 1 / 120), size=3000)[:, own]
+    for name, metric in result.metrics.items():
+        expected = metric.of_counts(cells, (rows[:, None, :] * drawn[None]).astype(float)).var()
+        # 3,000 draws know a variance to 3%, and first order is off by a part in the number of groups.
+        assert asked._variances(metric, [0])[0] == pytest.approx(expected, rel=0.12), name
+        plain = dm.evaluate(fate, score, metrics=name).population[name]
+        assert result.population[name].std() == pytest.approx(2.0 * plain.std(), rel=0.1)
+
+
+def test_own_functions_sample_groups_too():
+    _, score, group, fate = fours(60, seed=4)
+    own = {"right": lambda y, s: float(np.mean((s >= 0.5) == y)), "accuracy": "accuracy"}
+    found = dm.evaluate(fate, score, groups=group, metrics=own, scope="population")
+    assert found["right"].std() == pytest.approx(found["accuracy"].std(), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ([1, 2, None, 4], "groups: no value at row 2"),
+        ([1.0, 2.0, float("nan"), 4.0], "groups: no value at row 2"),
+        ([1, 2, 3], "groups: 3 values, but y_score has 4"),
+        ([[1], [2], [3], [4]], "groups: values that cannot be compared"),
+    ],
+)
+def test_bad_groups_are_refused(groups, words):
+    with pytest.raises(dm.InputError, match=words):
+        dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], groups=groups)
+
+
+def test_what_groups_cannot_do_is_said():
+    labels, score, group, _ = fours(30)
+    data = dm.EvaluationSet(labels, score, groups=group)
+    found = dm.evaluate(data, missingness="random", metrics="recall", method=FEW, rng=0)
+    again = dm.evaluate(
+        labels, score, groups=pd.Series(group), missingness="random", metrics="recall", method=FEW, rng=0
+    )
+    assert found.intervals == again.intervals
+    assert "not known" in str(found)
+    for act in (lambda: data + data, lambda: data.with_threshold(0.3), lambda: data.to_parquet("nowhere.parquet")):
+        with pytest.raises(dm.InputError, match="groups: a set with groups cannot be"):
+            act()
+    with pytest.raises(dm.InputError, match="groups: cannot be given beside age"):
+        dm.evaluate(labels, score, groups=group, age=np.ones(120))
+    with pytest.raises(dm.InputError, match="groups: an EvaluationSet already fixes it"):
+        dm.evaluate(data, groups=group)
+    with pytest.raises(dm.MethodError, match="'exact' needs missing labels that are independent"):
+        dm.evaluate(labels, score, groups=group, missingness="random", method="exact")
