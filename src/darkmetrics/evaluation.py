@@ -107,7 +107,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         >>> import darkmetrics as dm
         >>> result = dm.evaluate([1, 0, 1, 1], [0.9, 0.2, 0.7, 0.4], metrics="precision", label_model="half")
         >>> result["precision"].interval(), [round(end, 3) for end in result.population["precision"].interval()]
-        (Interval(low=1.0, high=1.0), [0.472, 1.0])
+        (Interval(low=1.0, high=1.0), [0.431, 0.999])
         """
         if self.scope == "population":
             return self

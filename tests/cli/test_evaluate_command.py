@@ -250,3 +250,22 @@ def test_many_files_are_counted_with_their_propensities(run, tmp_path):
     assert found == dm.evaluate(label, score, propensity=chance).to_dict()
     refused = run("evaluate", tmp_path / "*.parquet", "--propensity", "chance", "--missingness", "by_score")
     assert refused.code == 2
+
+
+def test_the_scope_may_be_the_population(run, csv_file, data):
+    there = expected(data, scope="population")
+    done = run("evaluate", csv_file, *QUIET, "--scope", "population", "--target", "recall=0.5")
+    assert f"Intervals are for the population that these {there.data.n_rows:,} rows came from" in done.err
+    found = json.loads(run("evaluate", csv_file, *QUIET, "--scope", "population", "-f", "json").out)
+    assert found == there.to_dict()
+    assert found["scope"] == "population"
+    wrong = run("evaluate", csv_file, *QUIET, "--scope", "all")
+    assert wrong.code == 2
+    assert "--scope" in wrong.err
+
+
+def test_groups_may_be_judged_by_their_population(run, csv_file, data):
+    done = run(
+        "monitor", csv_file, "--by", "label", "--metric", "accuracy", "--label-model", "half", "--scope", "population"
+    )
+    assert "for the population that each group comes from" in done.err
