@@ -53,10 +53,10 @@ def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     asked = [piece for arm in chosen.arms for piece in pieces(arm, chosen.samples, chosen.size)]
     with ProcessPoolExecutor(chosen.jobs) as pool:
-        done = list(pool.map(measured, asked))
-    found = summary(done)
-    if chosen.arms == list(ARMS):
-        found.to_csv(RESULTS, index=False)
+        list(pool.map(measured, asked))
+    # Of everything on file: arms may have been run with different numbers of samples.
+    found = summary(sorted(WORK.glob("*.csv")))
+    found.to_csv(RESULTS, index=False)
     shares = 100.0 * found["held"] / found["intervals"]
     print(shares.groupby([found[key] for key in KEY]).first().unstack().round(1).to_string())
 

@@ -66,6 +66,8 @@ class Population:
             rows = EvaluationSet.from_cells(cells, threshold=rows.threshold, pos_label=rows.pos_label)
         self._rows, self._nodes, self._problem = rows, nodes, Problem(nodes)
         self._given = nodes.given
+        # Labelings at each node over which sums of groups are averaged, for all metrics.
+        self._labels: dict[int, FloatArray] = {}
 
     def law(self, metric: Metric, on_rows: MetricDistribution) -> MetricDistribution:
         """The law of a metric in the population, given its law on the rows."""
@@ -234,14 +236,16 @@ class Population:
         """The variance at a node where groups are drawn whole: that of the sums of their influences, over labels."""
         cells, places, missing = self._rows.cells, self._rows.missing_cells, self._rows.missing_counts
         assert self._groups is not None
-        size = 1 if self._given or not places.size else max(8, _LABELINGS // len(self._nodes))
-        labels: FloatArray = (missing * self._nodes.of_cells(node))[None, :]
-        if size > 1:
-            labels = self._nodes.draw(node, missing, size, np.random.default_rng(node)).astype(np.float64)
+        if node not in self._labels:
+            size = 1 if self._given or not places.size else max(8, _LABELINGS // len(self._nodes))
+            self._labels[node] = (missing * self._nodes.of_cells(node))[None, :]
+            if size > 1:
+                drawn = self._nodes.draw(node, missing, size, np.random.default_rng(node))
+                self._labels[node] = drawn.astype(np.float64)
         known = cells.negatives * effect[0] + cells.positives * effect[1]
         number = int(self._groups.max()) + 1
         squares = []
-        for own in labels:
+        for own in self._labels[node]:
             total = known.copy()
             total[places] += own * effect[1, places] + (missing - own) * effect[0, places]
             squares.append(float((np.bincount(self._groups, total, number) ** 2).sum()))

@@ -76,7 +76,10 @@ def test_the_suffix_of_a_report_leaves_standard_output_a_table(run, small_file):
 @pytest.mark.parametrize("command", ["evaluate", "bounds", "curves", "curves --best", "diagnose", "metrics"])
 def test_the_columns_of_csv_are_those_that_the_page_explains(run, small_file, command):
     explained = runpy.run_path(str(ROOT / "docs/command_line.py"))["CSV"][command]
-    more = {"curves --best": ["--best", "f1"], "evaluate": ["--target", "recall=0.5", "--confidence", "0"]}
+    more = {
+        "curves --best": ["--best", "f1"],
+        "evaluate": ["--target", "recall=0.5", "--confidence", "0", "--scope", "population"],
+    }
     done = run(*arguments_of(command.split()[0], small_file), *more.get(command, []), "-f", "csv")
     assert done.code == 0
     assert done.out.splitlines()[0].split(",") == list(explained)
