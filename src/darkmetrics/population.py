@@ -138,14 +138,16 @@ class Population:
 
     def _expected(self, nodes: Sequence[int]) -> FloatArray:
         """Weight of the negatives and positives that are expected in each cell, at some nodes."""
-        cells, places = self._rows.cells, self._rows.missing_cells
-        counts = np.repeat(np.stack([cells.negatives, cells.positives])[:, None, :], len(nodes), axis=1).astype(
-            np.float64
-        )
-        for i, node in enumerate(nodes):
-            positive = self._rows.missing_counts * self._nodes.of_cells(node)
-            counts[0, i, places] += self._rows.missing_counts - positive
-            counts[1, i, places] += positive
+        return self._expected_of([self._nodes.of_cells(node) for node in nodes])
+
+    def _expected_of(self, chances: Sequence[FloatArray]) -> FloatArray:
+        """The same for some sets of chances of the missing cells."""
+        cells, places, missing = self._rows.cells, self._rows.missing_cells, self._rows.missing_counts
+        known = np.stack([cells.negatives, cells.positives])[:, None, :]
+        counts = np.repeat(known, len(chances), axis=1).astype(np.float64)
+        for i, p in enumerate(chances):
+            counts[0, i, places] += missing * (1.0 - p)
+            counts[1, i, places] += missing * p
         return counts if cells.weight is None else counts * cells.weight
 
     def _matched(self, metric: Metric, share: Share | None, on_rows: MetricDistribution) -> MetricDistribution:
@@ -186,7 +188,8 @@ class Population:
     def _rows_behind(self, share: Share | None) -> FloatArray:
         """How many rows, all counting alike, a metric rests on: those of its share, or those of the smaller class."""
         cells = self._rows.cells
-        expected = sum(w * self._expected([k])[:, 0] for k, w in enumerate(self._nodes.weight.tolist()))
+        mean = self._nodes.weight @ self._nodes.probability
+        expected = self._expected_of([mean if self._nodes.bucket is None else mean[self._nodes.bucket]])[:, 0]
         per_row = 1.0 if cells.weight is None else cells.weight
         kinds: Iterable[FloatArray] = np.eye(2)[:, :, None] * np.ones(cells.score.size)
         if share is not None:
