@@ -43,11 +43,51 @@ def groups(found: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def bar(row: pd.Series) -> tuple[float, float] | None:
+    """The shares between which the intervals of a row of results are aimed at, in percent; None: at nothing."""
+    if row["arm"] == "groups":
+        return None if "not told" in row["scope"] else (86.0, 95.0)
+    if row["scope"] != "population" or row["arm"] == "given":
+        return None
+    if row["arm"] == "real":
+        return 84.0, 97.0
+    return (86.0, 96.0) if row["share"] else (88.0, 92.0)
+
+
+def outside(found: pd.DataFrame) -> pd.DataFrame:
+    """The figures that are not where they are aimed at."""
+    bars = [bar(row) for _, row in found.iterrows()]
+    share = 100.0 * found["held"] / found["intervals"]
+    missed = [b is not None and not b[0] <= s <= b[1] for b, s in zip(bars, share, strict=True)]
+    return found[missed]
+
+
+def missed(found: pd.DataFrame) -> str:
+    """The same in a table."""
+    held = sum(bar(row) is not None for _, row in found.iterrows())
+    out = outside(found)
+    lines = [f"Of {held} figures that are held to a bar, {len(out)} miss it."]
+    if len(out):
+        lines += [
+            "",
+            "| samples of | labels missing | interval for | metric | held |",
+            "| :-- | :-- | :-- | :-- | --: |",
+        ]
+    for _, row in out.iterrows():
+        what = f"{row['n']:,} {'groups' if row['arm'] == 'groups' else 'rows'}, {row['set']}"
+        gone = f"{row['share']:.0%} {_WORDS[row['reason']]}" if row["share"] else "none"
+        share = 100.0 * row["held"] / row["intervals"]
+        lines.append(f"| {what} | {gone} | {row['scope']} | {row['metric']} | {share:.1f} |")
+    return "\n".join(lines)
+
+
 TABLES: dict[str, Callable[[pd.DataFrame], str]] = {
     "simulated": lambda found: coverage(found, "simulated"),
     "real": lambda found: coverage(found, "real"),
     "given": lambda found: coverage(found, "given"),
+    "control": lambda found: coverage(found, "simulated", "rows"),
     "groups": groups,
+    "missed": missed,
 }
 
 

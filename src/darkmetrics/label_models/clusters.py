@@ -10,7 +10,6 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.shared_fate import (
     LUCK,
     RHO,
-    STEP,
     correlation,
     luck_of_groups,
     posterior_of_rho,
@@ -82,13 +81,16 @@ class ClusteredNodes(Nodes):
         assert fate is not None
         row = np.repeat(np.arange(missing.size), missing)
         groups = np.unique(fate.group)
-        own = np.searchsorted(groups, fate.group)[row]
+        place = np.searchsorted(groups, fate.group)
+        own, told = place[row], np.zeros(groups.size, dtype=np.bool_)
+        told[place[~np.isnan(fate.curve)]] = True
         which = np.searchsorted(np.cumsum(fate.weight), (np.arange(size) + rng.random()) / size)
         labelings = np.zeros((size, missing.size), dtype=np.int64)
         for r in np.unique(which):
             draws = np.flatnonzero(which == r)
             rho = float(fate.rho[min(r, fate.rho.size - 1)])
-            luck = _drawn(fate.luck[min(r, fate.rho.size - 1)][groups], draws.size, rng)
+            luck = rng.standard_normal((draws.size, groups.size))
+            luck[:, told] = _drawn(fate.luck[min(r, fate.rho.size - 1)][groups[told]], draws.size, rng)
             z = fate.thresholds(self.base[node], rho)[row]
             value = np.sqrt(rho) * luck[:, own] + np.sqrt(1.0 - rho) * rng.standard_normal((draws.size, row.size))
             starts = np.concatenate(([0], np.cumsum(missing)[:-1]))
@@ -98,13 +100,13 @@ class ClusteredNodes(Nodes):
 
 
 def _drawn(law: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
-    """Draws of the luck of groups (draws x groups) with these laws on the places of u, spread within a step."""
+    """Draws of the luck of groups (draws x groups) with these laws on the places of u."""
     reached = np.cumsum(law, axis=1)
     reached[:, -1] = 1.0
     flat = (reached + np.arange(len(law))[:, None]).ravel()
     uniform = rng.random((size, len(law)))
     place = np.searchsorted(flat, (uniform + np.arange(len(law))).ravel()).reshape(size, -1) % LUCK.size
-    return LUCK[place] + STEP * (rng.random(place.shape) - 0.5)
+    return LUCK[place]
 
 
 def clustered(nodes: Nodes, data: EvaluationSet) -> Nodes:

@@ -10,11 +10,10 @@ from scipy.special import ndtr, ndtri
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 
 # What rho may be, and the prior of each: all values from 0 to 1 are equally likely.
-RHO = np.array([0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.96, 0.99, 0.999])
+RHO = np.array([0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.96, 0.99, 0.999, 0.9999])
 _PRIOR = np.gradient(RHO)
 # Places of u and their masses.
 LUCK = np.linspace(-5.0, 5.0, 101)
-STEP = float(LUCK[1] - LUCK[0])
 _MASS = np.exp(-0.5 * LUCK**2) / np.exp(-0.5 * LUCK**2).sum()
 _LEAST = 1e-12
 
