@@ -1,14 +1,10 @@
 """Changes, trends and gaps: against brute force over the labelings of all sets, and what they say of themselves."""
 
-import pickle
-import warnings
 from itertools import product
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.metrics import recall_score
 
 import darkmetrics as dm
 import oracle

@@ -18,13 +18,12 @@ from darkmetrics.changes.laws import (
     spread_law,
     value_draws,
 )
-from darkmetrics.changes.node_tables import NodeTable, group_laws, law_of, node_table
+from darkmetrics.changes.node_tables import AtNodes, NodeTable
 from darkmetrics.changes.words import chance_above, chance_below, chance_text, check_amount
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.functional import CountFunctional
 from darkmetrics.metrics import Metric
-from darkmetrics.nodes import Nodes
 from darkmetrics.tables import (
     decimals_for,
     finite,
@@ -233,9 +232,9 @@ def gap_between(
     tables: list[list[NodeTable]] = []
     combinations = 1.0
     for i, node in enumerate(node_draws(found.blocks, size, rng)):
-        one, nodes = evaluations[i], found.nodes[i]
-        own = [node_table(one, metric, nodes, fill) for metric, fill in zip(metrics, fills, strict=True)]
-        drawn[i] = _drawn(metrics, fills, one, nodes, own, node, rng)
+        rows = AtNodes(evaluations[i], found.nodes[i])
+        own = [rows.table(metric, fill) for metric, fill in zip(metrics, fills, strict=True)]
+        drawn[i] = _drawn(metrics, fills, rows, own, node, rng)
         combinations *= own[0].values.size
         # The masses of many groups take more room than they are worth once there is no going through all of them.
         keep = combinations * len(groups) <= MOST_COMBINATIONS
@@ -255,7 +254,8 @@ def gap_between(
     if listed is not None:
         values, masses = listed
     spread = spread_law(values, masses, measure, facts, drawn=listed is None)
-    laws = [law_of(one, metrics[0], fills[0]) for one in evaluations]
+    own_nodes = (AtNodes(one, one.nodes) for one in evaluations)
+    laws = [rows.law(metrics[0], rows.bound(metrics[0], fills[0])) for rows in own_nodes]
     level = evaluations[0].confidence_level
     return Gap(
         metric=metrics[0].name if len(metrics) == 1 else kind,
@@ -276,18 +276,16 @@ def gap_between(
 def _drawn(
     metrics: Sequence[Metric],
     fills: Sequence[float],
-    evaluation: Evaluation,
-    nodes: Nodes,
+    rows: AtNodes,
     tables: Sequence[NodeTable],
     node: IntArray,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Draws of the metrics of one set (metrics x draws), at these nodes."""
-    if len(metrics) > 1 and nodes.independent and any(table.values.size > 1 for table in tables):
-        rows, cases = nodes.without_strata(evaluation.data)
-        bound = [metric.bind(rows, fill) for metric, fill in zip(metrics, fills, strict=True)]
+    if len(metrics) > 1 and rows.cases.independent and any(table.values.size > 1 for table in tables):
         # Metrics of the same decisions hang together: they are formulas of the same counts.
-        formulas = [group_laws(one, cases) for one in bound if isinstance(one, CountFunctional)]
+        bound = [rows.bound(metric, fill) for metric, fill in zip(metrics, fills, strict=True)]
+        formulas = [rows.counts(one) for one in bound if isinstance(one, CountFunctional)]
         laws = formulas[0][1] if len(formulas) == len(bound) else None
         if laws is not None:
             counts = [axis.values[np.minimum(picked(axis.pmf, node, rng), axis.values.size - 1)] for axis in laws.axes]

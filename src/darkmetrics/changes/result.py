@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics.changes.node_tables import scope_of
 from darkmetrics.changes.words import amount, chance_above, chance_below, chance_text, check_amount, moved_text
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
@@ -133,9 +134,10 @@ class Change(Mapping[str, MetricDistribution]):
             f"{name} ({one.data.n_rows:,} rows, {one.data.n_missing:,} missing)"
             for name, one in zip(self.names, (self.after, self.before), strict=True)
         ]
-        return [f"{sizes[0]} against {sizes[1]}.", self.sentence(self._surest())]
+        return [f"{sizes[0]} against {sizes[1]}.", self.sentence(self.surest)]
 
-    def _surest(self) -> str:
+    @property
+    def surest(self) -> str:
         """The metric that is surest to have got worse; where none is likely to, the surest to have moved."""
         judged = [name for name, metric in self.metrics.items() if metric.better != "neither"]
         worst = max(judged, key=lambda name: np.nan_to_num(self.worse(name), nan=-1.0), default=None)
@@ -145,7 +147,8 @@ class Change(Mapping[str, MetricDistribution]):
 
     def notes(self) -> list[str]:
         """What stands below the table: what the intervals are for, what both share, and the mix of rows."""
-        notes = ["Intervals are for these rows. The two evaluations are taken to have no row in common."]
+        what = "these rows" if scope_of(self.after) == "rows" else "the populations that the rows came from"
+        notes = [f"Intervals are for {what}. The two evaluations are taken to have no row in common."]
         cuts = [one.data.threshold for one in (self.after, self.before)]
         if cuts[0] != cuts[1]:
             said = ["as given" if cut is None else f"score >= {cut:g}" for cut in cuts]

@@ -4,7 +4,7 @@ from typing import Any
 
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import sum_law
-from darkmetrics.changes.node_tables import node_table
+from darkmetrics.changes.node_tables import AtNodes, scope_of
 from darkmetrics.changes.result import Change
 from darkmetrics.distribution import check_level
 from darkmetrics.evaluation import Evaluation
@@ -66,6 +66,11 @@ def change(
             "before: the same rows as after. A change is one between different rows; two models on the same rows share "
             "their missing labels, and their difference is another question."
         )
+    if scope_of(after) != scope_of(before):
+        raise InputError(
+            f"before: about the {scope_of(before)}, and after is about the {scope_of(after)}. Evaluate both with the "
+            "same scope=."
+        )
     level = after.confidence_level if confidence_level is None else check_level(confidence_level)
     common = [name for name in after if name in before.laws]
     if not common:
@@ -74,11 +79,11 @@ def change(
             "with the same metrics=."
         )
     found = coupled([after, before])
-    laws = {}
-    for name in common:
-        metric = after.metrics[name]
-        tables = [node_table(one, metric, nodes) for one, nodes in zip((after, before), found.nodes, strict=True)]
-        laws[name] = sum_law(tables, found.blocks, (1.0, -1.0))
+    sets = [AtNodes(one, nodes) for one, nodes in zip((after, before), found.nodes, strict=True)]
+    laws = {
+        name: sum_law([one.table(one.evaluation.metrics[name]) for one in sets], found.blocks, (1.0, -1.0))
+        for name in common
+    }
     return Change(
         after=after,
         before=before,

@@ -8,7 +8,7 @@ import numpy as np
 
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import sum_law
-from darkmetrics.changes.node_tables import node_table
+from darkmetrics.changes.node_tables import AtNodes
 from darkmetrics.changes.words import amount, chance_above, chance_below, chance_text, check_amount
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
@@ -149,7 +149,7 @@ def trend_over(
     """The trend of a metric over evaluations of different rows, which lie at `places` on a line."""
     found = coupled(evaluations)
     record = evaluations[0].metrics[metric]
-    tables = [node_table(one, record, nodes) for one, nodes in zip(evaluations, found.nodes, strict=True)]
+    tables = [AtNodes(one, nodes).table(record) for one, nodes in zip(evaluations, found.nodes, strict=True)]
     off = np.asarray(places, dtype=np.float64) - np.mean(places)
     factors = off / float(off @ off)
     return Trend(
