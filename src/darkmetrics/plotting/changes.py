@@ -74,7 +74,8 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
             # Each side has its part up to zero, and no gap is left between the two.
             at = np.append(x[own], 0.0) if left else np.insert(x[own], 0, 0.0)
             at = at[(at >= x[0]) & (at <= x[-1])]
-            ax.fill_between(at, np.interp(at, x, y), alpha=0.35, linewidth=0.0, hatch="////" if left else "", **look)
+            fill = {"alpha": 0.4, "hatch": "////"} if left else {"alpha": 0.25}
+            ax.fill_between(at, np.interp(at, x, y), linewidth=0.0, **fill, **look)
     if stems is None:
         ax.plot(x, y, color=style.TARGET, linewidth=1.0)
     elif np.any(x == 0.0):
@@ -143,7 +144,7 @@ def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
     falling, rising = trend.falling(), trend.rising()
     word, chance = ("falling", falling) if not falling < rising else ("rising", rising)
     name_periods(ax, x, list(trend.periods))
-    ax.set_ylabel(style.wrapped(trend.metric.name, 30))
+    ax.set(xlabel=trend.unit, ylabel=style.wrapped(trend.metric.name, 30))
     ax.grid(axis="y", color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
     style.legend_above(ax, [f"{word}: {chance_text(chance)}"])
@@ -200,7 +201,7 @@ def plot_gap(gap: Gap, *, ax: "Axes | None" = None) -> "Axes":
     ax.set_yticks(place, [plain_text(group, 20) for group in groups], fontsize="small")
     ax.set_ylim(len(groups) - 0.4, -0.6)
     name = "true positive rate" if gap.kind == "equalized_odds" else gap.metric
-    ax.set_xlabel(style.wrapped(name, _LETTERS))
+    ax.set(xlabel=style.wrapped(name, _LETTERS), ylabel="group")
     ax.grid(axis="x", color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
     first, last = gap.law.interval(gap.confidence_level)
