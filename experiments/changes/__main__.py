@@ -72,9 +72,9 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Per problem, what was told, metric and tenth of P(fell): how many, how many fell, and intervals that held."""
     table = table.copy()
     table["tenth"] = (10.0 * table["fell"]).astype(int).clip(0, 9)
-    table["said"] = table["fell"] >= 0.95
-    table["did"] = table["truth"] < -1e-12
-    table["wrong"] = table["said"] & ~table["did"]
+    table["did"], table["rose"] = table["truth"] < -1e-12, table["truth"] > 1e-12
+    table["said"], table["said_rose"] = table["fell"] >= 0.95, table["fell"] <= 0.05
+    table["wrong"], table["wrong_rose"] = table["said"] & ~table["did"], table["said_rose"] & ~table["rose"]
     table["did_by_1"] = table["truth"] < -0.01 - 1e-12
     table["held"] = (table["low"] - 1e-9 <= table["truth"]) & (table["truth"] <= table["high"] + 1e-9)
     table["width"] = table["high"] - table["low"]
@@ -83,8 +83,11 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
         pairs=("did", "size"),
         p_fell=("fell", "sum"),
         did=("did", "sum"),
+        rose=("rose", "sum"),
         said=("said", "sum"),
         wrong=("wrong", "sum"),
+        said_rose=("said_rose", "sum"),
+        wrong_rose=("wrong_rose", "sum"),
         p_fell_by_1=("fell_by_1", "sum"),
         did_by_1=("did_by_1", "sum"),
         held=("held", "sum"),

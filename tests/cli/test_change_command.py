@@ -1,6 +1,7 @@
 """darkmetrics change: two files of rows, or of cells, and what counts as worse."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,7 +40,7 @@ def test_rows_and_cells_have_the_same_answer(run, two):
 
 def test_the_answer_is_that_of_the_library(run, two):
     june, may = (pd.read_csv(two / f"{name}.csv") for name in ("june", "may"))
-    settings = {"missingness": "random", "metrics": ["recall", "accuracy"]}
+    settings: dict[str, Any] = {"missingness": "random", "metrics": ["recall", "accuracy"]}
     wanted = dm.change(*(dm.evaluate(one["fraud"], one["p"], **settings) for one in (june, may)))
     found = json.loads(run("change", two / "june.csv", two / "may.csv", *ROWS, *HOW, "-f", "json").out)
     assert found["metrics"] == json.loads(json.dumps(wanted.to_dict()["metrics"]))

@@ -100,6 +100,19 @@ class Gap:
         What is open about all groups and taken to be the same, in a sentence; empty if nothing is.
     confidence_level : float
         Of the intervals in print.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import darkmetrics as dm
+    >>> table = pd.DataFrame({"shop": ["app"] * 60 + ["web"] * 60, "y": [1, 0, 1, 0, None, 1] * 20})
+    >>> table["p"] = [0.9, 0.2, 0.4, 0.7, 0.8, 0.6] * 10 + [0.9, 0.2, 0.6, 0.7, 0.8, 0.6] * 10
+    >>> result = dm.evaluate_by(table, "shop", label="y", score="p", label_model="half", metrics="recall")
+    >>> found = result.gap("recall")
+    >>> found.words()[0]
+    'Largest less smallest recall over 2 groups: 0.286 (90%: 0.263 to 0.312).'
+    >>> found.wider_than(0.2)
+    1.0
     """
 
     metric: str

@@ -146,7 +146,9 @@ def spread_law(
     for end in (high, low):
         at = (values[:, 0] == end[0]) & defined
         # Sets that are level share what is theirs.
-        shares.append((masses * at / np.maximum(at.sum(axis=0), 1)).sum(axis=1) / total)
+        share = (masses * at / np.maximum(at.sum(axis=0), 1)).sum(axis=1) / total
+        # Draws that all say the same do not make it certain.
+        shares.append(np.clip(share, 0.5 / masses.size, 1.0 - 0.5 / masses.size) if drawn else share)
     method = "monte carlo" if drawn else "exact"
     return Spread(_discrete(found[defined], masses[defined], about | {"method": method}), shares[0], shares[1])
 

@@ -47,6 +47,19 @@ class Trend:
         What is open about all periods and taken to be the same, in a sentence; empty if nothing is.
     confidence_level : float
         Of the intervals.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import darkmetrics as dm
+    >>> table = pd.DataFrame({"month": ["2026-04"] * 60 + ["2026-05"] * 60, "y": [1, 0, 1, 0, None, 1] * 20})
+    >>> table["p"] = [0.9, 0.2, 0.6, 0.7, 0.8, 0.6] * 10 + [0.9, 0.2, 0.4, 0.7, 0.8, 0.6] * 10
+    >>> result = dm.evaluate_by(table, "month", label="y", score="p", label_model="half", metrics="recall")
+    >>> found = result.trend("recall")
+    >>> found
+    <Trend of recall over 2 periods: -0.2863 per period>
+    >>> found.falling(by=0.2)
+    1.0
     """
 
     metric: Metric

@@ -90,6 +90,7 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
     first, last = min(float(x[0]), 0.0, low), max(float(x[-1]), 0.0, high)
     margin = 0.05 * (last - first) or 0.05
     ax.set_xlim(first - margin, last + margin)
+    ax.locator_params(axis="x", nbins=6)  # small numbers are long
     style.legend_above(ax)
     return ax
 
