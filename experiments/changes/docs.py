@@ -65,7 +65,21 @@ def said(found: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-TABLES: dict[str, Callable[[pd.DataFrame], str]] = {"reliability": reliability, "said": said}
+def by_chance(found: pd.DataFrame) -> str:
+    """With no drop in the population: how often the rows fell, how often that was said, and how often wrongly."""
+    own = found[found["drop"] == "none"].assign(kind=found["told"].where(found["told"] == "nothing", "why"))
+    lines = ["| told | metric | pairs | fell on the rows | said | wrong |", f"| --- | --- |{' --: |' * 4}"]
+    for (kind, metric), rows in own.groupby(["kind", "metric"], sort=True):
+        sums = rows[["pairs", "did", "said", "wrong"]].sum().astype(int)
+        lines.append(f"| {kind} | {metric} | {' | '.join(f'{number:,}' for number in sums)} |")
+    return "\n".join(lines)
+
+
+TABLES: dict[str, Callable[[pd.DataFrame], str]] = {
+    "reliability": reliability,
+    "said": said,
+    "by-chance": by_chance,
+}
 
 
 def written(page: str, found: pd.DataFrame) -> str:
