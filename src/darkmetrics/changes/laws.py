@@ -84,16 +84,12 @@ def _on_lattice(
     scaled = [factor * table.values for factor, table in zip(factors, tables, strict=True)]
     width = sum(float(np.ptp(values)) for values in scaled)
     step = width / (_LATTICE - len(tables) - 1)
-    waves = []
-    for values, table in zip(scaled, tables, strict=True):
-        place, share = placed(values, float(values.min()), step, _LATTICE)
-        # Waves of every node would take more room than all else: those of cases are made from the masses of cases.
-        waves.append((place, share, table.mass))
+    places = [placed(values, float(values.min()), step, _LATTICE) for values in scaled]
     total = np.zeros(_LATTICE // 2 + 1, dtype=np.complex128)
     for block in blocks:
         each: Any = block.weight[:, None]
-        for shares, (place, share, mass) in zip(block.shares, waves, strict=True):
-            each = each * np.fft.rfft(_spread_out(shares @ mass, place, share), axis=1)
+        for shares, table, (place, share) in zip(block.shares, tables, places, strict=True):
+            each = each * np.fft.rfft(_spread_out(shares @ table.mass, place, share), axis=1)
         total += each.sum(axis=0)
     mass = np.maximum(np.fft.irfft(total, _LATTICE), 0.0)
     if not mass.sum() > 1e-300:
@@ -101,8 +97,9 @@ def _on_lattice(
     start = sum(float(values.min()) for values in scaled)
     edges = start + step * (np.arange(_LATTICE + 1) - 0.5)
     levels = np.concatenate(([0.0], np.cumsum(mass) / mass.sum()))
-    held = np.flatnonzero((levels > 1e-14) & (levels < 1.0 - 1e-14))
-    first, end = max(0, int(held[0]) - 1), min(_LATTICE, int(held[-1]) + 1)
+    # From where on, and up to where, there is mass; all of it may be at one place.
+    first = max(0, int(np.searchsorted(levels, 1e-14)) - 1)
+    end = max(first + 1, min(_LATTICE, int(np.searchsorted(levels, 1.0 - 1e-14))))
     method = "near exact" if about["method"] == "exact" else about["method"]
     inside = np.clip(edges[first : end + 1], *about["bounds"])
     levels = levels[first : end + 1]
@@ -119,7 +116,7 @@ def _spread_out(mass: FloatArray, place: IntArray, share: FloatArray) -> FloatAr
     return result
 
 
-# How far sets are apart: the function of largest and smallest value, and the least and most that bounds allow.
+# How far sets are apart, as a function of the largest and the smallest value.
 Measure = Callable[[FloatArray, FloatArray], FloatArray]
 
 
