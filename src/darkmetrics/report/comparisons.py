@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import GroupedEvaluation
-from darkmetrics.monitoring.group_names import group_text
+from darkmetrics.monitoring.group_names import group_text, key_text
 from darkmetrics.monitoring.summary import Key
 
 # Each of these is evaluated again: segments and periods of them, groups whose gap is found, metrics.
@@ -24,18 +24,20 @@ def compared(result: GroupedEvaluation, time: str | None, metrics: Sequence[str]
     found = []
     for segment, keys in list(lines.items())[:_SEGMENTS]:
         whose = f"{group_text(others, segment, None, None)}: " if segment else ""
-        found += [f"{whose}{text}" for text in _over_time(result, segment, keys, metrics[:_METRICS])]
+        found += [f"{whose}{text}" for text in _over_time(result, segment, place, keys, metrics[:_METRICS])]
     return found
 
 
-def _over_time(result: GroupedEvaluation, segment: Key, keys: Sequence[Key], metrics: Sequence[str]) -> list[str]:
+def _over_time(
+    result: GroupedEvaluation, segment: Key, place: int, keys: Sequence[Key], metrics: Sequence[str]
+) -> list[str]:
     """The newest period that says enough against the one before it, and the trend over all of them."""
     told = [key for key in keys if not result.groups[key].too_small]
     if len(told) < 2:
         return []
     after, before = told[-1], told[-2]
     change = result.change(after, before)
-    names = " against ".join(map(result.label, (after, before)))
+    names = " against ".join(key_text(key[place], result.every) for key in (after, before))
     texts = [f"{names}: {change.sentence(name)}" for name in metrics]
     if 2 < len(told) <= _PERIODS:
         texts += [result.trend(name, segment or None).words()[0] for name in metrics]
