@@ -53,6 +53,18 @@ def monitored() -> dict[str, Any]:
     }
 
 
+def compared() -> dict[str, Any]:
+    """Pictures of a change and a trend (the page "Did it get worse?"), and of a gap ("Do groups differ?")."""
+    settings: dict[str, Any] = {"label": "fraud", "score": "p", "missingness": "by_label", "metrics": "recall"}
+    months = dm.evaluate_by(frauds_known_on("2026-08-15"), time="booked", every="month", **settings)
+    countries = dm.evaluate_by(frauds_known_on("2026-08-15"), "country", **settings)
+    return {
+        "change": dm.plotting.plot_change(months.change("2026-06", "2026-02")),
+        "trend": dm.plotting.plot_trend(months.trend("recall")),
+        "gap": dm.plotting.plot_gap(countries.gap("recall")),
+    }
+
+
 def main() -> None:
     """Write every picture."""
     mpl.use("Agg")
@@ -65,6 +77,7 @@ def main() -> None:
         "metrics": dm.plotting.plot_metrics(result),
         "curves": dm.plotting.plot_curves(curves),
         **monitored(),
+        **compared(),
     }.items():
         ax.figure.savefig(FOLDER / f"{name}.png", dpi=120)
     photograph_report()

@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.metrics
 from matplotlib.colors import to_hex
@@ -355,6 +356,16 @@ def replayed() -> dm.Backtest:
     return dm.backtest(y, score, metrics="recall", label_models="by_score", **when)
 
 
+@cache
+def shops() -> dm.GroupedEvaluation:
+    """Three months of 300 rows, the scores of the last of them too low."""
+    rng = np.random.default_rng(0)
+    month, p = np.repeat(["2026-04", "2026-05", "2026-06"], 300), rng.random(900)
+    y = np.where(rng.random(900) < 0.3, np.nan, rng.random(900) < p)
+    table = pd.DataFrame({"month": month, "y": y, "p": np.where(month == "2026-06", p**1.5, p)})
+    return dm.evaluate_by(table, "month", label="y", score="p", metrics="recall", missingness="random")
+
+
 PLOTS = {
     "distribution": lambda f, c, b, **k: dm.plotting.plot_distribution(f, "recall", target=0.7, **k),
     "metrics": lambda f, c, b, **k: dm.plotting.plot_metrics(f, **k),
@@ -369,6 +380,9 @@ PLOTS = {
     "coverage": lambda f, c, b, **k: dm.plotting.plot_coverage(b, **k),
     "arrival": lambda f, c, b, **k: dm.plotting.plot_arrival(late_rows(), **k),
     "audit": lambda f, c, b, **k: dm.plotting.plot_audit(audited(), **k),
+    "change": lambda f, c, b, **k: dm.plotting.plot_change(shops().change("2026-06", "2026-05"), **k),
+    "trend": lambda f, c, b, **k: dm.plotting.plot_trend(shops().trend("recall"), **k),
+    "gap": lambda f, c, b, **k: dm.plotting.plot_gap(shops().gap("recall"), **k),
     "history": lambda f, c, b, **k: dm.plotting.plot_history(replayed(), "recall", **k),
 }
 

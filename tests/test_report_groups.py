@@ -1,5 +1,6 @@
 """The page of segments and periods: its numbers, its alerts, and safety whatever names groups have."""
 
+import html
 import re
 import sys
 from functools import cache
@@ -95,6 +96,20 @@ def test_a_picture_stands_for_each_segment_and_those_with_new_alerts_come_first(
     part = page.partition('id="periods-charts"')[2].partition("</section>")[0]
     assert part.count('class="interval"') == 8
     assert part.count('class="absent"') == 8
+
+
+def test_what_differs_is_said_of_each_segment():
+    result, page = monthly(), groups_page(monthly())
+    part = html.unescape(page.partition('id="compared"')[2].partition("</section>")[0])
+    for country in ("DE", "FR"):
+        change = result.change((country, "2026-04"), (country, "2026-03"))
+        assert f"{country}: 2026-04 against 2026-03: {change.sentence('recall')}" in part
+        assert f"{country}: {result.trend('recall', country).words()[0]}" in part
+
+
+def test_without_periods_the_gap_is_what_differs():
+    result = evaluated(rows(country=np.arange(600) % 3), by="country")
+    assert result.gap("recall").words()[0] in groups_page(result)
 
 
 def test_bars_and_marks_are_where_the_numbers_are():

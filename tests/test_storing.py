@@ -123,6 +123,12 @@ def curved() -> dm.Curves:
 
 
 # A result of every kind.
+def by_month() -> dm.GroupedEvaluation:
+    """Two months of 200 rows."""
+    table = FRAME.assign(k=np.repeat(["2026-05", "2026-06"], 200))
+    return dm.evaluate_by(table, "k", label="y", score="p", metrics=("precision", "recall"), missingness="random")
+
+
 RESULTS: dict[str, Callable[[], Any]] = {
     "20,000 rows": lambda: evaluated(n=20_000),
     **{f"method {word}": partial(evaluated, word) for word in ("exact", "gaussian", "monte_carlo")},
@@ -151,6 +157,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "curves": curved,
     "roc": lambda: curved().roc(),
     "best threshold": lambda: curved().best_threshold("f1", rng=0, n_resamples=50),
+    "change": lambda: by_month().change("2026-06", "2026-05"),
+    "trend": lambda: by_month().trend("recall"),
+    "gap": lambda: by_month().gap("recall"),
     "groups": lambda: dm.evaluate_by(FRAME, "k", label="y", score="p", metrics=FEW, targets={"precision": 0.99}),
     "diagnosis": lambda: dm.diagnose(Y, SCORE, reference=REFERENCE, metrics=FEW),
     "backtest": lambda: dm.backtest(TRUTH, SCORE, metrics="recall", label_models="calibrated", n_repeats=2, rng=0),

@@ -33,6 +33,7 @@ if _typing.TYPE_CHECKING:
     from darkmetrics.auditing import Audit, audit
     from darkmetrics.backtesting import Backtest, backtest
     from darkmetrics.bounding import Bounds, bounds
+    from darkmetrics.changes import Change, Gap, Trend, change
     from darkmetrics.data.evaluation_set import EvaluationSet
     from darkmetrics.diagnosis import Diagnosis
     from darkmetrics.diagnosis.diagnose import diagnose
@@ -60,10 +61,12 @@ __all__ = [
     "Backtest",
     "Bounds",
     "CalibrationWarning",
+    "Change",
     "Curves",
     "Diagnosis",
     "Evaluation",
     "EvaluationSet",
+    "Gap",
     "GroupedEvaluation",
     "InputError",
     "MethodError",
@@ -71,6 +74,7 @@ __all__ = [
     "MetricDistribution",
     "MissingnessWarning",
     "RefutedWarning",
+    "Trend",
     "UndefinedMetricWarning",
     "UnknownNameError",
     "audit",
@@ -79,6 +83,7 @@ __all__ = [
     "beta_parameters",
     "bounds",
     "calibrators",
+    "change",
     "curves",
     "diagnose",
     "evaluate",
@@ -103,6 +108,7 @@ _HOME = {
         "auditing": ("Audit", "audit"),
         "backtesting": ("Backtest", "backtest"),
         "bounding": ("Bounds", "bounds"),
+        "changes": ("Change", "Gap", "Trend", "change"),
         "threshold_curves": ("Curves", "curves"),
         "diagnosis": ("Diagnosis", "diagnose"),
         "distribution": ("MetricDistribution",),

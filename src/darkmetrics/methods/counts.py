@@ -104,7 +104,7 @@ def _ends_apart(
 
 def _defined_mass(functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray) -> float:
     """Probability that the formula of these groups is not 0/0."""
-    values, rest, last = _grid_of(functional, laws, used, weight)
+    values, rest, last = grid_of(functional, laws, used, weight)
     return float((((weight[:, None] * rest).T @ last)[~np.isnan(values)]).sum())
 
 
@@ -122,7 +122,7 @@ def _joined_moments(parts: Sequence[MetricDistribution], shares: FloatArray, nod
     return NodeMoments.of(total / total.sum(), first / held, second / held - (first / held) ** 2)
 
 
-def _grid_of(
+def grid_of(
     functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The formula at every combination, and masses at the nodes of all variables but the last, and of the last."""
@@ -138,7 +138,7 @@ def _grid_of(
 
 def _table_law(functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray) -> MetricDistribution:
     """The law from the formula at every combination of counts."""
-    values, rest, last = _grid_of(functional, laws, used, weight)
+    values, rest, last = grid_of(functional, laws, used, weight)
     masses = (weight[:, None] * rest).T @ last
     keep = masses > 1e-40
     law = Discrete.from_atoms(values[keep], masses[keep], functional.fill, **about(functional, laws.method))

@@ -1,8 +1,7 @@
 """GroupedEvaluation: what evaluate_by found in every group, as words, table and numbers."""
 
 import datetime as dt
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,19 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics.accepted import PathLike
+from darkmetrics.changes import Change, Gap, Trend
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.alerts import Alert, chance_text, side_of
+from darkmetrics.monitoring.comparing import change_of_groups, gap_of_groups, trend_of_groups
 from darkmetrics.monitoring.group_names import counted, group_text, group_texts, key_text, listed, named, plain
 from darkmetrics.monitoring.known import SCHEMA
 from darkmetrics.monitoring.periods import as_known, late_labels
+from darkmetrics.monitoring.rows import rows_of
 from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
 from darkmetrics.monitoring.tasks import Group, Notes, Task
+from darkmetrics.monitoring.wording import bucket_texts, gone_texts, verdict_text, window_text
 from darkmetrics.tables import (
     decimals_for,
     html_lines,
@@ -30,8 +33,8 @@ from darkmetrics.tables import (
     text_table,
 )
 
-# Rows of the printed table, and alerts named above it; more are not read.
-_SHOWN, _NAMED = 40, 5
+# Rows of the printed table; more are not read.
+_SHOWN = 40
 # More metrics than these are too wide to be read, and only those with a target are shown.
 _WIDE = 3
 # Evaluations kept, so that looking twice at a group does not take twice the time.
@@ -131,7 +134,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     _kept: dict[Key, Evaluation] = field(default_factory=dict, init=False)
 
     def __getitem__(self, key: Any) -> Evaluation:
-        key = self._key(key)
+        key = self.key_of(key)
         if key not in self._kept:
             summary = self.groups[key]
             if all(metric.method == "bounds" for metric in summary.metrics.values()):
@@ -148,7 +151,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
     def __contains__(self, key: object) -> bool:
         try:
-            self._key(key)
+            self.key_of(key)
         except KeyError:
             return False
         return True
@@ -159,7 +162,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     def __len__(self) -> int:
         return len(self.groups)
 
-    def _key(self, key: Any) -> Key:
+    def key_of(self, key: Any) -> Key:
         """The key of a group that there is; one value will do where there is one column."""
         whole = key if isinstance(key, tuple) else (key,)
         try:
@@ -188,7 +191,89 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
     def label(self, key: Any) -> str:
         """A group in words, fit to be shown: its values, with periods as short as they can be."""
-        return group_text(self.names, self._key(key), self.period, self.every)
+        return group_text(self.names, self.key_of(key), self.period, self.every)
+
+    def change(self, after: Any, before: Any, *, confidence_level: float | None = None) -> Change:
+        """Did it get worse from one group to another? The law of each metric's difference, after less before.
+
+        What is open about the labels of both groups is counted once, as in `change`: delays of labels that were learnt
+        from all groups, a reason that was not stated, reference rows.
+
+        Parameters
+        ----------
+        after, before
+            Keys of two groups, such as "2026-06" and "2026-05".
+        confidence_level : float, optional
+            Of intervals in print; that of the result unless given.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import darkmetrics as dm
+        >>> table = pd.DataFrame({"day": ["2026-06-01"] * 60 + ["2026-05-01"] * 60})
+        >>> table["y"], table["p"] = [1, 0, 1, 0, None, None] * 20, [0.9, 0.2, 0.4, 0.7, 0.8, 0.3] * 20
+        >>> result = dm.evaluate_by(table, "day", label="y", score="p", label_model="half", metrics="accuracy")
+        >>> round(result.change("2026-06-01", "2026-05-01").fell("accuracy"), 3)
+        0.437
+        """
+        return change_of_groups(self, after, before, confidence_level)
+
+    def trend(self, metric: str, segment: Any = None) -> Trend:
+        """Is a metric falling over the periods? The law of the slope of a straight line through them.
+
+        Periods with too few labels (`too_small`) are left out, unless none of their labels is missing.
+
+        Parameters
+        ----------
+        metric : str
+            One of the metrics.
+        segment : optional
+            Whose periods, where there are grouping columns besides time: their value, or a tuple with a value for each.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import darkmetrics as dm
+        >>> rows = [("2026-04", 1, 0.9), ("2026-04", 0, 0.1), ("2026-05", 1, 0.9), ("2026-05", 0, 0.1)]
+        >>> rows += [("2026-06", 1, 0.9), ("2026-06", 0, 0.7)]
+        >>> table = pd.DataFrame(rows, columns=["month", "y", "p"])
+        >>> result = dm.evaluate_by(table, "month", label="y", score="p", metrics="accuracy")
+        >>> print(str(result.trend("accuracy")).splitlines()[0])
+        accuracy falls by 0.2500 per period over 3 periods, 2026-04 to 2026-06, for certain. Probability that it is
+        falling: 100%.
+        """
+        return trend_of_groups(self, metric, segment)
+
+    def gap(self, metric: str | None = None, kind: str = "difference", *, groups: Sequence[Any] | None = None) -> Gap:
+        """Do groups differ? The law of how far they are apart in a metric, on the rows of these groups.
+
+        With no label missing it is what fairlearn's `MetricFrame` has: `difference()`, `ratio()` and
+        `equalized_odds_difference`. Groups with too few labels (`too_small`) are left out, unless none of their labels
+        is missing. It is the gap of these rows: among groups of few rows it is larger than that of the populations.
+
+        Parameters
+        ----------
+        metric : str, optional
+            One of the metrics; not needed for equalized odds, which are those of "recall" and "fpr".
+        kind : {"difference", "ratio", "equalized_odds"}
+            Largest less smallest; smallest over largest; the larger of the differences in true and in false positive
+            rate.
+        groups : list of keys, optional
+            The groups to compare; all of them unless given, 256 at most.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import darkmetrics as dm
+        >>> rows = [("app", 1, 0.9), ("app", 1, 0.8), ("web", 1, 0.9), ("web", 1, 0.2), ("web", 0, 0.6)]
+        >>> table = pd.DataFrame(rows, columns=["shop", "y", "p"])
+        >>> result = dm.evaluate_by(table, "shop", label="y", score="p", metrics="recall")
+        >>> result.gap("recall")
+        <Gap, difference in recall, over 2 groups: 0.5, 90% 0.5 to 0.5>
+        >>> result.gap("recall", kind="ratio").law.mean()
+        0.5
+        """
+        return gap_of_groups(self, metric, kind, groups)
 
     def plot(self, metric: str | None = None, **settings: Any) -> Any:
         """One metric in every group as a forest plot (`plotting.plot_groups`); needs matplotlib. Returns the Axes."""
@@ -260,7 +345,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
         Grouping columns come first; a column of numbers that is called like one of them has "_" at its end.
         """
-        rows = self._rows()
+        rows = rows_of(self)
         return frames.to_native_frame({name: [row[name] for row in rows] for name in rows[0]}, backend)
 
     def records(self) -> list[dict[str, Any]]:
@@ -269,30 +354,8 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         return [
             {name: plain(row[name]) for name in keys}
             | plain_numbers({name: value for name, value in row.items() if name not in keys})
-            for row in self._rows()
+            for row in rows_of(self)
         ]
-
-    def _rows(self) -> list[dict[str, Any]]:
-        """One row per group and metric, with NaN where there is no number."""
-        alerts = {(alert.key, alert.metric): alert for alert in self.alerts}
-        rows = []
-        for key, group in self.groups.items():
-            for name, one in group.metrics.items():
-                numbers = {
-                    "metric": name,
-                    **group.counts,
-                    **asdict(one),
-                    "target": self.targets.get(name, np.nan),
-                    "chance_missed": group.chance_missed.get(name, np.nan),
-                    "q_value": self.q_values.get((key, name), np.nan),
-                    "alert": (key, name) in alerts,
-                    "new": (key, name) in alerts and alerts[key, name].new,
-                    "too_small": group.too_small,
-                    "warnings": ", ".join(dict.fromkeys(warned.category for warned in group.warnings)),
-                }
-                row = dict(zip(self.names, key, strict=True))
-                rows.append(row | {part + "_" * (part in row): number for part, number in numbers.items()})
-        return rows
 
     def __repr__(self) -> str:
         names = listed([key_text(name) for name in self.names])
@@ -317,7 +380,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         whole = f"{counted(counts['rows'], 'row')}, {counts['labelled']:,} labelled, {counts['missing']:,} missing"
         share = counts["missing"] / counts["rows"]
         words = [f"{counted(len(self.groups), 'group')} by {by}: {whole} ({share:.1%})"]
-        words += [*self._window(), *(self._verdict(name) for name in self.targets), *self._gone()]
+        words += [*window_text(self), *(verdict_text(self, name) for name in self.targets), *gone_texts(self)]
         small = sum(bool(group.too_small) for group in self.groups.values())
         if small:
             words.append(
@@ -325,59 +388,6 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
                 f"{self.min_labels} positives or negatives to go by."
             )
         return words
-
-    def _verdict(self, name: str) -> str:
-        """How many groups miss a target, and which; where no alert is raised, which one comes nearest to it."""
-        missed = [alert for alert in self.alerts if alert.metric == name]
-        judged = [key for key, metric in self.q_values if metric == name]
-        target = f"{name} {side_of(self.metrics[name])} {self.targets[name]:g}"
-        rate = f"(false-discovery rate {level_text(self.false_discovery_rate)})"
-        if not missed:
-            text = f"No alert for {target} among {counted(len(judged), 'group')} {rate}."
-            if not judged:
-                return text
-            nearest = max(judged, key=lambda key: self.groups[key].chance_missed[name])
-            group = group_text(self.names, nearest, self.period, self.every)
-            return f"{text} Most likely to miss it: {group} ({chance_text(self.groups[nearest].chance_missed[name])})."
-        text = (
-            f"{len(missed):,} of {counted(len(judged), 'group')} miss{'es' if len(missed) < 2 else ''} {target} {rate}"
-        )
-        if self.gone is not None:
-            text += f", {sum(alert.new for alert in missed) or 'none'} of them new"
-            missed.sort(key=lambda alert: not alert.new)  # a stable sort
-        age = [f", {alert.age}" if self.gone is not None else "" for alert in missed]
-        which = [
-            f"{alert.group} ({chance_text(alert.probability)}{since})"
-            for alert, since in zip(missed[:_NAMED], age, strict=False)
-        ]
-        which += [f"and {len(missed) - _NAMED:,} more"] if len(missed) > _NAMED else []
-        return f"{text}: {'; '.join(which)}."
-
-    def _window(self) -> list[str]:
-        """Which groups alerts look at, where these are not all."""
-        if self.since is None or not self.targets:
-            return []
-        judged = len({key for key, _ in self.q_values})
-        first = key_text(self.since, self.every)
-        return [f"Alerts look at {first} and later: {judged:,} of {counted(len(self.groups), 'group')} are judged."]
-
-    def _gone(self) -> list[str]:
-        """Which earlier alerts are none any more, and what has become of them."""
-        if not self.gone:
-            return []
-        which = [f"{one.group} ({one.metric} {one.side} {one.target:g}; {self._became(one)})" for one in self.gone]
-        more = [f"and {len(which) - _NAMED:,} more"] if len(which) > _NAMED else []
-        return [f"No longer an alert: {'; '.join([*which[:_NAMED], *more])}."]
-
-    def _became(self, alert: Alert) -> str:
-        group = self.groups.get(alert.key)
-        if group is None:
-            return "not in the table"
-        if self.targets.get(alert.metric) != alert.target:
-            return "not asked for now"
-        if (alert.key, alert.metric) in self.q_values:
-            return f"probability of a miss now {chance_text(group.chance_missed[alert.metric])}"
-        return "too small to judge" if group.too_small else "not looked at now"
 
     def notes(self, *, remarks: bool = True) -> list[str]:
         """What stands below the table: what the intervals are for and, with `remarks`, what groups warn of."""
@@ -394,7 +404,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
                 f"{'its' if warned == 1 else 'their'} labels ({'; '.join(self.remarks)}): groups[key].notes."
             )
         notes += [f"All rows together: {note}" for note in self.total_notes]
-        notes += self._bucket_notes()
+        notes += bucket_texts(self)
         if len(self._shown()) < len(self.metrics):
             others = [name for name in self.metrics if name not in self.targets]
             notes.append(f"Not in the table, which has the metrics with a target: {listed(others)}; see to_frame().")
@@ -404,17 +414,6 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     def _late(self) -> bool:
         """Whether delays of labels were learnt, from all groups together."""
         return any(piece.model is not None for piece in self.pieces.values())
-
-    def _bucket_notes(self) -> list[str]:
-        """What counting scores in buckets can have done to the metrics; nothing where scores are exact."""
-        if self.total.data.buckets is None:
-            return []
-        effects = {name: [group.metrics[name].bucket_effect for group in self.groups.values()] for name in self.metrics}
-        moved = [f"{name} by at most {max(found):.1g}" for name, found in effects.items() if max(found) > 0.0]
-        unknown = [name for name, found in effects.items() if any(math.isnan(effect) for effect in found)]
-        text = f"Scores are in {self.total.data.buckets:,} buckets per group"
-        text += f", which can move {listed(moved)} in a group; alerts allow for it." if moved else "."
-        return [text + (f" What they do to {listed(unknown)} is not known: no alerts." if unknown else "")]
 
     def _shown(self) -> list[str]:
         """The metrics of the table: all of them, or those with a target where all would be too many."""

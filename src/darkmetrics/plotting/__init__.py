@@ -7,6 +7,7 @@ from darkmetrics.plotting.arrivals import plot_arrival
 from darkmetrics.plotting.audits import plot_audit
 from darkmetrics.plotting.backtests import plot_coverage, plot_history, plot_pit
 from darkmetrics.plotting.by_group import plot_groups
+from darkmetrics.plotting.changes import plot_change, plot_gap, plot_trend
 from darkmetrics.plotting.distribution import plot_distribution
 from darkmetrics.plotting.labels import plot_reliability, plot_scores
 from darkmetrics.plotting.metrics import plot_metrics, plot_variance
@@ -16,9 +17,11 @@ from darkmetrics.plotting.thresholds import plot_curves, plot_precision_recall, 
 __all__ = [
     "plot_arrival",
     "plot_audit",
+    "plot_change",
     "plot_coverage",
     "plot_curves",
     "plot_distribution",
+    "plot_gap",
     "plot_groups",
     "plot_history",
     "plot_metrics",
@@ -28,5 +31,6 @@ __all__ = [
     "plot_reliability",
     "plot_roc",
     "plot_scores",
+    "plot_trend",
     "plot_variance",
 ]

@@ -111,7 +111,7 @@ def plot_over_time(
     if target is not None:
         ax.axhline(target, color=style.TARGET, linestyle=style.LINES[1], linewidth=1.2, label=f"target {target:g}")
     _draw_missing(ax, x, line.column, earlier)
-    _name_periods(ax, x, [key_text(period, result.every) for period in line.periods])
+    name_periods(ax, x, [key_text(period, result.every) for period in line.periods])
     ax.set_xlabel(style.wrapped(line.name, 40))
     of_segment = f"\n{plain_text(', '.join(map(key_text, chosen)), 30).strip()}" if chosen else ""
     ax.set_ylabel(style.wrapped(name, 30) + of_segment)
@@ -271,7 +271,7 @@ def _draw_missing(ax: "Axes", x: FloatArray, column: Column, earlier: Column | N
     ax.set_xlim(float(x.min()) - 0.6, float(x.max()) + 0.6)
 
 
-def _name_periods(ax: "Axes", x: FloatArray, names: list[str]) -> None:
+def name_periods(ax: "Axes", x: FloatArray, names: list[str]) -> None:
     """As many names as fit, the last one among them."""
     shown = [plain_text(name, 20) for name in names]
     step = max(1, -(-len(names) * (max(map(len, shown)) + 2) // _LETTERS))

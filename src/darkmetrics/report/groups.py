@@ -20,6 +20,7 @@ from darkmetrics.plotting.over_time import places_of
 from darkmetrics.plotting.summaries import Column, column_of
 from darkmetrics.report import sentences
 from darkmetrics.report.charts import Scale, period_chart, span_chart
+from darkmetrics.report.comparisons import compared
 from darkmetrics.report.page import code_shown
 from darkmetrics.report.render import filled, jinja2_package, write_page
 from darkmetrics.report.summarize import reproduction, source_facts, title_as_code
@@ -67,6 +68,7 @@ def groups_page(
         "compared": result.gone is not None,
         "periods": pictures[:_PICTURES],
         "not_drawn": max(0, len(pictures) - _PICTURES),
+        "compared_words": compared(result, time, drawn),
         "has_target": bool(result.targets),
         "header": header,
         "rows": _rows(result, header, spans),

@@ -1,0 +1,220 @@
+"""Change: the law of each metric's difference between two sets of rows, as words, table and numbers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics.changes.node_tables import scope_of
+from darkmetrics.changes.words import amount, chance_above, chance_below, chance_text, check_amount, moved_text
+from darkmetrics.distribution import MetricDistribution
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.exceptions import unknown_name
+from darkmetrics.metrics import Metric
+from darkmetrics.tables import (
+    decimals_for,
+    finite,
+    html_lines,
+    html_table,
+    interval_text,
+    level_text,
+    number_text,
+    text_table,
+)
+
+SCHEMA = "darkmetrics.change/1"
+_MIX = "Part of any change is the mix of rows: more rows that are hard to tell move a metric too."
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Change(Mapping[str, MetricDistribution]):
+    """Did it get worse? The law of each metric's difference, after less before: a mapping from metric name to law.
+
+    Below zero the metric fell. All of it is about the rows of the two evaluations, which have no row in common; that
+    the missing labels are not known is what is left open.
+
+    Attributes
+    ----------
+    after, before : Evaluation
+        What is compared.
+    names : (str, str)
+        What they are called in print: after, before.
+    laws : mapping from metric name to MetricDistribution
+        The differences.
+    together : str
+        What is open about both of them and taken to be the same, in a sentence; empty if nothing is.
+    confidence_level : float
+        Of the intervals in print.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import darkmetrics as dm
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(3000)
+    >>> y = np.where(rng.random(3000) < 0.3, np.nan, rng.random(3000) < p)
+    >>> may = dm.evaluate(y[:1500], p[:1500], missingness="random", metrics=["precision", "recall"])
+    >>> june = dm.evaluate(y[1500:], p[1500:] ** 1.4, missingness="random", metrics=["precision", "recall"])
+    >>> print(dm.change(june, may, names=("June", "May")))
+    June (1,500 rows, 438 missing) against May (1,500 rows, 449 missing).
+    recall fell from 0.748 to 0.607: by 0.141 (90%: 0.124 to 0.159). Probability that it fell: >99.9%.
+    <BLANKLINE>
+                  May    June   change       90% interval   P(fell)       method
+    precision   0.763   0.811    0.048     0.026 to 0.069     <0.1%        exact
+    recall      0.748   0.607   -0.141   -0.159 to -0.124    >99.9%   near exact
+    <BLANKLINE>
+    Intervals are for these rows. The two evaluations are taken to have no row in common.
+    Part of any change is the mix of rows: more rows that are hard to tell move a metric too.
+    """
+
+    after: Evaluation
+    before: Evaluation
+    laws: Mapping[str, MetricDistribution]
+    names: tuple[str, str] = ("after", "before")
+    together: str = ""
+    confidence_level: float = 0.9
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> MetricDistribution:
+        if name not in self.laws:
+            raise unknown_name("metric", "metric", str(name), self.laws)
+        return self.laws[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.laws)
+
+    def __len__(self) -> int:
+        return len(self.laws)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.laws
+
+    def fell(self, metric: str, by: float = 0.0) -> float:
+        """How likely is it that a metric fell, by more than `by`? NaN where it is never defined.
+
+        Literally: a loss that fell got better; `worse` knows which way is which.
+        """
+        return chance_below(self[metric], -check_amount(by))
+
+    def rose(self, metric: str, by: float = 0.0) -> float:
+        """How likely is it that a metric rose, by more than `by`? NaN where it is never defined."""
+        return chance_above(self[metric], check_amount(by))
+
+    def worse(self, metric: str, by: float = 0.0) -> float:
+        """How likely is it that a metric got worse, by more than `by`: fell, or rose where lower is better?
+
+        A metric of which neither is better cannot get worse: that is an error.
+        """
+        self[metric]  # an unknown name gets its error here
+        better = self.metrics[metric].better
+        if better == "neither":
+            raise unknown_name(
+                "metric",
+                "metric that can get worse",
+                metric,
+                [name for name, one in self.metrics.items() if one.better != "neither"],
+                "Use fell() or rose().",
+            )
+        return self.rose(metric, by) if better == "lower" else self.fell(metric, by)
+
+    def sentence(self, metric: str) -> str:
+        """What happened to a metric, in words."""
+        means = self.before[metric].mean(), self.after[metric].mean()
+        return moved_text(metric, means, self[metric], self.confidence_level)
+
+    def words(self) -> list[str]:
+        """What stands above the table: what is compared, and what is surest to have got worse, else to have moved."""
+        sizes = [
+            f"{name} ({one.data.n_rows:,} rows, {one.data.n_missing:,} missing)"
+            for name, one in zip(self.names, (self.after, self.before), strict=True)
+        ]
+        return [f"{sizes[0]} against {sizes[1]}.", self.sentence(self.surest)]
+
+    @property
+    def surest(self) -> str:
+        """The metric that is surest to have got worse; where none is likely to, the surest to have moved."""
+        judged = [name for name, metric in self.metrics.items() if metric.better != "neither"]
+        worst = max(judged, key=lambda name: np.nan_to_num(self.worse(name), nan=-1.0), default=None)
+        if worst is not None and self.worse(worst) > 0.5:
+            return worst
+        return max(self.laws, key=lambda name: np.nan_to_num(max(self.fell(name), self.rose(name)), nan=-1.0))
+
+    def notes(self) -> list[str]:
+        """What stands below the table: what the intervals are for, what both share, and the mix of rows."""
+        what = "these rows" if scope_of(self.after) == "rows" else "the populations that the rows came from"
+        notes = [f"Intervals are for {what}. The two evaluations are taken to have no row in common."]
+        cuts = [one.data.threshold for one in (self.after, self.before)]
+        if cuts[0] != cuts[1]:
+            said = ["as given" if cut is None else f"score >= {cut:g}" for cut in cuts]
+            notes.append(f"Decisions differ: {said[0]} ({self.names[0]}), {said[1]} ({self.names[1]}).")
+        left = [name for one in (self.after, self.before) for name in one.laws if name not in self.laws]
+        if left:
+            notes.append(f"In one of the two alone, and left out: {', '.join(dict.fromkeys(left))}.")
+        return [*notes, *filter(None, [self.together]), _MIX]
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the table as text, one row per metric."""
+        after, before = self.names
+        header = ["", before, after, "change", f"{level_text(self.confidence_level)} interval", "P(fell)", "method"]
+        return header, [self._row(name) for name in self.laws]
+
+    def _row(self, name: str) -> list[str]:
+        law = self.laws[name]
+        low, high = law.interval(self.confidence_level)
+        decimals = decimals_for(high - low)
+        return [
+            name,
+            number_text(self.before[name].mean(), decimals),
+            number_text(self.after[name].mean(), decimals),
+            number_text(amount(law.mean()), decimals),
+            interval_text((low, high), decimals),
+            chance_text(self.fell(name)),
+            law.method,
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON (`docs/reference/change.md` has the schema)."""
+        return {
+            "schema": SCHEMA,
+            "names": list(self.names),
+            "counts": {"after": self.after.data.counts(), "before": self.before.data.counts()},
+            "confidence_level": self.confidence_level,
+            "notes": self.notes(),
+            "metrics": {
+                name: {
+                    "better": self.metrics[name].better,
+                    "before": finite(self.before[name].mean()),
+                    "after": finite(self.after[name].mean()),
+                    "fell": finite(self.fell(name)),
+                    "rose": finite(self.rose(name)),
+                    **law.to_dict(self.confidence_level),
+                }
+                for name, law in self.laws.items()
+            },
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat record per metric, with its name: the rows of `to_frame`."""
+        return [{"metric": name, **entry} for name, entry in self.to_dict()["metrics"].items()]
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row per metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
+        rows = self.records()
+        return frames.to_native_frame({key: [row[key] for row in rows] for key in rows[0]}, backend)
+
+    def plot(self, metric: str | None = None, ax: Any = None) -> Any:
+        """The law of a difference with zero marked (`plotting.plot_change`); needs matplotlib. Returns the Axes."""
+        from darkmetrics.plotting.changes import plot_change
+
+        return plot_change(self, metric, ax=ax)
+
+    def __repr__(self) -> str:
+        return f"<Change from {self.names[1]} to {self.names[0]}: {', '.join(self.laws)}>"
+
+    def __str__(self) -> str:
+        return "\n".join([*self.words(), "", *text_table(*self.table()), "", *self.notes()])
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html_lines(self.words())}{html_table(*self.table())}{html_lines(self.notes())}</div>"

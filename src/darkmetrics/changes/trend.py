@@ -1,0 +1,179 @@
+"""Trend: is a metric falling from period to period?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from darkmetrics.changes.coupling import coupled
+from darkmetrics.changes.laws import sum_law
+from darkmetrics.changes.node_tables import AtNodes
+from darkmetrics.changes.words import amount, chance_above, chance_below, chance_text, check_amount
+from darkmetrics.distribution import Interval, MetricDistribution
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.metrics import Metric
+from darkmetrics.tables import decimals_for, finite, html_lines, interval_text, level_text, number_text
+
+SCHEMA = "darkmetrics.trend/1"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Trend:
+    """Is a metric falling? The law of the slope of a straight line through the periods, each counting once.
+
+    The slope is that of least squares, per period, on the rows of these periods; that missing labels are not known is
+    what is left open. It says nothing about periods to come.
+
+    Attributes
+    ----------
+    metric : Metric
+        What is followed.
+    law : MetricDistribution
+        The slope per period; below zero the metric falls.
+    periods : tuple of str
+        The periods in words, oldest first.
+    places : tuple of float
+        Where they lie on the line, in periods since the first.
+    means : tuple of float
+        The metric in each.
+    intervals : tuple of Interval
+        Its interval in each, at the confidence level.
+    unit : str
+        What one step is: "month", say, or "period".
+    left_out : tuple of str
+        Periods with too few labels to say something.
+    together : str
+        What is open about all periods and taken to be the same, in a sentence; empty if nothing is.
+    confidence_level : float
+        Of the intervals.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import darkmetrics as dm
+    >>> table = pd.DataFrame({"month": ["2026-04"] * 60 + ["2026-05"] * 60, "y": [1, 0, 1, 0, None, 1] * 20})
+    >>> table["p"] = [0.9, 0.2, 0.6, 0.7, 0.8, 0.6] * 10 + [0.9, 0.2, 0.4, 0.7, 0.8, 0.6] * 10
+    >>> result = dm.evaluate_by(table, "month", label="y", score="p", label_model="half", metrics="recall")
+    >>> found = result.trend("recall")
+    >>> found
+    <Trend of recall over 2 periods: -0.2863 per period>
+    >>> found.falling(by=0.2)
+    1.0
+    """
+
+    metric: Metric
+    law: MetricDistribution
+    periods: tuple[str, ...]
+    places: tuple[float, ...]
+    means: tuple[float, ...]
+    intervals: tuple[Interval, ...]
+    unit: str
+    left_out: tuple[str, ...] = ()
+    together: str = ""
+    confidence_level: float = 0.9
+
+    def falling(self, by: float = 0.0) -> float:
+        """How likely is it that the metric falls, by more than `by` per period? NaN where it is never defined."""
+        return chance_below(self.law, -check_amount(by))
+
+    def rising(self, by: float = 0.0) -> float:
+        """How likely is it that the metric rises, by more than `by` per period? NaN where it is never defined."""
+        return chance_above(self.law, check_amount(by))
+
+    def words(self) -> list[str]:
+        """The slope in a sentence, and what it rests on."""
+        name, law = self.metric.name, self.law
+        number = f"{len(self.periods):,} {self.unit}s, {self.periods[0]} to {self.periods[-1]}"
+        if law.undefined >= 1.0:
+            return [f"{name} is undefined (0/0) in one of {number}, and so is its trend."]
+        low, high = law.interval(self.confidence_level)
+        decimals = decimals_for(high - low) + 1
+        level = level_text(self.confidence_level)
+        falling, rising = self.falling(), self.rising()
+        down = falling >= rising
+        verb, chance = ("falls", "falling") if down else ("rises", "rising")
+        if low == high:
+            size = number_text(abs(amount(low)), decimals)
+            said = f"{name} {verb} by {size} per {self.unit} over {number}, for certain."
+        elif max(falling, rising) >= 0.9:
+            near, far = (-high, -low) if down else (low, high)
+            said = (
+                f"{name} {verb} by {number_text(abs(law.mean()), decimals)} per {self.unit} ({level}: "
+                f"{interval_text((near, far), decimals)}) over {number}."
+            )
+        else:
+            said = (
+                f"{name} may go either way over {number}: {interval_text((low, high), decimals)} per {self.unit} "
+                f"({level})."
+            )
+        texts = [f"{said} Probability that it is {chance}: {chance_text(max(falling, rising))}."]
+        texts.append("It is the slope of a straight line on these rows; part of it is the mix of rows.")
+        if self.left_out:
+            texts.append(f"Left out, with too few labels: {', '.join(self.left_out)}.")
+        return [*texts, *filter(None, [self.together])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON (`docs/reference/change.md` has the schema)."""
+        return {
+            "schema": SCHEMA,
+            "metric": self.metric.name,
+            "better": self.metric.better,
+            "unit": self.unit,
+            "falling": finite(self.falling()),
+            "rising": finite(self.rising()),
+            **self.law.to_dict(self.confidence_level),
+            "notes": self.words()[1:],
+            "left_out": list(self.left_out),
+            "periods": [
+                {"period": period, "place": place, "mean": finite(mean), "low": finite(low), "high": finite(high)}
+                for period, place, mean, (low, high) in zip(
+                    self.periods, self.places, self.means, self.intervals, strict=True
+                )
+            ],
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """The metric over the periods with the line through them (`plotting.plot_trend`). Returns the Axes."""
+        from darkmetrics.plotting.changes import plot_trend
+
+        return plot_trend(self, ax=ax)
+
+    def __repr__(self) -> str:
+        slope = number_text(self.law.mean(), 4)
+        return f"<Trend of {self.metric.name} over {len(self.periods):,} {self.unit}s: {slope} per {self.unit}>"
+
+    def __str__(self) -> str:
+        return "\n".join(self.words())
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html_lines(self.words())}</div>"
+
+
+def trend_over(
+    metric: str,
+    evaluations: Sequence[Evaluation],
+    periods: Sequence[str],
+    places: Sequence[float],
+    *,
+    unit: str = "period",
+    left_out: Sequence[str] = (),
+) -> Trend:
+    """The trend of a metric over evaluations of different rows, which lie at `places` on a line."""
+    found = coupled(evaluations)
+    record = evaluations[0].metrics[metric]
+    tables = [AtNodes(one, nodes).table(record) for one, nodes in zip(evaluations, found.nodes, strict=True)]
+    off = np.asarray(places, dtype=np.float64) - np.mean(places)
+    factors = off / float(off @ off)
+    return Trend(
+        metric=record,
+        law=sum_law(tables, found.blocks, factors.tolist()),
+        periods=tuple(periods),
+        places=tuple(map(float, places)),
+        means=tuple(one[metric].mean() for one in evaluations),
+        intervals=tuple(one.intervals[metric] for one in evaluations),
+        unit=unit,
+        left_out=tuple(left_out),
+        together=found.words,
+        confidence_level=evaluations[0].confidence_level,
+    )

@@ -1,0 +1,93 @@
+"""Differences in words, and the numbers that users ask about them."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from darkmetrics.data.rules import is_number
+from darkmetrics.distribution import MetricDistribution
+from darkmetrics.exceptions import InputError
+from darkmetrics.tables import decimals_for, level_text, number_text
+
+# Half a unit in the last place of 1.
+_ROUNDING = 2.0**-53
+
+
+def check_amount(by: Any, name: str = "by") -> float:
+    """How far a metric may move and still count as unmoved, checked."""
+    if not is_number(by) or not np.isfinite(by) or by < 0.0:
+        raise InputError(f"{name}: {by!r}. It must be a number of at least 0: how far the metric moved at least.")
+    return float(by)
+
+
+def chance_below(law: MetricDistribution, t: float) -> float:
+    """P(X < t); NaN where the law has no value."""
+    # It is twice the PIT less P(X <= t), and rounding must leave it a probability.
+    return _uncertain(law, t, 2.0 * float(law.pit(t)) - float(law.cdf(t)))
+
+
+def chance_above(law: MetricDistribution, t: float) -> float:
+    """P(X > t); NaN where the law has no value."""
+    return _uncertain(law, t, float(law.sf(t)))
+
+
+def _uncertain(law: MetricDistribution, t: float, chance: float) -> float:
+    """A probability; one that is not known to the last digit is 0 or 1 only where no labeling says otherwise."""
+    open_ = law.method != "exact" and law.bounds.low < t < law.bounds.high
+    rounding = _ROUNDING if open_ else 0.0
+    return chance if math.isnan(chance) else min(1.0 - rounding, max(rounding, chance))
+
+
+def chance_text(chance: float) -> str:
+    """A probability in percent; only what is certain is 0% or 100%.
+
+    Examples
+    --------
+    >>> from darkmetrics.changes.words import chance_text
+    >>> [chance_text(chance) for chance in (0.0, 1e-9, 0.0512, 0.98, 1.0)]
+    ['0%', '<0.1%', '5.1%', '98%', '100%']
+    """
+    if math.isnan(chance):
+        return "not known"
+    if chance in (0.0, 1.0):
+        return f"{chance:.0%}"
+    if chance < 0.001 or chance > 0.999:
+        return "<0.1%" if chance < 0.5 else ">99.9%"
+    return f"{chance:.1%}" if chance < 0.0995 or chance > 0.9905 else f"{chance:.0%}"
+
+
+def amount(value: float) -> float:
+    """A difference in print, which has no negative zero."""
+    return 0.0 if abs(value) < 5e-13 else value
+
+
+def moved_text(metric: str, means: tuple[float, float], law: MetricDistribution, level: float) -> str:
+    """What happened to a metric from the first mean to the second, given the law of their difference."""
+    if law.undefined >= 1.0:
+        return f"{metric} is undefined (0/0) in one of the two, and so is its change."
+    low, high = law.interval(level)
+    decimals = decimals_for(high - low)
+    first, second = (number_text(mean, decimals) for mean in means)
+    fell, rose = chance_below(law, 0.0), chance_above(law, 0.0)
+    if low == high:
+        if amount(low) == 0.0:
+            return f"{metric} is {first} in both; every label that matters is known."
+        verb = "fell" if low < 0.0 else "rose"
+        return f"{metric} {verb} from {first} to {second}: by {number_text(abs(low), decimals)}, for certain."
+    down = fell >= rose
+    verb = "fell" if down else "rose"
+    near, far = (-high, -low) if down else (low, high)
+    size = number_text(abs(amount(law.mean())), decimals)
+    chance = chance_text(fell if down else rose)
+    if max(fell, rose) >= 0.9:
+        inside = f"{number_text(near, decimals)} to {number_text(far, decimals)}"
+        return (
+            f"{metric} {verb} from {first} to {second}: by {size} ({level_text(level)}: {inside}). "
+            f"Probability that it {verb}: {chance}."
+        )
+    ends = f"{number_text(low, decimals)} to {number_text(high, decimals)}"
+    return (
+        f"{metric} went from {first} to {second}, but it may have moved either way: a change of {ends} "
+        f"({level_text(level)}). Probability that it {verb}: {chance}."
+    )

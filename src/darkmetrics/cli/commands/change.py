@@ -1,0 +1,163 @@
+"""darkmetrics change."""
+
+from __future__ import annotations  # names of the library in annotations must not import it
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import darkmetrics as dm
+from darkmetrics._text import number_from
+from darkmetrics.cli.evaluation import columns_assumed, evaluated, label_model_of, zero_division_of
+from darkmetrics.cli.inputs import load, load_reference, paths_of
+from darkmetrics.cli.messages import WordedError, for_the_command_line
+from darkmetrics.cli.options import CommonOptions, DecisionOptions, EstimateOptions
+from darkmetrics.cli.output import (
+    DONE,
+    TARGET_MISSED,
+    Result,
+    Table,
+    check_writable,
+    emit,
+    in_words,
+    progress,
+    rendered,
+    say,
+)
+from darkmetrics.cli.targets import metrics_wanted
+
+EXAMPLE = "Example: darkmetrics change june.csv may.csv --label y --score p --missingness random --worse recall=0.02"
+# Columns by role where there are none: cells have no names for them.
+_OF_CELLS = {"label": "label", "score": "score"}
+
+
+@dataclass(frozen=True)
+class ChangeOptions(DecisionOptions, EstimateOptions):
+    """What both evaluations take."""
+
+
+def main(
+    options: ChangeOptions,
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="BEFORE",
+            help="The earlier rows, in the same columns; or cells, as EvaluationSet.to_parquet stores them.",
+            show_default=False,
+        ),
+    ],
+    common: CommonOptions,
+    worse: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--worse",
+            metavar="METRIC=BY",
+            help="Exit with 1 when this metric got worse by more than BY with probability --confidence; again for "
+            "more. Alone, as recall, any worsening counts.",
+        ),
+    ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option("--confidence", metavar="P", min=0.0, max=1.0, help="How sure --worse has to be."),
+    ] = 0.95,
+) -> int:
+    """Did it get worse from BEFORE to FILE? The law of each metric's difference, and the probability that it fell.
+
+    Both are files of rows in the same columns, or stored cells (Parquet, without --label and --score). They must have
+    no row in common. What is assumed about missing labels holds for both.
+    """
+    limits = _limits(worse)
+    check_writable(common.output, *paths_of(options.file), *paths_of(before), options.reference)
+    with progress("reading", "evaluating", "comparing") as begin:
+        begin()
+        names, (after, earlier) = dict(_OF_CELLS), (_cells(options, path) for path in (options.file, before))
+        begin()
+        found = []
+        for path, cells in ((options.file, after), (before, earlier)):
+            one, called = _evaluated(replace(options, file=path), cells, list(limits), common.seed)
+            found.append(one)
+            names = called or names
+        begin()
+        with in_words(names):
+            change = dm.change(*found, names=(_name(options.file), _name(before)))
+    verdicts = [_verdict(change, name, by, confidence) for name, by in limits.items()]
+    document = change.to_dict() | ({"worse": verdicts} if verdicts else {})
+    say("\n".join([*change.words(), ""]))
+    emit(rendered(Result(document, change.records(), [Table(*change.table())]), common.result_format), common.output)
+    say("\n".join(["", *(for_the_command_line(note, names) for note in change.notes())]))
+    for verdict in verdicts:
+        sure = f"probability {verdict['probability']:.4g}"
+        by = f" by more than {verdict['by']:g}" if verdict["by"] else ""
+        said = "at least" if verdict["worse"] else "less than"
+        state = "WORSE" if verdict["worse"] else "NOT WORSE"
+        say(f"{state}: {verdict['metric']} got worse{by} with {sure}, {said} the {confidence:g} asked for.")
+    return TARGET_MISSED if any(verdict["worse"] for verdict in verdicts) else DONE
+
+
+def _limits(given: Sequence[str] | None) -> dict[str, float]:
+    """How far each metric may get worse."""
+    limits: dict[str, float] = {}
+    for text in given or ():
+        name, _, value = text.partition("=") if "=" in text else (text, "", "0")
+        by = number_from(value)
+        if not name.strip() or by is None or not math.isfinite(by) or by < 0.0:
+            raise WordedError(f"--worse: cannot read {text!r}. Write it like recall=0.02.")
+        with in_words({}, metrics="--worse"):
+            metric = dm.metrics.metrics_from(name.strip())[0]
+        if metric.better == "neither":
+            raise WordedError(f"--worse: neither more nor less of {metric.name} is better.")
+        if metric.name in limits:
+            raise WordedError(f"--worse: {metric.name!r} is named twice. Name it once.")
+        limits[metric.name] = by
+    return limits
+
+
+def _cells(options: ChangeOptions, path: str) -> dm.EvaluationSet | None:
+    """Cells that a file holds; None where it holds rows."""
+    if options.label is None and options.score is None and path.endswith(".parquet"):
+        # A table of rows is no cells, and its columns are then guessed.
+        with contextlib.suppress(dm.InputError):
+            return dm.EvaluationSet.from_parquet(path)
+    return None
+
+
+def _evaluated(
+    options: ChangeOptions, cells: dm.EvaluationSet | None, wanted: Sequence[str], seed: int | None
+) -> tuple[dm.Evaluation, Any]:
+    """The evaluation of a file, and its columns by role; None for cells, which have no columns."""
+    metrics = metrics_wanted(options.metric, wanted)
+    if cells is None:
+        rows = load(options, pred=options.pred, **columns_assumed(options))
+        with in_words(rows.names):
+            return evaluated(rows, metrics, options, seed), rows.names
+    if options.threshold is not None and options.threshold != cells.threshold:
+        raise WordedError(f"--threshold: cells of {options.file} are already decided. Leave it out.")
+    with in_words(_OF_CELLS):
+        found = dm.evaluate(
+            cells,
+            None,
+            metrics=metrics,
+            label_model=label_model_of(options),
+            missingness=options.missingness,
+            reference=load_reference(options.reference, _OF_CELLS, cells.pos_label),
+            method=options.method,
+            zero_division=zero_division_of(options),
+            rng=seed,
+            confidence_level=options.confidence_level,
+        )
+    return found, None
+
+
+def _name(path: str) -> str:
+    """What a file is called in print."""
+    return "standard input" if path == "-" else Path(path).name or path
+
+
+def _verdict(change: dm.Change, metric: str, by: float, confidence: float) -> dict[str, Any]:
+    chance = change.worse(metric, by)
+    return {"metric": metric, "by": by, "probability": chance, "confidence": confidence, "worse": chance >= confidence}

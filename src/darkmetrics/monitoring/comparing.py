@@ -1,0 +1,148 @@
+"""Groups against each other: changes, trends and gaps, with keys as users write them."""
+
+import datetime as dt
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from darkmetrics.changes.gap import KINDS, Gap, gap_between
+from darkmetrics.changes.result import Change
+from darkmetrics.changes.run import change
+from darkmetrics.changes.trend import Trend, trend_over
+from darkmetrics.distribution import MetricDistribution
+from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.metrics import Metric, metrics_from
+from darkmetrics.monitoring.group_names import counted, in_order, key_text, listed
+from darkmetrics.monitoring.periods import period_name
+from darkmetrics.monitoring.summary import Key
+
+if TYPE_CHECKING:
+    from darkmetrics.monitoring.result import GroupedEvaluation
+
+# Groups that are compared at once: each is evaluated again for it.
+_MOST_GROUPS = 256
+# The two rates of which equalized odds are made.
+_ODDS = ("recall", "fpr")
+
+
+def change_of_groups(result: "GroupedEvaluation", after: Any, before: Any, confidence_level: float | None) -> Change:
+    """The change from one group to another."""
+    keys = _known(result, after, "after"), _known(result, before, "before")
+    if keys[0] == keys[1]:
+        raise InputError(f"before: {result.label(keys[1])}, the same group as after. Name two different ones.")
+    names = result.label(keys[0]), result.label(keys[1])
+    return change(result[keys[0]], result[keys[1]], names=names, confidence_level=confidence_level)
+
+
+def _known(result: "GroupedEvaluation", key: Any, argument: str) -> Key:
+    """The key of a group; one that is not there is an error about the argument."""
+    try:
+        return result.key_of(key)
+    except KeyError as error:
+        raise InputError(str(error).replace("key:", f"{argument}:", 1)) from None
+
+
+def _metric(result: "GroupedEvaluation", metric: Any) -> Metric:
+    if metric not in result.metrics:
+        raise unknown_name("metric", "metric", str(metric), result.metrics)
+    return result.metrics[metric]
+
+
+def _told(result: "GroupedEvaluation", keys: Sequence[Key]) -> tuple[list[Key], list[str]]:
+    """The groups that say enough, and the names of the others."""
+    small = [key for key in keys if result.groups[key].too_small and result.groups[key].counts["missing"]]
+    return [key for key in keys if key not in small], [result.label(key) for key in small]
+
+
+def trend_of_groups(result: "GroupedEvaluation", metric: str, segment: Any) -> Trend:
+    """The trend of a metric over the periods of a segment."""
+    name = _metric(result, metric).name
+    time = period_name(result.names, result.period, result.groups)
+    if time is None:
+        raise InputError(
+            f"trend: no time among the grouping columns ({listed([repr(name) for name in result.names])}). Give time= "
+            "and every= to evaluate_by."
+        )
+    place = result.names.index(time)
+    found = {key: (*key[:place], *key[place + 1 :]) for key in result.groups if key[place] is not None}
+    wanted = () if segment is None else segment if isinstance(segment, tuple) else (segment,)
+    others = [repr(name) for name in result.names if name != time]
+    if wanted not in found.values():
+        first = next(iter(found.values()), ())
+        such = repr(first[0] if len(first) == 1 else first) if others else ""
+        rule = f"Give the value of {listed(others)}, such as {such}." if others else "There is none: leave it out."
+        raise InputError(f"segment: {segment!r}. {rule}")
+    keys, left_out = _told(result, [key for key, rest in found.items() if rest == wanted])
+    if len(keys) < 2:
+        raise InputError(f"trend: {counted(len(keys), 'period')} with enough labels. A trend needs at least two.")
+    keys = [keys[i] for i in in_order([(key[place],) for key in keys])]
+    places = [_place(key[place], result.every) for key in keys]
+    known = [float(x) for x in places if x is not None]
+    even = len(known) == len(keys)
+    return trend_over(
+        name,
+        [result[key] for key in keys],
+        [key_text(key[place], result.every) for key in keys],
+        [x - known[0] for x in known] if even else list(map(float, range(len(keys)))),
+        unit=result.every if even and result.every is not None else "period",
+        left_out=left_out,
+    )
+
+
+def _place(value: Any, every: str | None) -> float | None:
+    """Where a period lies, counted in periods; None if it is no date, or nobody said how long a period is."""
+    if not isinstance(value, dt.date):
+        return None
+    months = 12 * value.year + value.month - 1
+    by_month = {"month": 1, "quarter": 3, "year": 12}
+    if every in by_month:
+        return float(months // by_month[every])
+    hours = 24.0 * value.toordinal() + (value.hour if isinstance(value, dt.datetime) else 0)
+    by_hour = {"hour": 1.0, "day": 24.0, "week": 168.0}
+    return hours / by_hour[every] if every in by_hour else None
+
+
+def gap_of_groups(result: "GroupedEvaluation", metric: str | None, kind: str, groups: Sequence[Any] | None) -> Gap:
+    """The gap between groups in a metric."""
+    if kind not in KINDS:
+        raise unknown_name("kind", "kind of gap", str(kind), KINDS)
+    if kind == "equalized_odds":
+        if metric is not None and metric not in _ODDS:
+            raise InputError(
+                f"metric: {metric!r}. Equalized odds are those of {listed(list(map(repr, _ODDS)))}: leave it out."
+            )
+        metrics = metrics_from(list(_ODDS))
+    elif metric is None:
+        raise InputError(f"metric: missing. Name one of {', '.join(map(repr, result.metrics))}.")
+    else:
+        metrics = [_metric(result, metric)]
+    if kind == "ratio" and not metrics[0].range[0] >= 0.0:
+        raise InputError(
+            f"kind: 'ratio', but {metric} can be negative, and ratios then mean nothing. Use 'difference'."
+        )
+    keys, left_out = _told(result, list(result.groups) if groups is None else _listed(result, groups))
+    if len(keys) < 2:
+        raise InputError(f"groups: {counted(len(keys), 'group')} with enough labels. A gap needs at least two.")
+    if len(keys) > _MOST_GROUPS:
+        raise InputError(f"groups: {len(keys):,} of them. {_MOST_GROUPS} at most are compared at once: name them.")
+    return gap_between(
+        metrics,
+        [result.task.question.fill_of(one) for one in metrics],
+        kind,
+        [result[key] for key in keys],
+        [result.label(key) for key in keys],
+        left_out=left_out,
+        pair_of=partial(_pair, result, metrics[0].name),
+    )
+
+
+def _listed(result: "GroupedEvaluation", groups: Any) -> list[Key]:
+    if isinstance(groups, (str, bytes)) or not hasattr(groups, "__iter__"):
+        raise InputError(f"groups: {groups!r}. Give a list of keys.")
+    return list(dict.fromkeys(_known(result, key, "groups") for key in groups))
+
+
+def _pair(result: "GroupedEvaluation", metric: str, one: Any, other: Any) -> MetricDistribution:
+    """The law of the difference between two groups."""
+    found = change_of_groups(result, one, other, None)
+    return found[metric]

@@ -1,0 +1,214 @@
+"""plot_change, plot_trend and plot_gap: what moved, where it is going, and how far groups are apart."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from darkmetrics.changes import Change, Gap, Trend
+from darkmetrics.changes.words import chance_text
+from darkmetrics.plotting import style
+from darkmetrics.plotting.over_time import name_periods
+from darkmetrics.plotting.shape import density_curve, few_atoms
+from darkmetrics.plotting.summaries import plain_text
+from darkmetrics.tables import level_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Inches that a line of text takes, and all that is not lines; groups that are drawn.
+_LINE, _REST, _MOST = 0.24, 1.9, 20
+# Letters of a name under a picture.
+_LETTERS = 44
+
+
+def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" = None) -> "Axes":
+    """How far did a metric move between two sets of rows, and how likely did it fall?
+
+    The law of the difference, after less before. The dashed line is no change; what lies left of it is hatched, and is
+    the probability that the metric fell.
+
+    Parameters
+    ----------
+    change : Change
+        The result of `change`.
+    metric : str, optional
+        One of its metrics; the one that is surest to have got worse, or to have moved, unless given.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> may = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.5], metrics="accuracy")
+    >>> june = dm.evaluate([1, None, 1, 0], [0.9, 0.3, 0.4, 0.8], label_model=[0.5], metrics="accuracy")
+    >>> dm.plotting.plot_change(dm.change(june, may)).get_xlabel()
+    'change in accuracy, before to after'
+    """
+    style.checked("change", change, Change, "what change returns")
+    name = change.surest if metric is None else metric
+    law = change[name]
+    ax = style.axes(ax)
+    after, before = (plain_text(one, 20).strip() for one in change.names)
+    ax.set_xlabel(style.folded(f"change in {style.plain(name).strip()}, {before} to {after}", _LETTERS))
+    if np.isnan(law.mean()):
+        style.message(ax, "undefined (0/0) in one of the two")
+        return ax
+    low, high = law.interval(change.confidence_level)
+    sides: tuple[dict[str, Any], ...] = (
+        {"color": style.LABELLED, "label": f"fell: {chance_text(change.fell(name))}"},
+        {"color": style.ESTIMATE, "label": f"rose: {chance_text(change.rose(name))}"},
+    )
+    stems = few_atoms(law)
+    x, y = density_curve(law) if stems is None else stems
+    for left, look in zip((True, False), sides, strict=True):
+        own = x < 0.0 if left else x > 0.0 if stems is not None else x >= 0.0
+        if stems is not None:
+            ax.vlines(x[own], 0.0, y[own], linewidth=2.2, **look)
+            ax.plot(x[own], y[own], color=look["color"], marker="v" if left else "^", markersize=5, linestyle="none")
+        else:
+            # Each side has its part up to zero, and no gap is left between the two.
+            at = np.append(x[own], 0.0) if left else np.insert(x[own], 0, 0.0)
+            at = at[(at >= x[0]) & (at <= x[-1])]
+            fill = {"alpha": 0.4, "hatch": "////"} if left else {"alpha": 0.25}
+            ax.fill_between(at, np.interp(at, x, y), linewidth=0.0, **fill, **look)
+    if stems is None:
+        ax.plot(x, y, color=style.TARGET, linewidth=1.0)
+    elif np.any(x == 0.0):
+        ax.plot([0.0], y[x == 0.0], color=style.GREY, marker="o", markersize=5, linestyle="none")
+        ax.vlines([0.0], 0.0, y[x == 0.0], color=style.GREY, linewidth=2.2, label="no change")
+    ax.axvline(0.0, color=style.TARGET, linestyle=style.LINES[1], linewidth=1.2)
+    width = high - low
+    inside = f"{level_text(change.confidence_level)}: {style.number(low, width)} to {style.number(high, width)}"
+    ax.axvline(law.mean(), color=style.TARGET, linewidth=1.2, label=f"mean {style.number(law.mean(), width)}")
+    ax.hlines([0.0], low, high, color=style.TARGET, linewidth=4.0, label=inside, clip_on=False, zorder=4)
+    ax.set(ylabel="density" if stems is None else "probability", ylim=(0.0, 1.08 * float(y.max())))
+    first, last = min(float(x[0]), 0.0, low), max(float(x[-1]), 0.0, high)
+    margin = 0.05 * (last - first) or 0.05
+    ax.set_xlim(first - margin, last + margin)
+    ax.locator_params(axis="x", nbins=6)  # small numbers are long
+    style.legend_above(ax)
+    return ax
+
+
+def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
+    """Is a metric falling from period to period? The periods, and the straight lines that may run through them.
+
+    Dots and bars are means and intervals of the periods; the line has the mean slope, the band the interval of it.
+
+    Parameters
+    ----------
+    trend : Trend
+        The result of `GroupedEvaluation.trend`.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import darkmetrics as dm
+    >>> rows = [("2026-05", 1, 0.9), ("2026-05", 0, 0.1), ("2026-06", 1, 0.9), ("2026-06", 0, 0.7)]
+    >>> table = pd.DataFrame(rows, columns=["month", "y", "p"])
+    >>> result = dm.evaluate_by(table, "month", label="y", score="p", metrics="accuracy")
+    >>> dm.plotting.plot_trend(result.trend("accuracy")).get_ylabel()
+    'accuracy'
+    """
+    style.checked("trend", trend, Trend, "what trend returns")
+    ax = style.axes(ax)
+    x, mean = np.array(trend.places), np.array(trend.means)
+    low, high = np.array(trend.intervals).T
+    level = level_text(trend.confidence_level)
+    ax.vlines(x, low, high, color=style.ESTIMATE, linewidth=2.2, label=f"{level} interval")
+    ax.plot(x, mean, color=style.ESTIMATE, marker="o", linestyle="none", label="mean")
+    if np.isnan(trend.law.mean()):
+        style.message(ax, "undefined (0/0) in one of the periods")
+    else:
+        ends = np.array([x.min(), x.max()])
+        slopes = np.array([trend.law.mean(), *trend.law.interval(trend.confidence_level)])
+        lines = mean.mean() + np.multiply.outer(slopes, ends - x.mean())
+        width = float(slopes[2] - slopes[1])
+        said = f"{style.number(float(slopes[0]), width)} per {trend.unit}"
+        ax.plot(ends, lines[0], color=style.LABELLED, linestyle=style.LINES[1], label=said)
+        # Lines that are steeper and flatter cross where the mean period is.
+        at = np.array([ends[0], x.mean(), ends[1]])
+        fan = mean.mean() + np.multiply.outer(slopes[1:], at - x.mean())
+        ax.fill_between(at, fan.min(axis=0), fan.max(axis=0), color=style.LABELLED, alpha=0.2, linewidth=0.0)
+    falling, rising = trend.falling(), trend.rising()
+    word, chance = ("falling", falling) if not falling < rising else ("rising", rising)
+    name_periods(ax, x, list(trend.periods))
+    ax.set(xlabel=trend.unit, ylabel=style.wrapped(trend.metric.name, 30))
+    ax.grid(axis="y", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    style.legend_above(ax, [f"{word}: {chance_text(chance)}"])
+    return ax
+
+
+def plot_gap(gap: Gap, *, ax: "Axes | None" = None) -> "Axes":
+    """How far are groups apart, and which of them are at the ends?
+
+    A line per group with its mean and interval, the highest first; at the right the probabilities that it is the
+    highest and the lowest of all. The gap stands above. Of more than 20 groups those at both ends are drawn.
+
+    Parameters
+    ----------
+    gap : Gap
+        The result of `GroupedEvaluation.gap`.
+    ax : Axes, optional
+        Axes to draw on; a new figure if none are given, as high as the groups need.
+
+    Returns
+    -------
+    Axes
+        Those drawn on.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import darkmetrics as dm
+    >>> rows = [("app", 1, 0.9), ("app", 1, 0.8), ("web", 1, 0.9), ("web", 1, 0.2), ("web", 0, 0.6)]
+    >>> table = pd.DataFrame(rows, columns=["shop", "y", "p"])
+    >>> result = dm.evaluate_by(table, "shop", label="y", score="p", metrics="recall")
+    >>> dm.plotting.plot_gap(result.gap("recall")).get_xlabel()
+    'recall'
+    """
+    style.checked("gap", gap, Gap, "what gap returns")
+    groups = sorted(gap.groups, key=lambda group: -np.nan_to_num(gap.means[group], nan=-np.inf))
+    notes = []
+    if len(groups) > _MOST:
+        notes.append(f"{len(groups) - _MOST:,} groups in the middle not drawn")
+        groups = [*groups[: _MOST // 2], *groups[-_MOST // 2 :]]
+    ax = style.axes(ax, height=_REST + _LINE * len(groups))
+    place = np.arange(len(groups))
+    low, high = np.array([gap.intervals[group] for group in groups]).T
+    level = level_text(gap.confidence_level)
+    ax.hlines(place, low, high, color=style.ESTIMATE, linewidth=2.2, label=f"{level} interval")
+    means = [gap.means[group] for group in groups]
+    ax.plot(means, place, color=style.ESTIMATE, marker="o", linestyle="none", label="mean")
+    right: dict[str, Any] = {"fontsize": "small", "va": "center", "transform": ax.get_yaxis_transform()}
+    for column, (title, chances) in enumerate((("highest", gap.largest), ("lowest", gap.smallest))):
+        across = 1.03 + 0.17 * column
+        for line, group in enumerate(groups):
+            ax.text(across, line, chance_text(chances[group]), **right)
+        ax.text(across, 1.01, title, va="bottom", fontsize="small", transform=ax.transAxes)
+    ax.set_yticks(place, [plain_text(group, 20) for group in groups], fontsize="small")
+    ax.set_ylim(len(groups) - 0.4, -0.6)
+    name = "true positive rate" if gap.kind == "equalized_odds" else gap.metric
+    ax.set(xlabel=style.wrapped(name, _LETTERS), ylabel="group")
+    ax.grid(axis="x", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    first, last = gap.law.interval(gap.confidence_level)
+    width = last - first
+    short = {"difference": "largest less smallest", "ratio": "smallest over largest"}.get(gap.kind, "equalized odds")
+    value = style.number(gap.law.mean(), width)
+    inside = "" if first == last else f" ({style.number(first, width)} to {style.number(last, width)})"
+    style.legend_above(ax, [f"{short} {value}{inside}", *notes], side="right")
+    return ax

@@ -1,0 +1,76 @@
+"""darkmetrics change: two files of rows, or of cells, and what counts as worse."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import darkmetrics as dm
+
+
+@pytest.fixture
+def two(tmp_path):
+    """June, whose scores have become too low, and May: as rows and as cells."""
+    rng = np.random.default_rng(0)
+    for name, power in (("may", 1.0), ("june", 1.4)):
+        p = rng.random(800)
+        y = np.where(rng.random(800) < 0.3, np.nan, rng.random(800) < p)
+        pd.DataFrame({"fraud": y, "p": p**power}).to_csv(tmp_path / f"{name}.csv", index=False)
+        dm.EvaluationSet(y, p**power).to_parquet(tmp_path / f"{name}.parquet")
+    return tmp_path
+
+
+ROWS = ("--label", "fraud", "--score", "p")
+HOW = ("--missingness", "random", "-m", "recall", "-m", "accuracy")
+
+
+def test_rows_and_cells_have_the_same_answer(run, two):
+    rows = run("change", two / "june.csv", two / "may.csv", *ROWS, *HOW, "-f", "json")
+    cells = run("change", two / "june.parquet", two / "may.parquet", *HOW, "-f", "json")
+    assert rows.code == cells.code == 0
+    found, same = json.loads(rows.out), json.loads(cells.out)
+    assert found["metrics"] == same["metrics"]
+    assert (found["names"], same["names"]) == (["june.csv", "may.csv"], ["june.parquet", "may.parquet"])
+    assert found["metrics"]["recall"]["fell"] > 0.999
+    assert "recall fell from" in rows.err
+    assert "no row in common" in rows.err
+
+
+def test_the_answer_is_that_of_the_library(run, two):
+    june, may = (pd.read_csv(two / f"{name}.csv") for name in ("june", "may"))
+    settings: dict[str, Any] = {"missingness": "random", "metrics": ["recall", "accuracy"]}
+    wanted = dm.change(*(dm.evaluate(one["fraud"], one["p"], **settings) for one in (june, may)))
+    found = json.loads(run("change", two / "june.csv", two / "may.csv", *ROWS, *HOW, "-f", "json").out)
+    assert found["metrics"] == json.loads(json.dumps(wanted.to_dict()["metrics"]))
+
+
+@pytest.mark.parametrize(("worse", "code"), [("recall=0.02", 1), ("recall", 1), ("recall=0.5", 0), ("precision", 0)])
+def test_worse_is_exit_code_1(run, two, worse, code):
+    done = run("change", two / "june.csv", two / "may.csv", *ROWS, *HOW, "--worse", worse)
+    assert done.code == code
+    assert ("NOT WORSE: " in done.err) == (code == 0)
+    assert worse.partition("=")[0] in done.out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--worse", "recal"), "--worse: unknown metric 'recal'. Did you mean 'recall'?"),
+        (("--worse", "recall=much"), "--worse: cannot read 'recall=much'. Write it like recall=0.02."),
+        (("--worse", "prevalence"), "--worse: neither more nor less of prevalence is better."),
+        (("--worse", "recall", "--worse", "recall=0.1"), "--worse: 'recall' is named twice. Name it once."),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(run, two, more, message):
+    done = run("change", two / "june.csv", two / "may.csv", *ROWS, *HOW, *more)
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_cells_are_already_decided(run, two):
+    done = run("change", two / "june.parquet", two / "may.parquet", *HOW, "--threshold", "0.4")
+    assert done.code == 2
+    assert "--threshold: cells of " in done.err

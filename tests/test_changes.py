@@ -1,0 +1,500 @@
+"""Changes, trends and gaps: against brute force over the labelings of all sets, and what they say of themselves."""
+
+import json
+import pickle
+import warnings
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logit
+from sklearn.metrics import precision_score, recall_score
+
+import darkmetrics as dm
+import oracle
+from darkmetrics.changes.coupling import coupled
+from darkmetrics.changes.gap import gap_between
+from darkmetrics.changes.trend import trend_over
+from darkmetrics.distribution import Interval, Normal
+from darkmetrics.nodes import Nodes
+
+CONFUSION = ["accuracy", "precision", "recall", "f1", "specificity", "mcc", "brier", "roc_auc"]
+
+# What is called with wrong types on purpose.
+CHANGE: Any = dm.change
+
+
+class Several(dm.label_models.LabelModel):
+    """Nodes as they are given."""
+
+    def __init__(self, weight: Any, probability: Any) -> None:
+        self.weight, self.probability = np.asarray(weight, float), np.asarray(probability, float)
+
+    def nodes(self, data: dm.EvaluationSet) -> Nodes:
+        return Nodes(self.weight, self.probability)
+
+    def describe(self, data: dm.EvaluationSet, nodes: Nodes) -> str:
+        return "Given."
+
+
+def rows(seed: int, n: int = 9, missing: int = 4, nodes: int = 1, *, weighted: bool = False) -> dict[str, Any]:
+    """A few rows with different scores, some without a label, and chances of these at one or more nodes."""
+    rng = np.random.default_rng(seed)
+    score = np.sort(rng.permutation(100)[:n] / 100.0)
+    y = (rng.random(n) < 0.2 + 0.6 * score).astype(float)
+    y[rng.permutation(n)[:missing]] = np.nan
+    weight = rng.random(nodes) + 0.1
+    return {
+        "score": score,
+        "y": y,
+        "p": rng.random((nodes, missing)),
+        "weight": weight / weight.sum(),
+        "sample_weight": rng.integers(1, 4, n).astype(float) if weighted else None,
+    }
+
+
+def evaluated(one: dict[str, Any], metrics: Any, **settings: Any) -> dm.Evaluation:
+    model = Several(one["weight"], one["p"])
+    return dm.evaluate(
+        one["y"], one["score"], metrics=metrics, label_model=model, sample_weight=one["sample_weight"], **settings
+    )
+
+
+def labelings(one: dict[str, Any], metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """The metric of every labeling (NaN where 0/0), and the probability of each over the nodes."""
+    gaps = np.flatnonzero(np.isnan(one["y"]))
+    labels = np.array(list(product([0.0, 1.0], repeat=gaps.size)))
+    y = np.tile(one["y"], (len(labels), 1))
+    y[:, gaps] = labels
+    weight = np.ones(one["y"].size) if one["sample_weight"] is None else one["sample_weight"]
+    definition = oracle.DEFINITIONS.get(metric) or oracle.FAMILIES[metric]()
+    values = definition(y, one["score"], (one["score"] >= 0.5).astype(float), weight)
+    chances = np.prod(np.where(labels[None] == 1.0, one["p"][:, None], 1.0 - one["p"][:, None]), axis=2)
+    return values, one["weight"] @ chances
+
+
+@pytest.mark.parametrize("metric", CONFUSION)
+@pytest.mark.parametrize(("nodes", "weighted"), [(1, False), (3, False), (2, True)])
+def test_the_difference_equals_brute_force_over_the_labelings_of_both(metric, nodes, weighted):
+    sets = [rows(seed, 9 + seed, 4 + seed, nodes, weighted=weighted) for seed in (1, 2)]
+    after, before = (evaluated(one, metric, zero_division=np.nan) for one in sets)
+    found = dm.change(after, before)[metric]
+    values, masses = zip(*(labelings(one, metric) for one in sets), strict=True)
+    difference = np.subtract.outer(*values).ravel()
+    mass = np.multiply.outer(*masses).ravel()
+    defined = ~np.isnan(difference)
+    assert found.method == "exact"
+    assert found.undefined == pytest.approx(mass[~defined].sum(), abs=1e-12)
+    difference, mass = difference[defined], mass[defined] / mass[defined].sum()
+    for t in np.unique(difference):
+        assert found.cdf(t + oracle.ATOM) == pytest.approx(mass[difference <= t + oracle.ATOM].sum(), abs=1e-12)
+    assert dm.change(after, before).fell(metric) == pytest.approx(mass[difference < -oracle.ATOM].sum(), abs=1e-12)
+    assert found.mean() == pytest.approx(mass @ difference, abs=1e-12)
+    assert found.support() == pytest.approx((difference.min(), difference.max()), abs=1e-12)
+
+
+def brute(sets: list[dict[str, Any]], metric: str, of: Any) -> tuple[np.ndarray, np.ndarray]:
+    """A function of the metric in several sets over all labelings of all of them, and the mass of each."""
+    values, masses = zip(*(labelings(one, metric) for one in sets), strict=True)
+    found = of(np.stack([grid.ravel() for grid in np.meshgrid(*values, indexing="ij")]))
+    mass = np.array([np.prod(one) for one in product(*masses)])
+    return found, mass
+
+
+def same_law(law: dm.MetricDistribution, values: np.ndarray, mass: np.ndarray) -> None:
+    assert law.method == "exact"
+    for t in np.unique(values):
+        assert law.cdf(t + oracle.ATOM) == pytest.approx(mass[values <= t + oracle.ATOM].sum(), abs=1e-12)
+
+
+def test_the_slope_over_three_sets_equals_brute_force():
+    sets = [rows(seed, 7, 3, 2) for seed in (3, 4, 5)]
+    found = trend_over("recall", [evaluated(one, "recall", zero_division=0) for one in sets], list("abc"), [0, 1, 3])
+    # Least squares by numpy, for every labeling.
+    values, mass = brute(sets, "recall", lambda each: np.polyfit([0, 1, 3], np.nan_to_num(each), 1)[0])
+    same_law(found.law, values, mass)
+    assert found.falling() == pytest.approx(mass[values < -oracle.ATOM].sum(), abs=1e-12)
+    assert found.falling() + found.rising() <= 1.0
+
+
+@pytest.mark.parametrize("kind", ["difference", "ratio"])
+def test_the_gap_over_three_sets_equals_brute_force(kind):
+    sets = [rows(seed, 8, 3, 2) for seed in (3, 4, 6)]
+    metric = dm.metrics.metrics_from("accuracy")
+    found = gap_between(metric, [np.nan], kind, [evaluated(one, "accuracy") for one in sets], list("abc"))
+    of = {"difference": lambda x: x.max(axis=0) - x.min(axis=0), "ratio": lambda x: x.min(axis=0) / x.max(axis=0)}
+    values, mass = brute(sets, "accuracy", of[kind])
+    same_law(found.law, values, mass)
+    assert found.law.support() == pytest.approx((values.min(), values.max()))
+    best, mass = brute(sets, "accuracy", lambda x: (x == x.max(axis=0)) / (x == x.max(axis=0)).sum(axis=0))
+    assert list(found.largest.values()) == pytest.approx((best @ mass).tolist(), abs=1e-12)
+
+
+def test_equalized_odds_are_those_of_counts_that_hang_together():
+    sets = [rows(seed, 9, 4) for seed in (1, 2)]
+    evaluations = [evaluated(one, ["recall", "fpr"], zero_division=0) for one in sets]
+    found = gap_between(
+        dm.metrics.metrics_from(["recall", "fpr"]), [0.0, 0.0], "equalized_odds", evaluations, ["a", "b"]
+    )
+    found_by_rate = [
+        brute(sets, metric, lambda each: np.abs(np.diff(np.nan_to_num(each), axis=0)[0]))
+        for metric in ("recall", "fpr")
+    ]
+    (one, mass), (other, _) = found_by_rate
+    worst = np.maximum(one, other)
+    assert found.law.method == "monte carlo"
+    for t in np.unique(worst):
+        # 131,072 draws: five standard errors.
+        assert found.law.cdf(t + oracle.ATOM) == pytest.approx(mass[worst <= t + oracle.ATOM].sum(), abs=0.007)
+
+
+def months(seed: int, n: int = 1200, share: float = 0.3, power: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    p = rng.random(n)
+    return np.where(rng.random(n) < share, np.nan, rng.random(n) < p), p**power
+
+
+def answer(seed: int, **settings: Any) -> dm.Evaluation:
+    how: dict[str, Any] = {"metrics": ["precision", "recall", "accuracy"], **settings}
+    power, n = how.pop("power", 1.0), how.pop("n", 1200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dm.MissingnessWarning)
+        return dm.evaluate(*months(seed, n, power=power), **how)
+
+
+@pytest.mark.parametrize("metric", ["recall", "roc_auc", "brier", "average_precision"])
+def test_on_a_lattice_the_difference_is_that_of_draws(metric):
+    settings: dict[str, Any] = {"metrics": metric, "missingness": "random", "rng": 0}
+    after, before = answer(0, **settings), answer(1, power=1.2, **settings)
+    found = dm.change(after, before)[metric]
+    rng = np.random.default_rng(0)
+    draws = np.sort(after[metric].rvs(100_000, rng) - before[metric].rvs(100_000, rng))
+    assert found.method == {"recall": "near exact", "average_precision": "gaussian"}.get(metric, "gaussian")
+    # Nodes are independent here, so that laws are too: 0.0062 is Kolmogorov's distance of so many draws once in a
+    # thousand times; average precision is itself known from 10,000 draws.
+    at = np.arange(1, draws.size + 1) / draws.size
+    assert np.abs(found.cdf(draws) - at).max() < (0.03 if metric == "average_precision" else 0.0062)
+
+
+def test_with_no_label_missing_the_difference_is_that_of_scikit_learn():
+    sets = [months(seed, share=0.0) for seed in (0, 1)]
+    found = dm.change(*(dm.evaluate(*one, metrics="recall") for one in sets))
+    after, before = (recall_score(y, p >= 0.5) for y, p in sets)
+    assert found["recall"].interval() == pytest.approx((after - before,) * 2, abs=1e-15)
+    assert found.fell("recall") == float(after < before)
+    assert "for certain" in str(found)
+
+
+def test_after_less_before_mirrors_before_less_after():
+    after, before = answer(0), answer(1, power=1.2)
+    one, other = dm.change(after, before), dm.change(before, after)
+    for metric in one:
+        # Calibrations of what is not known are put in another order in the second set.
+        assert one[metric].mean() == pytest.approx(-other[metric].mean(), abs=2e-3)
+        assert one[metric].std() == pytest.approx(other[metric].std(), rel=0.1)
+    assert dm.change(answer(0, missingness="random"), answer(1, missingness="random")).fell("recall") == pytest.approx(
+        dm.change(answer(1, missingness="random"), answer(0, missingness="random")).rose("recall"), abs=1e-6
+    )
+
+
+def late_table(n: int = 4000) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    age, p = rng.integers(0, 112, n), rng.beta(1, 3, n)
+    y = rng.random(n) < p
+    known = rng.exponential(np.where(y, 40, 10)) <= age
+    day = pd.Timestamp("2026-04-30") - pd.to_timedelta(age, unit="D")
+    return pd.DataFrame({"day": day, "y": np.where(known, y, np.nan), "p": p})
+
+
+def by_month(table: pd.DataFrame, **settings: Any) -> dm.GroupedEvaluation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        how: dict[str, Any] = {
+            "time": "day",
+            "every": "month",
+            "metrics": ["precision", "recall"],
+            "threshold": 0.4,
+            **settings,
+        }
+        return dm.evaluate_by(table, label="y", score="p", **how)
+
+
+def grouped_late() -> dm.GroupedEvaluation:
+    return by_month(late_table(), scored_at="day", as_of="2026-04-30")
+
+
+@pytest.mark.parametrize(
+    "evaluations",
+    [
+        lambda: [answer(0), answer(1), answer(2, missingness="random")],
+        lambda: [answer(0), answer(1, label_model="half")],
+        lambda: list(grouped_late().values()),
+        lambda: [answer(seed, reference=months(9, share=0.0)) for seed in (0, 1)],
+    ],
+    ids=["reasons", "one known", "late", "reference"],
+)
+def test_cases_add_up_to_what_each_set_believes(evaluations):
+    sets = evaluations()
+    found = coupled(sets)
+    assert sum(float(block.weight.sum()) for block in found.blocks) == pytest.approx(1.0)
+    for i, one in enumerate(sets):
+        believed = sum(
+            block.weight @ np.broadcast_to(block.shares[i], (block.weight.size, len(one.nodes)))
+            for block in found.blocks
+        )
+        # Of a posterior that is shared 128 equally likely cases stand for 64 nodes.
+        assert believed == pytest.approx(one.nodes.weight, abs=1e-9)
+
+
+def test_a_reason_that_is_open_is_the_same_in_both():
+    after, before = answer(0), answer(1)
+    found = dm.change(after, before)
+    told = dm.change(*(answer(seed, missingness="random") for seed in (0, 1)))
+    apart = np.hypot(after["recall"].std(), before["recall"].std())
+    # What the label does to the chance to be missing moves both alike; little more is left than if it were known.
+    assert told["recall"].std() < found["recall"].std() < 0.5 * apart
+    assert "the same in each" in found.together
+
+
+def test_effects_of_the_label_are_shared_and_calibrations_are_not():
+    sets = [answer(0), answer(1)]
+    nodes = coupled(sets).nodes
+    assert nodes[0] is sets[0].nodes
+    both, score = (np.flatnonzero(nodes[1].reason == kind) for kind in (2, 0))
+    told, kept = nodes[1].probability, sets[1].nodes.probability
+    turn = np.arange(both.size) % score.size
+    moved = logit(kept[both]) - logit(kept[score[turn]])
+    # Each node is its own effect on top of some calibration, and each calibration comes up as often as before.
+    order = [
+        int(np.argmin(np.abs(logit(told[k]) - move - logit(kept[score])).sum(axis=1)))
+        for k, move in zip(both, moved, strict=True)
+    ]
+    assert np.allclose(logit(told[both]), moved + logit(kept[score[order]]), atol=1e-6)
+    assert np.all(np.bincount(order) == np.bincount(turn))
+    sums = [one.probability[one.reason == 0].sum(axis=1) for one in (sets[0].nodes, sets[1].nodes)]
+    assert abs(np.corrcoef(sums[0][turn], sums[1][order])[0, 1]) < 0.3
+
+
+def test_delays_that_were_learnt_from_all_months_are_the_same_in_each():
+    result = grouped_late()
+    april, march = (result[key] for key in list(result)[-2:][::-1])
+    found = dm.change(april, march)
+    assert "learnt from both at once" in found.together
+    one, other = april["recall"].by_node, march["recall"].by_node
+    assert one is not None
+    assert other is not None
+    within = float(one.weight @ one.var + other.weight @ other.var)
+    assert found["recall"].var() == pytest.approx(np.var(one.mean - other.mean) + within, rel=1e-3)
+    assert found["recall"].mean() == pytest.approx(april["recall"].mean() - march["recall"].mean(), abs=1e-9)
+
+
+def test_sets_err_alike_as_far_as_they_learnt_from_the_same_rows():
+    spreads = []
+    for n in (2400, 60):
+        reference = months(9, n, share=0.0)
+        found = [answer(seed, reference=reference, missingness="by_score_and_label", n=600) for seed in (0, 1)]
+        apart = np.hypot(found[0]["recall"].std(), found[1]["recall"].std())
+        spreads.append(dm.change(*found)["recall"].std() / apart)
+    # With many reference rows most of what is open is shared; with few hardly any is.
+    assert spreads[0] < spreads[1] <= 1.0 + 1e-6
+    assert spreads[1] > 0.9
+
+
+def test_months_of_no_missing_label_have_no_open_reason():
+    known, open_ = dm.evaluate(*months(0, share=0.0), metrics="recall"), answer(1, metrics="recall")
+    found = dm.change(open_, known)["recall"]
+    assert found.mean() == pytest.approx(open_["recall"].mean() - known["recall"].mean(), abs=1e-6)
+    assert found.std() == pytest.approx(open_["recall"].std(), rel=1e-3)
+
+
+def test_a_0_by_0_is_left_out_or_counted_as_asked():
+    settings: dict[str, Any] = {"metrics": "precision", "label_model": [0.5]}
+    none = dm.evaluate([0, 1, None], [0.1, 0.2, 0.3], zero_division=np.nan, **settings)
+    other = dm.evaluate([0, 1, None], [0.1, 0.7, 0.8], zero_division=np.nan, **settings)
+    found = dm.change(other, none)
+    assert found["precision"].undefined == 1.0
+    assert np.isnan(found.fell("precision"))
+    assert "undefined" in str(found)
+    none = dm.evaluate([0, 1, None], [0.1, 0.2, 0.3], zero_division=0, **settings)
+    assert dm.change(other, none)["precision"].mean() == pytest.approx(0.75)
+
+
+def test_worse_knows_which_way_is_worse():
+    found = dm.change(
+        answer(0, metrics=["recall", "brier", "prevalence"], missingness="random"),
+        answer(1, metrics=["recall", "brier", "prevalence"], missingness="random"),
+    )
+    assert found.worse("recall", 0.01) == found.fell("recall", by=0.01)
+    assert found.worse("brier") == found.rose("brier")
+    with pytest.raises(dm.InputError, match=r"metric: unknown metric that can get worse 'prevalence'\. .*rose"):
+        found.worse("prevalence")
+
+
+def test_a_change_in_the_population_is_wider_by_what_drew_the_rows():
+    sets = [answer(seed, metrics="recall", missingness="random") for seed in (0, 1)]
+    on_rows = dm.change(*sets)
+    for one in sets:
+        law = one["recall"]
+        wider = Normal(loc=law.mean() - 0.001, scale=float(np.hypot(law.std(), 0.02)), bounds=Interval(0.0, 1.0))
+        object.__setattr__(one, "laws", {"recall": wider})
+        object.__setattr__(one, "scope", "population")
+    found = dm.change(*sets)
+    assert found["recall"].var() == pytest.approx(on_rows["recall"].var() + 2 * 0.02**2, rel=1e-3)
+    assert found["recall"].mean() == pytest.approx(on_rows["recall"].mean(), abs=1e-5)
+    assert "populations that the rows came from" in str(found)
+    with pytest.raises(dm.InputError, match=r"before: about the rows, and after is about the population"):
+        dm.change(sets[0], answer(1, metrics="recall"))
+
+
+def test_what_is_said_of_a_change():
+    found = dm.change(
+        answer(0, power=1.4, missingness="random"), answer(1, missingness="random"), names=("June", "May")
+    )
+    assert found.surest == "recall"
+    assert found.words()[0] == "June (1,200 rows, 382 missing) against May (1,200 rows, 372 missing)."
+    assert found.sentence("recall").startswith("recall fell from 0.7")
+    assert "Probability that it fell: >99.9%" in str(found)
+    assert found._repr_html_().count("<tr>") == 4
+    kept = pickle.loads(pickle.dumps(found))
+    assert kept.to_dict() == found.to_dict()
+    numbers = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert numbers["metrics"]["recall"]["fell"] > 0.999
+    assert list(found.to_frame("pandas")["metric"]) == list(found)
+    other = dm.change(answer(0, threshold=0.6, missingness="random"), answer(1, metrics="recall", missingness="random"))
+    assert "Decisions differ: score >= 0.6 (after), score >= 0.5 (before)." in other.notes()
+    assert "In one of the two alone, and left out: precision, accuracy." in other.notes()
+
+
+def test_trends_have_their_place_in_time_and_say_what_they_leave_out():
+    table = late_table()
+    table["country"] = np.where(np.arange(len(table)) % 2, "DE", "FR")
+    table = table[(table["day"].dt.month != 3)]
+    result = by_month(table, by="country", missingness="by_label")
+    found = result.trend("recall", "DE")
+    assert found.periods == ("2026-01", "2026-02", "2026-04")
+    assert found.places == (0.0, 1.0, 3.0)
+    assert found.unit == "month"
+    assert str(found).startswith("recall ")
+    assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
+    assert [one["period"] for one in found.to_dict()["periods"]] == list(found.periods)
+    few = by_month(
+        pd.concat([table, table.assign(day=pd.Timestamp("2026-06-01"), y=np.nan).head(20)]), missingness="random"
+    )
+    assert few.trend("recall").left_out == ("2026-06",)
+    assert "Left out, with too few labels: 2026-06." in str(few.trend("recall"))
+
+
+def shops(seed: int = 0, share: float = 0.3) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    p = rng.random(1500)
+    shop = rng.choice(["app", "kiosk", "web"], 1500)
+    y = rng.random(1500) < np.where(shop == "kiosk", p**1.4, p)
+    return pd.DataFrame({"shop": shop, "y": np.where(rng.random(1500) < share, np.nan, y), "p": p})
+
+
+def test_with_no_label_missing_gaps_are_those_of_fairlearn():
+    """MetricFrame(...).difference(), .ratio() and equalized_odds_difference, written out; fairlearn 0.15 agrees."""
+    table = shops(share=0.0)
+    result = dm.evaluate_by(table, "shop", label="y", score="p", metrics=["recall", "precision"])
+    for metric, score in (("recall", recall_score), ("precision", precision_score)):
+        each = [score(one["y"], one["p"] >= 0.5) for _, one in table.groupby("shop")]
+        assert result.gap(metric).law.interval() == pytest.approx((max(each) - min(each),) * 2, abs=1e-15)
+        assert result.gap(metric, kind="ratio").law.mean() == pytest.approx(min(each) / max(each), abs=1e-15)
+    rates = [
+        [recall_score(one["y"], one["p"] >= 0.5), recall_score(one["y"] == 0, one["p"] < 0.5)]
+        for _, one in table.groupby("shop")
+    ]
+    odds = result.gap(kind="equalized_odds")
+    assert odds.law.method == "exact"
+    assert odds.law.mean() == pytest.approx(np.ptp(np.array(rates), axis=0).max(), abs=1e-15)
+
+
+def test_with_no_label_missing_fairlearn_says_the_same():
+    fairness = pytest.importorskip("fairlearn.metrics")
+    table = shops(share=0.0)
+    result = dm.evaluate_by(table, "shop", label="y", score="p", metrics=["recall"])
+    rows = {"y_true": table["y"], "y_pred": table["p"] >= 0.5, "sensitive_features": table["shop"]}
+    frame = fairness.MetricFrame(metrics=recall_score, **rows)
+    assert result.gap("recall").law.mean() == pytest.approx(frame.difference(), abs=1e-15)
+    assert result.gap("recall", kind="ratio").law.mean() == pytest.approx(frame.ratio(), abs=1e-15)
+    odds = fairness.equalized_odds_difference(**rows)
+    assert result.gap(kind="equalized_odds").law.mean() == pytest.approx(odds, abs=1e-15)
+
+
+def test_what_is_said_of_a_gap():
+    result = dm.evaluate_by(shops(), "shop", label="y", score="p", metrics=["recall"], missingness="random")
+    found = result.gap("recall")
+    assert found.groups == ("app", "kiosk", "web")
+    # Half a draw for what none of them shows.
+    assert sum(found.largest.values()) == pytest.approx(1.0, abs=2e-5)
+    assert sum(found.smallest.values()) == pytest.approx(1.0, abs=2e-5)
+    assert 0.0 < found.wider_than(0.03) < 1.0
+    assert result.gap("recall", kind="ratio").wider_than(0.8) < 0.5
+    assert found.pair("app", "web").mean() == pytest.approx(result.change("app", "web")["recall"].mean())
+    assert str(found).startswith("Largest less smallest recall over 3 groups: 0.")
+    assert found._repr_html_().count("<tr>") == 4
+    assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["kind"] == "difference"
+    two = result.gap("recall", groups=["app", "web"])
+    # Of two groups the gap is the size of their difference.
+    rng = np.random.default_rng(0)
+    drawn = np.abs(result.change("app", "web")["recall"].rvs(50_000, rng))
+    assert two.law.mean() == pytest.approx(drawn.mean(), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda r: r.change("web", "shop"), r"before: 'shop' is not among the 3 groups"),
+        (lambda r: r.change("web", "web"), r"before: web, the same group as after"),
+        (lambda r: r.change("web", "app").fell("recal"), r"metric: unknown metric 'recal'\. Did you mean 'recall'"),
+        (lambda r: r.change("web", "app").fell("recall", by="much"), r"by: 'much'\. It must be a number"),
+        (lambda r: r.change("web", "app").rose("recall", by=-0.1), r"by: -0\.1\. It must be a number of at least 0"),
+        (lambda r: r.gap("precission"), r"metric: unknown metric 'precission'"),
+        (lambda r: r.gap(), r"metric: missing\. Name one of 'recall'"),
+        (lambda r: r.gap("recall", kind="diff"), r"kind: unknown kind of gap 'diff'\. Did you mean 'difference'"),
+        (lambda r: r.gap("recall", groups=["app"]), r"groups: 1 group with enough labels\. A gap needs at least two"),
+        (lambda r: r.gap("recall", groups="app"), r"groups: 'app'\. Give a list of keys"),
+        (lambda r: r.gap("recall", groups=["app", "shop"]), r"groups: 'shop' is not among the 3 groups"),
+        (lambda r: r.gap("recall").wider_than("much"), r"limit: 'much'\. It must be a number"),
+        (lambda r: r.gap("mcc", kind="ratio"), r"kind: 'ratio', but mcc can be negative"),
+        (
+            lambda r: r.gap("mcc", kind="equalized_odds"),
+            r"metric: 'mcc'\. Equalized odds are those of 'recall'",
+        ),
+        (lambda r: r.trend("recall"), r"trend: no time among the grouping columns \('shop'\)"),
+        (
+            lambda r: CHANGE(r, r["app"]),
+            r"after: expected an Evaluation, got GroupedEvaluation\. It has many",
+        ),
+        (lambda r: CHANGE(r["app"], 0.6), r"before: expected an Evaluation, got float"),
+        (lambda r: dm.change(r["app"], r["app"]), r"before: the same rows as after"),
+        (lambda r: CHANGE(r["app"], r["web"], names="May"), r"names: 'May'\. Give two texts"),
+        (lambda r: dm.change(r["app"], r["web"], confidence_level=90), r"confidence_level: 90"),
+        (
+            lambda r: dm.change(r["app"], dm.evaluate([1, 0], [0.9, 0.1], metrics="accuracy")),
+            r"after: it has no metric in common with before \(recall, mcc; accuracy\)",
+        ),
+    ],
+)
+def test_bad_input_is_one_clear_error(call, message, shops_by_name):
+    with pytest.raises(dm.InputError, match=message):
+        call(shops_by_name)
+
+
+@pytest.fixture(scope="module")
+def shops_by_name() -> dm.GroupedEvaluation:
+    return dm.evaluate_by(shops(), "shop", label="y", score="p", metrics=["recall", "mcc"], missingness="random")
+
+
+def test_bad_segments_and_lone_periods_are_errors():
+    table = late_table().assign(shop="web")
+    result = by_month(table, by="shop", missingness="by_label")
+    with pytest.raises(dm.InputError, match=r"segment: None\. Give the value of 'shop', such as 'web'"):
+        result.trend("recall")
+    with pytest.raises(dm.InputError, match=r"trend: 1 period with enough labels"):
+        by_month(table[table["day"].dt.month == 2], missingness="by_label").trend("recall")
+    with pytest.raises(dm.InputError, match=r"segment: 'web'\. There is none: leave it out"):
+        by_month(table, missingness="by_label").trend("recall", "web")
