@@ -33,6 +33,7 @@ if _typing.TYPE_CHECKING:
     from darkmetrics.auditing import Audit, audit
     from darkmetrics.backtesting import Backtest, backtest
     from darkmetrics.bounding import Bounds, bounds
+    from darkmetrics.comparison import Comparison, compare
     from darkmetrics.data.evaluation_set import EvaluationSet
     from darkmetrics.diagnosis import Diagnosis
     from darkmetrics.diagnosis.diagnose import diagnose
@@ -60,6 +61,7 @@ __all__ = [
     "Backtest",
     "Bounds",
     "CalibrationWarning",
+    "Comparison",
     "Curves",
     "Diagnosis",
     "Evaluation",
@@ -79,6 +81,7 @@ __all__ = [
     "beta_parameters",
     "bounds",
     "calibrators",
+    "compare",
     "curves",
     "diagnose",
     "evaluate",
@@ -103,6 +106,7 @@ _HOME = {
         "auditing": ("Audit", "audit"),
         "backtesting": ("Backtest", "backtest"),
         "bounding": ("Bounds", "bounds"),
+        "comparison": ("Comparison", "compare"),
         "threshold_curves": ("Curves", "curves"),
         "diagnosis": ("Diagnosis", "diagnose"),
         "distribution": ("MetricDistribution",),
