@@ -344,7 +344,7 @@ def test_says_what_it_found_in_words_numbers_and_frames():
     found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], label_model=p)
     text = str(found)
     assert "b is better than a in accuracy with probability" in text
-    assert "Ties are counted as not better" in text
+    assert "A tie is not better" in text
     assert "<table>" in found._repr_html_()
     numbers = found.to_dict()
     assert numbers["scope"] == "rows"

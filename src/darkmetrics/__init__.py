@@ -33,7 +33,7 @@ if _typing.TYPE_CHECKING:
     from darkmetrics.auditing import Audit, audit
     from darkmetrics.backtesting import Backtest, backtest
     from darkmetrics.bounding import Bounds, bounds
-    from darkmetrics.comparison import Comparison, compare
+    from darkmetrics.comparison import Comparison, compare, compare_frame
     from darkmetrics.data.evaluation_set import EvaluationSet
     from darkmetrics.diagnosis import Diagnosis
     from darkmetrics.diagnosis.diagnose import diagnose
@@ -82,6 +82,7 @@ __all__ = [
     "bounds",
     "calibrators",
     "compare",
+    "compare_frame",
     "curves",
     "diagnose",
     "evaluate",
@@ -106,7 +107,7 @@ _HOME = {
         "auditing": ("Audit", "audit"),
         "backtesting": ("Backtest", "backtest"),
         "bounding": ("Bounds", "bounds"),
-        "comparison": ("Comparison", "compare"),
+        "comparison": ("Comparison", "compare", "compare_frame"),
         "threshold_curves": ("Curves", "curves"),
         "diagnosis": ("Diagnosis", "diagnose"),
         "distribution": ("MetricDistribution",),

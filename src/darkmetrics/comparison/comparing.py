@@ -1,16 +1,16 @@
 """compare(): which of several models is better on these rows, when part of their labels is missing?"""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from darkmetrics.accepted import ArrayLike, LabelValue, Missingness, RngLike, ZeroDivision
+from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Missingness, RngLike, ZeroDivision
 from darkmetrics.comparison.beliefs import joint_beliefs
 from darkmetrics.comparison.result import Comparison
-from darkmetrics.comparison.rows import SharedRows, shared_rows
+from darkmetrics.comparison.rows import SharedRows, shared_cells, shared_rows
 from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, heard, warn
 from darkmetrics.label_models import Features, Given, LateLabels, Propensity
 from darkmetrics.label_models.auto import reasons_differ, reasons_in_words
@@ -105,6 +105,72 @@ def compare(
         probability=None if is_named(label_model) else label_model,
     )
     return compared(rows, question, reference)
+
+
+def compare_frame(
+    frame: FrameLike,
+    *,
+    label: str,
+    scores: Sequence[str] | Mapping[str, str],
+    threshold: float | Mapping[str, float] | None = None,
+    weight: str | None = None,
+    buckets: str | int = "auto",
+    metrics: MetricsLike = DEFAULT_METRICS,
+    label_model: LabelModelLike = "auto",
+    missingness: Missingness = None,
+    reference: Any = None,
+    method: MethodLike = "auto",
+    pos_label: LabelValue = 1,
+    missing_label: LabelValue = None,
+    zero_division: ZeroDivision = "warn",
+    rng: RngLike = None,
+    confidence_level: float = 0.9,
+) -> Comparison:
+    """Which of these models is better on the rows of this table, wherever the table is?
+
+    What `compare` says of arrays, for a table of any engine and any size: its own engine counts rows by label,
+    decisions and scores in one GROUP BY, and only these counts reach this process.
+
+    Parameters
+    ----------
+    frame : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
+        As in `evaluate_frame`.
+    label : str
+        Name of the column with labels, missing ones null or NaN.
+    scores : sequence of str, or mapping from str to str
+        The columns with the scores of each model, which is called like its column unless a mapping names it.
+    threshold : float or mapping from str to float, optional
+        As in `compare`.
+    weight : str, optional
+        A column with weights.
+    buckets : {"auto", "exact"} or int
+        "exact" counts rows by every combination of scores. A number counts each score in so many buckets (a power of
+        two), of which the mean stands for all; decisions stay exact. "auto" is exact for tables in memory of up to
+        131,072 rows, and takes 512 buckets of two models beyond, 128 of three and 32 of more.
+    metrics, label_model, missingness, reference, method, pos_label, missing_label, zero_division, rng, confidence_level
+        As in `compare`.
+
+    Returns
+    -------
+    Comparison
+        As `compare` gives it.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"y": [1, 0, None, 1], "p1": [0.9, 0.2, 0.7, 0.4], "p2": [0.8, 0.6, 0.3, 0.7]})
+    >>> named = {"champion": "p1", "challenger": "p2"}
+    >>> found = dm.compare_frame(table, label="y", scores=named, label_model=0.6, metrics="accuracy")
+    >>> round(found.better("accuracy", "challenger", "champion"), 9)
+    0.4
+    """
+    if not is_named(label_model):
+        raise InputError("label_model: probabilities belong to rows, and a table is counted where it is. Use compare.")
+    given = dict(locals())
+    question = _question(given)
+    settings = ("label", "scores", "threshold", "weight", "pos_label", "missing_label", "buckets")
+    return compared(shared_cells(frame, **{name: given[name] for name in settings}), question, reference)
 
 
 def _question(given: Mapping[str, Any]) -> Question:

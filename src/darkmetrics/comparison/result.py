@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from darkmetrics.tables import (
     number_text,
     text_table,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # What the law under the probabilities of all models together is called beside those of single ones.
 ALL_TOGETHER = "all scores together"
@@ -327,6 +330,17 @@ class Comparison(Mapping[str, Evaluation]):
         interval = interval_text((low, high), decimals)
         return f"{first} is {number_text(law.mean(), decimals)} ({level_text(self.confidence_level)}: {interval})."
 
+    def plot(self, metric: str | None = None, *, ax: "Axes | None" = None) -> "Axes":
+        """The picture of a metric, the first unless named: the difference of two models, or more side by side.
+
+        `plotting.plot_difference` and `plotting.plot_models` have more to choose.
+        """
+        from darkmetrics.plotting.comparisons import plot_difference, plot_models
+
+        metric = metric or next(iter(self.metrics))
+        draw = plot_difference if len(self.models) == 2 else plot_models
+        return draw(self, metric, ax=ax)
+
     def words(self) -> list[str]:
         """What stands above the table: how many rows, what was assumed, and for two models which one is better."""
         counts = self.rows.counts
@@ -342,12 +356,10 @@ class Comparison(Mapping[str, Evaluation]):
     def notes(self) -> list[str]:
         """What stands below the table: what the intervals are for."""
         n = self.rows.counts["rows"]
-        return [
-            (
-                f"Intervals are for these {n:,} rows, not for the population they came from. Ties are counted as not "
-                "better."
-            )
-        ]
+        notes = [f"Intervals are for these {n:,} rows, not for the population they came from. A tie is not better."]
+        if self.rows.buckets is not None:
+            notes.append(f"Scores are in {self.rows.buckets:,} buckets, each taken at its mean; decisions are exact.")
+        return notes
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text: one row per metric and model."""
@@ -400,6 +412,7 @@ class Comparison(Mapping[str, Evaluation]):
             **self.rows.counts,
             "models": list(self.models),
             "thresholds": dict(zip(self.models, self.rows.thresholds, strict=True)),
+            "buckets": self.rows.buckets,
             "scope": "rows",
             "assumption": self.beliefs.assumption,
             "confidence_level": level,

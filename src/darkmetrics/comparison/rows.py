@@ -1,6 +1,6 @@
 """The rows that models are compared on: one label, and a score and a decision of each model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,7 +12,9 @@ from darkmetrics._kernels.arrays import BoolArray, CountArray, FloatArray, IntAr
 from darkmetrics.data.cells import Cells, count_type
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import (
+    check_classes,
     check_finite,
+    check_label_values,
     decided_from,
     read_labels,
     row_probabilities,
@@ -54,6 +56,7 @@ class SharedRows:
     weight: FloatArray | None = None
     probability: FloatArray | None = None
     pos_label: Any = 1
+    # Each score is in so many buckets, whose mean stands for it; None: scores are exact.
     buckets: int | None = None
 
     __getstate__ = made_of
@@ -101,9 +104,8 @@ class SharedRows:
                 self.missing[order],
                 None if self.weight is None else self.weight[order],
             )
-            data = EvaluationSet.from_cells(
-                cells, threshold=self.thresholds[model], pos_label=self.pos_label, buckets=self.buckets
-            )
+            # Whatever was counted in buckets is as if all rows of one had its mean.
+            data = EvaluationSet.from_cells(cells, threshold=self.thresholds[model], pos_label=self.pos_label)
             place = np.empty(self.missing.size, dtype=np.int64)
             place[self.open] = np.arange(self.open.size)
             self._ordered[model] = Ordered(data, place[order[data.missing_cells]])
@@ -213,3 +215,66 @@ def thresholds_from(threshold: Any, names: tuple[str, ...]) -> tuple[float, ...]
     else:
         given = [threshold] * len(names)
     return tuple(cut for cut in (decided_from(one, None) for one in given) if cut is not None)
+
+
+def shared_cells(
+    frame: Any,
+    *,
+    label: str,
+    scores: Any,
+    threshold: Any,
+    weight: str | None,
+    pos_label: Any,
+    missing_label: Any,
+    buckets: Any,
+) -> SharedRows:
+    """The rows of a table, counted where they are."""
+    check_label_values(pos_label, missing_label)
+    named = named_columns(scores)
+    cuts = thresholds_from(threshold, tuple(named))
+    counted = frames.count_joint_cells(
+        frame,
+        label,
+        named,
+        cuts,
+        weight=weight,
+        pos_label=pos_label,
+        missing_label=missing_label,
+        buckets=buckets,
+    )
+    check_classes(counted.labels, pos_label, frames.title("label", label))
+    own = counted.weight
+    return SharedRows(
+        names=tuple(named),
+        score=counted.score + 0.0,
+        decision=counted.decision,
+        thresholds=cuts,
+        positives=counted.positives,
+        negatives=counted.negatives,
+        missing=counted.missing,
+        weight=None if own is None or bool(np.all(own == 1.0)) else own,
+        pos_label=pos_label,
+        buckets=counted.buckets,
+    )
+
+
+def named_columns(scores: Any) -> dict[str, str]:
+    """The column of each model by its name, from a mapping or from columns that are their models' names."""
+    if isinstance(scores, str) or (not isinstance(scores, Mapping) and not isinstance(scores, Sequence)):
+        raise InputError(
+            f"scores: expected the names of two columns or more, or a mapping from models to columns, got {scores!r}."
+        )
+    if not isinstance(scores, Mapping):
+        twice = next((name for i, name in enumerate(scores) if name in scores[:i]), None)
+        if twice is not None:
+            raise InputError(f"scores: column {twice!r} is named twice. Models need columns of their own.")
+        scores = {str(name): name for name in scores}
+    named = named_scores(scores)
+    for name, column in named.items():
+        frames.check_name("scores", column)
+        others = [other for other, same in named.items() if same == column]
+        if len(others) > 1:
+            raise InputError(f"scores: column {column!r} is that of {others[0]!r} and {others[1]!r}. Name one each.")
+        if not isinstance(column, str):
+            raise InputError(f"scores: {column!r} for {name!r}. Expected the name of a column.")
+    return named

@@ -7,6 +7,7 @@ from darkmetrics.plotting.arrivals import plot_arrival
 from darkmetrics.plotting.audits import plot_audit
 from darkmetrics.plotting.backtests import plot_coverage, plot_history, plot_pit
 from darkmetrics.plotting.by_group import plot_groups
+from darkmetrics.plotting.comparisons import plot_difference, plot_models
 from darkmetrics.plotting.distribution import plot_distribution
 from darkmetrics.plotting.labels import plot_reliability, plot_scores
 from darkmetrics.plotting.metrics import plot_metrics, plot_variance
@@ -18,10 +19,12 @@ __all__ = [
     "plot_audit",
     "plot_coverage",
     "plot_curves",
+    "plot_difference",
     "plot_distribution",
     "plot_groups",
     "plot_history",
     "plot_metrics",
+    "plot_models",
     "plot_over_time",
     "plot_pit",
     "plot_precision_recall",
