@@ -354,6 +354,12 @@ def replayed() -> dm.Backtest:
     return dm.backtest(y, score, metrics="recall", label_models="by_score", **when)
 
 
+@cache
+def compared() -> dm.Comparison:
+    scores = {"champion": [0.9, 0.2, 0.7, 0.4, 0.6], "challenger": [0.8, 0.6, 0.3, 0.7, 0.2]}
+    return dm.compare([1, 0, None, 1, None], scores, label_model=[0.6, 0.3], metrics="recall")
+
+
 PLOTS = {
     "distribution": lambda f, c, b, **k: dm.plotting.plot_distribution(f, "recall", target=0.7, **k),
     "metrics": lambda f, c, b, **k: dm.plotting.plot_metrics(f, **k),
@@ -369,6 +375,8 @@ PLOTS = {
     "arrival": lambda f, c, b, **k: dm.plotting.plot_arrival(late_rows(), **k),
     "audit": lambda f, c, b, **k: dm.plotting.plot_audit(audited(), **k),
     "history": lambda f, c, b, **k: dm.plotting.plot_history(replayed(), "recall", **k),
+    "difference": lambda f, c, b, **k: dm.plotting.plot_difference(compared(), "recall", **k),
+    "models": lambda f, c, b, **k: dm.plotting.plot_models(compared(), "recall", **k),
 }
 
 

@@ -1,6 +1,7 @@
 """Writes the measured part of how-to/champion-challenger.md: `python -m experiments.comparing.docs`."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def best_table(found: pd.DataFrame) -> list[str]:
     """How often the model was best, by the chance that was said."""
     lines = ["| chance said | " + " | ".join(f"{m}, {w}" for m in _metrics(found) for w in _REASONS.values()) + " |"]
     lines.append("|:--|" + "--:|" * (lines[0].count("|") - 2))
-    for low, high in zip(EDGES[:-1], EDGES[1:], strict=True):
+    for low, high in pairwise(EDGES):
         what, cells = f"{low:.1f} to {high:.1f}", []
         for metric in _metrics(found):
             for reason in _REASONS:

@@ -10,7 +10,7 @@ import numpy as np
 from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Missingness, RngLike, ZeroDivision
 from darkmetrics.comparison.beliefs import joint_beliefs
 from darkmetrics.comparison.result import Comparison
-from darkmetrics.comparison.rows import SharedRows, shared_cells, shared_rows
+from darkmetrics.comparison.rows import ReferenceRows, SharedRows, shared_cells, shared_rows
 from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, heard, warn
 from darkmetrics.label_models import Features, Given, LateLabels, Propensity
 from darkmetrics.label_models.auto import reasons_differ, reasons_in_words
@@ -34,7 +34,7 @@ def compare(
     threshold: float | Mapping[str, float] | None = None,
     label_model: LabelModelLike = "auto",
     missingness: Missingness = None,
-    reference: Any = None,
+    reference: ReferenceRows | None = None,
     method: MethodLike = "auto",
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
@@ -77,7 +77,8 @@ def compare(
 
     Notes
     -----
-    The mathematics, and how well the intervals hold, are in `docs/explanation/mathematics.md`, section 18.
+    The mathematics is in `docs/explanation/mathematics.md`; how often intervals hold is in
+    `docs/how-to/champion-challenger.md`.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def compare_frame(
     metrics: MetricsLike = DEFAULT_METRICS,
     label_model: LabelModelLike = "auto",
     missingness: Missingness = None,
-    reference: Any = None,
+    reference: ReferenceRows | None = None,
     method: MethodLike = "auto",
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
@@ -191,7 +192,7 @@ def compared(rows: SharedRows, question: Question, reference: Any) -> Comparison
     """The comparison of rows; warnings point to the caller of whoever calls this."""
     with heard() as said:
         beliefs = joint_beliefs(rows, question, reference)
-        found = Comparison(rows, question, beliefs, reference)
+        found = Comparison(rows, question, beliefs, reference, int(question.rng.integers(2**62)))
         if question.missingness is None and reasons_differ(beliefs.of_data):
             warn(_reasons_message(found), MissingnessWarning, stacklevel=3)
         if rows.open.size and not isinstance(question.model, Given) and rows.counts["labelled"]:

@@ -32,7 +32,7 @@ _FEW_DECIDE = 64.0
 # Random labelings where nothing else is left: the cdf is off by 0.001 typically.
 _DRAWS, _MOST_LABELS = 1 << 18, 1 << 26
 # A count of this variance is a normal one with skewness and kurtosis, rounded.
-_NORMAL, _SEED = 40.0, 5
+_NORMAL, _SEED = 16.0, 5
 
 
 def law_of_difference(
@@ -93,11 +93,15 @@ def _law_of_counts(
         law = None if laws is None else law_of_groups(merged, laws, nodes.weight)
         if law is not None:
             return law
-    if linear is not None:
-        law = _exact(linear, nodes, rng)
-        blurred = functional.split.weight is None and float(variance.min()) < 8.0 * _FEW_DECIDE
-        return None if law is not None and law.method != "exact" and blurred else law
+    # Of a weighted sum every row of one group counts alike; where two of them do, its values are evenly spaced.
+    if linear is not None and (functional.split.weight is not None or _evenly(linear.weight)):
+        return _exact(linear, nodes, rng)
     return smooth_law(merged, problem.nodes)
+
+
+def _evenly(weight: FloatArray) -> bool:
+    size = np.abs(weight)
+    return float(size.max()) == float(size.min())
 
 
 def _exact(functional: Functional, nodes: Nodes, rng: np.random.Generator) -> MetricDistribution | None:
@@ -115,8 +119,12 @@ def _windows(functional: CountFunctional, mean: FloatArray, variance: FloatArray
 
 
 def _law_of_ranks(functional: RankFunctional, nodes: Nodes) -> MetricDistribution | None:
-    labels = nodes.probability * (1.0 - nodes.probability)
-    variance = float(nodes.weight @ (labels if nodes.bucket is None else labels[:, nodes.bucket]) @ functional.missing)
+    rows = (
+        functional.missing
+        if nodes.bucket is None
+        else np.bincount(nodes.bucket, functional.missing, nodes.probability.shape[1])
+    )
+    variance = float(nodes.weight @ ((nodes.probability * (1.0 - nodes.probability)) @ rows))
     if variance < _FEW_DECIDE and functional.missing.sum() <= _MOST_LABELS // _DRAWS:
         return None
     merged, problem = _on_cells(functional, nodes)
@@ -170,18 +178,17 @@ def _drawn_counts(functional: CountFunctional, problem: Problem) -> MetricDistri
     counts = []
     for group, rows in enumerate(functional.split.groups):
         mean, variance, third, fourth = (part[:, group] for part in cumulants)
-        if float(variance.min()) >= _NORMAL:
-            sd = np.sqrt(variance)
-            z = ndtri(np.clip(levels[:, group], 1e-12, 1.0 - 1e-12))
-            shape = (third / sd**3)[node], (fourth / variance**2)[node]
-            drawn = np.rint(mean[node] + sd[node] * cornish_fisher(z, *shape))
-        else:
-            first, pmfs = poisson_binomial_pmfs(p[:, rows], functional.missing[rows])
-            drawn = np.empty(node.size)
-            for k, pmf in enumerate(pmfs):
-                own = slice(k * each, (k + 1) * each)
-                drawn[own] = first + np.searchsorted(np.cumsum(pmf), levels[own, group], side="right")
-            drawn = np.minimum(drawn, first + pmfs.shape[1] - 1.0)
+        sd = np.sqrt(np.maximum(variance, 1e-12))
+        z = ndtri(np.clip(levels[:, group], 1e-12, 1.0 - 1e-12))
+        drawn = np.rint(mean[node] + sd[node] * cornish_fisher(z, (third / sd**3)[node], (fourth / sd**4)[node]))
+        few = np.flatnonzero(variance < _NORMAL)
+        first, pmfs = 0, np.zeros((0, 1))
+        if few.size:
+            first, pmfs = poisson_binomial_pmfs(p[np.ix_(few, rows)], functional.missing[rows])
+        for k, pmf in zip(few.tolist(), pmfs, strict=True):
+            own = slice(k * each, (k + 1) * each)
+            place = np.searchsorted(np.cumsum(pmf), levels[own, group], side="right")
+            drawn[own] = first + np.minimum(place, pmf.size - 1)
         counts.append(np.clip(drawn, 0.0, functional.totals[group]))
     values = functional.at(counts)
     law = Discrete.from_atoms(values, weight[node] / each, np.nan, **about(functional, "monte carlo"))
@@ -191,10 +198,17 @@ def _drawn_counts(functional: CountFunctional, problem: Problem) -> MetricDistri
     return replace(law, by_node=NodeMoments.of(weight, by_node.mean(axis=1), by_node.var(axis=1)))
 
 
-def expected_by_node(functional: Functional, nodes: Nodes) -> FloatArray | None:
-    """The metric at every node with each missing label at its chance; None where fractions of labels mean nothing."""
+def expected_value(functional: Functional, chance: FloatArray) -> float:
+    """The metric with each missing label at its chance; NaN where fractions of labels mean nothing."""
     if not isinstance(functional, (CountFunctional, RankFunctional, LinearFunctional)):
-        return None
+        return np.nan
+    expected: Any = (functional.missing * chance)[None, :]
+    value = float(functional.values(expected)[0])
+    return functional.fill if np.isnan(value) else value
+
+
+def expected_by_node(functional: Functional, nodes: Nodes) -> FloatArray:
+    """The same at every node, for metrics that have it."""
     merged, problem = _on_cells(functional, nodes)
     expected: Any = merged.missing * problem.nodes.probability
     value = merged.values(expected)

@@ -11,9 +11,9 @@ from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.comparison.beliefs import Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
-from darkmetrics.comparison.laws import expected_by_node, law_of_difference, taken
+from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, taken
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, chance_text, ranks_of
-from darkmetrics.comparison.rows import SharedRows
+from darkmetrics.comparison.rows import ReferenceRows, SharedRows
 from darkmetrics.comparison.together import Together, values_together
 from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import MetricDistribution
@@ -65,7 +65,9 @@ class Comparison(Mapping[str, Evaluation]):
     question: Question
     beliefs: Beliefs
     # Fully labelled rows, if any were given: labels, and scores by model.
-    reference: Any = None
+    reference: ReferenceRows | None = None
+    # Of random labelings, where there are any: a law is drawn alike whenever it is asked for.
+    seed: int = 0
     warnings: tuple[Warned, ...] = ()
     _laws: dict[tuple[str, str, str], MetricDistribution] = field(default_factory=dict, init=False, repr=False)
 
@@ -112,11 +114,14 @@ class Comparison(Mapping[str, Evaluation]):
         return self.question.answer_given(
             Nodes(own.weight, own.probability, own.bucket),
             data,
-            self.question.rng,
+            self._rng(),
             assumption=self.beliefs.assumption,
             arguments={},
             stated=self.question.missingness or "probabilities",
         )
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
 
     def _metric(self, metric: str) -> Metric:
         if metric not in self.metrics:
@@ -170,7 +175,7 @@ class Comparison(Mapping[str, Evaluation]):
 
     def _difference(self, metric: str, b: int, a: int, nodes: Nodes) -> MetricDistribution:
         found = difference(self._bound(metric, b), self._bound(metric, a))
-        return law_of_difference(found, nodes, self.question.method, self.question.rng)
+        return law_of_difference(found, nodes, self.question.method, self._rng())
 
     def better(self, metric: str, model: str, other: str, by: float = 0.0) -> float:
         """How likely is it that one model is better than another in a metric, by more than so much?
@@ -254,7 +259,7 @@ class Comparison(Mapping[str, Evaluation]):
         if metric not in self._drawn:
             bounds = [self._bound(metric, model) for model in range(len(self.models))]
             missing = self.rows.missing[self.rows.open].astype(np.int64)
-            self._drawn[metric] = values_together(bounds, missing, self.beliefs.nodes, self.question.rng)
+            self._drawn[metric] = values_together(bounds, missing, self.beliefs.nodes, self._rng())
         return self._drawn[metric]
 
     def by_calibration(self, metric: str, model: str, other: str) -> dict[str, MetricDistribution]:
@@ -280,8 +285,11 @@ class Comparison(Mapping[str, Evaluation]):
         return self._own_beliefs[model]
 
     def estimates(self, metric: str) -> dict[str, float]:
-        """The metric of each model with every missing label at its chance, learnt from all scores together."""
-        return self._means(metric, [self.beliefs.nodes] * len(self.models))
+        """The metric of each model with every missing label at its chance, learnt from all scores together.
+
+        NaN for metrics that fractions of labels mean nothing to.
+        """
+        return self._means(metric, own=False)
 
     def own_estimates(self, metric: str) -> dict[str, float]:
         """The same with each model calibrated by itself, as if it had been evaluated alone.
@@ -289,21 +297,27 @@ class Comparison(Mapping[str, Evaluation]):
         Where the order of two models is another one here, the answer depends on which calibration is right, and
         `compare` warns of it.
         """
-        return self._means(metric, [self._own(at).nodes for at in range(len(self.models))])
+        return self._means(metric, own=True)
 
-    def _means(self, metric: str, beliefs: list[Nodes]) -> dict[str, float]:
+    @cached_property
+    def _chances(self) -> dict[tuple[int, bool], FloatArray]:
+        return {}
+
+    def _means(self, metric: str, *, own: bool) -> dict[str, float]:
         found = {}
-        for name, nodes in zip(self.models, beliefs, strict=True):
-            mean = Nodes(np.ones(1), (nodes.weight @ nodes.probability)[None, :], nodes.bucket)
-            found[name] = float(self.by_node(metric, name, mean)[0])
+        for at, name in enumerate(self.models):
+            functional, place = self._bound(metric, at)
+            if (at, own) not in self._chances:
+                nodes = self._own(at).nodes if own else self.beliefs.nodes
+                chance: FloatArray = nodes.weight @ nodes.probability
+                self._chances[at, own] = chance[place] if nodes.bucket is None else chance[nodes.bucket[place]]
+            found[name] = expected_value(functional, self._chances[at, own])
         return found
 
-    def by_node(self, metric: str, model: str, nodes: Nodes | None = None) -> FloatArray:
-        """The metric of a model at every node, each missing label at its chance; NaN where that means nothing."""
-        nodes = self.beliefs.nodes if nodes is None else nodes
+    def by_node(self, metric: str, model: str) -> FloatArray:
+        """The metric of a model at every node, each missing label at its chance there."""
         functional, place = self._bound(metric, self.rows.index(model, "model"))
-        found = expected_by_node(functional, taken(nodes, place))
-        return np.full(len(nodes), np.nan) if found is None else found
+        return expected_by_node(functional, taken(self.beliefs.nodes, place))
 
     def sentence(self, metric: str, model: str | None = None, other: str | None = None) -> str:
         """Which of two models is better in a metric, in words; the last against the first unless named.
@@ -409,7 +423,8 @@ class Comparison(Mapping[str, Evaluation]):
                 "best": self.best(metric).to_dict() if directed else None,
             }
         return {
-            **self.rows.counts,
+            "schema": "darkmetrics.comparison/1",
+            "counts": self.rows.counts,
             "models": list(self.models),
             "thresholds": dict(zip(self.models, self.rows.thresholds, strict=True)),
             "buckets": self.rows.buckets,

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, CountArray, FloatArray, IntArray
+from darkmetrics.accepted import ArrayLike
 from darkmetrics.data.cells import Cells, count_type
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import (
@@ -22,6 +23,9 @@ from darkmetrics.data.rules import (
 )
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.storing import made_of
+
+# Fully labelled rows: labels, and the scores of every model by its name.
+ReferenceRows: TypeAlias = tuple[ArrayLike, Mapping[str, ArrayLike]]
 
 # Up to so many cells, of two models and of more, each has probabilities of its own; beyond that, cells alike in the
 # ranks of all scores share them.
@@ -86,7 +90,7 @@ class SharedRows:
 
     @cached_property
     def _orders(self) -> tuple[IntArray, ...]:
-        return tuple(np.argsort(score, kind="stable") for score in self.score)
+        return tuple(np.argsort(score) for score in self.score)
 
     @cached_property
     def _ordered(self) -> dict[int, Ordered]:

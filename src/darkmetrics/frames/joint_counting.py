@@ -64,7 +64,11 @@ def count_joint_cells(
             found = lazy_frame(read_text(files, columns, tuple(names[1:]), None, pos_label, missing_label))
         else:
             found = lazy_frame(frame if files is None else files, [*columns.given().values(), *names[1:]])
-        rows = read_roles(found, columns, tuple(names[1:]), None, None)
+        try:
+            rows = read_roles(found, columns, tuple(names[1:]), None, None)
+        except InputError as error:  # in the word of the caller
+            here = {title(part, name): title("scores", name) for part in ("score", "by") for name in names}
+            raise error.renamed({"score": "scores", "by": "scores", **here}) from None
         if rows.count == 0:
             raise InputError("frame: no rows. A comparison needs at least one.")
         source = labelled(rows, pos_label, missing_label)

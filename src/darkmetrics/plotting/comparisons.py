@@ -75,17 +75,17 @@ def plot_difference(
         words = [f"{names[0]} better: {chance_text(chance)}", f"not better: {chance_text(1.0 - chance)}"]
     stems = few_atoms(law)
     x, y = density_curve(law) if stems is None else stems
-    for own, colour, hatch, word in (
-        (sign * x > 0.0, style.COLOURS[0], style.HATCHES[0], words[0]),
-        (sign * x <= 0.0, style.COLOURS[1], style.HATCHES[1], words[1]),
+    for own, colour, hatch, depth, word in (
+        (sign * x > 0.0, style.COLOURS[0], style.HATCHES[0], 0.45, words[0]),
+        (sign * x <= 0.0, style.COLOURS[1], style.HATCHES[1], 0.25, words[1]),
     ):
         if stems is None:
             ax.fill_between(
-                x, y, where=_up_to(own).tolist(), color=colour, alpha=0.35, hatch=hatch, linewidth=0.0, label=word
+                x, y, where=_up_to(own).tolist(), color=colour, alpha=depth, hatch=hatch, linewidth=0.0, label=word
             )
         else:
-            ax.vlines(x[own], 0.0, y[own], color=colour, linewidth=2.5, label=word)
-            ax.plot(x[own], y[own], "o" if not hatch else "s", color=colour, markersize=4)
+            ax.vlines(x[own], 0.0, y[own], color=colour, linewidth=2.5)
+            ax.plot(x[own], y[own], "s" if hatch else "o", color=colour, markersize=5, label=word)
     if stems is None:
         ax.plot(x, y, color=style.TARGET, linewidth=1.0)
     ax.set_ylabel("density" if stems is None else "probability")
@@ -177,7 +177,7 @@ def plot_models(comparison: Comparison, metric: str, *, ax: "Axes | None" = None
     only = np.array([comparison[model].labelled_only[metric] for model in comparison.models])
     ax.plot(only, place + 0.27, "s", markersize=5, markerfacecolor="none", color=style.LABELLED, label="labelled only")
     ax.set_yticks(place, [style.wrapped(model) for model in comparison.models])
-    ax.set_ylim(len(laws) - 0.5, -0.5)
+    ax.set(ylim=(len(laws) - 0.5, -0.5), ylabel="model")
     ax.set_xlabel(style.wrapped(metric, 44))
     if directed:
         best = comparison.best(metric)
