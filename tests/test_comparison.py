@@ -460,3 +460,59 @@ def test_bad_tables_are_one_clear_error(change, argument):
     with pytest.raises(dm.InputError) as raised:
         dm.compare_frame(frame, **told)
     assert raised.value.argument == argument
+
+
+def delong_variance(y, scores):
+    """The variance of the difference of two areas as DeLong, DeLong and Clarke-Pearson (1988) have it."""
+    above = {}
+    for name, score in scores.items():
+        pairs = (score[y == 1][:, None] > score[y == 0]) + 0.5 * (score[y == 1][:, None] == score[y == 0])
+        above[name] = pairs.mean(axis=1), pairs.mean(axis=0)
+    one, zero = (above["b"][i] - above["a"][i] for i in (0, 1))
+    return one.var(ddof=1) / one.size + zero.var(ddof=1) / zero.size
+
+
+@pytest.mark.parametrize("n", [300, 2000])
+def test_with_no_label_missing_the_population_is_that_of_mcnemar_and_delong(n):
+    y, _, scores = learnt(n=n)
+    found = dm.compare(y, scores, metrics=["accuracy", "roc_auc"])
+    law = found.difference("accuracy", "b", "a", scope="population")
+    right = {name: (score >= 0.5) == y for name, score in scores.items()}
+    wins, losses = np.sum(right["b"] & ~right["a"]), np.sum(right["a"] & ~right["b"])
+    mcnemar = np.sqrt(wins + losses - (wins - losses) ** 2 / n) / n
+    # The bar of the issue; the two differ by n / (n - 1).
+    assert abs(law.std() / mcnemar - 1.0) < 0.05
+    assert abs(law.mean() - (wins - losses) / n) < 1e-12
+    auc = found.difference("roc_auc", "b", "a", scope="population")
+    assert abs(auc.std() / np.sqrt(delong_variance(y, scores)) - 1.0) < 0.05
+
+
+@pytest.mark.parametrize("metric", ["f1", "recall", "precision", "brier"])
+def test_the_population_is_that_of_a_bootstrap_of_rows(metric):
+    y, _, scores = learnt(n=800)
+    found = dm.compare(y, scores, metrics=metric)
+    law = found.difference(metric, "b", "a", scope="population")
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(1500):
+        at = rng.integers(0, 800, 800)
+        one = oracle.definition_of(metric)
+        sides = [one(y[at][None], s[at], (s[at] >= 0.5).astype(float), np.ones(800))[0] for s in scores.values()]
+        values.append(sides[1] - sides[0])
+    # The spread of 1,500 resamples is off by 2% typically.
+    assert abs(law.std() / np.std(values) - 1.0) < 0.08
+
+
+def test_the_population_leaves_more_open_than_the_rows():
+    _, y_true, scores = learnt()
+    found = dm.compare(y_true, scores, missingness="random", metrics=["accuracy", "f1", "average_precision"])
+    for metric in ("accuracy", "f1"):
+        rows, population = (found.difference(metric, "b", "a", scope=scope) for scope in ("rows", "population"))
+        assert population.std() > rows.std()
+        assert abs(population.mean() - rows.mean()) < 0.05 * rows.std()
+        sure = [abs(found.better(metric, "b", "a", scope=scope) - 0.5) for scope in ("rows", "population")]
+        assert sure[1] < sure[0]
+    with pytest.raises(dm.MethodError, match="average_precision"):
+        found.difference("average_precision", "b", "a", scope="population")
+    with pytest.raises(dm.InputError, match="scope"):
+        found.difference("f1", "b", "a", scope="world")

@@ -12,6 +12,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.comparison.beliefs import Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
 from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, taken
+from darkmetrics.comparison.population import population_law, sampling_variance
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, chance_text, ranks_of
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
 from darkmetrics.comparison.together import Together, values_together
@@ -19,6 +20,7 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, Warned, unknown_name
+from darkmetrics.label_models import Given
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
 from darkmetrics.question import Question
@@ -37,6 +39,8 @@ from darkmetrics.tables import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# What a law is about.
+_SCOPES = ("rows", "population")
 # What the law under the probabilities of all models together is called beside those of single ones.
 ALL_TOGETHER = "all scores together"
 
@@ -138,8 +142,11 @@ class Comparison(Mapping[str, Evaluation]):
             self._bounds[metric, model] = Bound(record.bind(data, self.question.fill_of(record)), place)
         return self._bounds[metric, model]
 
-    def difference(self, metric: str, model: str, other: str) -> MetricDistribution:
+    def difference(self, metric: str, model: str, other: str, *, scope: str = "rows") -> MetricDistribution:
         """The law of what one model has more than another: its metric less that of `other`, on these rows.
+
+        With `scope="population"` it is that in the population the rows came from: what drawing rows leaves open comes
+        on top, to first order, paired as in McNemar's test for accuracy and DeLong's for ROC-AUC.
 
         A 0/0 of either counts as `zero_division` says; where that leaves it out, the law is that of the difference
         given that both are defined. `difference(metric, b, a)` mirrors `difference(metric, a, b)`.
@@ -150,6 +157,8 @@ class Comparison(Mapping[str, Evaluation]):
             One of the metrics compared.
         model, other : str
             Names of two models.
+        scope : {"rows", "population"}
+            What the law is about.
 
         Examples
         --------
@@ -160,12 +169,20 @@ class Comparison(Mapping[str, Evaluation]):
         >>> law.atoms.round(2).tolist(), law.masses.round(2).tolist()
         ([-0.25, 0.25], [0.6, 0.4])
         """
-        self._metric(metric)
+        if scope not in _SCOPES:
+            raise unknown_name("scope", "scope", str(scope), _SCOPES)
+        record = self._metric(metric)
         b, a = self._pair(model, other)
         key = (metric, model, other)
         if key not in self._laws:
             self._laws[key] = self._difference(metric, b, a, self.beliefs.nodes)
-        return self._laws[key]
+        law = self._laws[key]
+        if scope == "rows" or law.undefined >= 1.0:
+            return law
+        given, (low, high) = isinstance(self.question.model, Given), record.range
+        chance = self.beliefs.nodes.weight @ self.beliefs.nodes.on_all_cells.probability
+        variance = sampling_variance(self.rows, chance, record, b, a, given=given)
+        return population_law(law, variance, (low - high, high - low), given=given)
 
     def _pair(self, model: str, other: str) -> tuple[int, int]:
         b, a = self.rows.index(model, "model"), self.rows.index(other, "other")
@@ -177,7 +194,7 @@ class Comparison(Mapping[str, Evaluation]):
         found = difference(self._bound(metric, b), self._bound(metric, a))
         return law_of_difference(found, nodes, self.question.method, self._rng())
 
-    def better(self, metric: str, model: str, other: str, by: float = 0.0) -> float:
+    def better(self, metric: str, model: str, other: str, by: float = 0.0, *, scope: str = "rows") -> float:
         """How likely is it that one model is better than another in a metric, by more than so much?
 
         Better is higher, or lower where that is better. A tie is not better: with `by=0` the chances that either is
@@ -191,6 +208,8 @@ class Comparison(Mapping[str, Evaluation]):
             Names of two models.
         by : float
             What the difference has to exceed.
+        scope : {"rows", "population"}
+            On these rows, or in the population that they came from, as in `difference`.
 
         Examples
         --------
@@ -202,7 +221,7 @@ class Comparison(Mapping[str, Evaluation]):
         """
         if not is_number(by) or not np.isfinite(by):
             raise InputError(f"by: {by!r}. It must be a finite number.")
-        law = self.difference(metric, model, other)
+        law = self.difference(metric, model, other, scope=scope)
         if self._better_when(metric) == "higher":
             return float(law.sf(float(by)))
         at = -float(by)
