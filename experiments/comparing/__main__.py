@@ -95,12 +95,13 @@ def main() -> None:
     """Measure what is not on file, then write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--masks", type=int, default=50)
+    parser.add_argument("--first", type=int, default=0, help="the first mask, where several runs share the work")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--write", action="store_true", help="write the results of what is on file, measure nothing")
     chosen = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     if not chosen.write:
-        pieces = [(r, labels, mask) for mask in range(chosen.masks) for labels in LABELS for r in REASONS]
+        pieces = [(r, labels, mask) for mask in range(chosen.first, chosen.masks) for labels in LABELS for r in REASONS]
         with ProcessPoolExecutor(chosen.jobs) as pool:
             list(pool.map(measured, pieces))
     table = pd.concat([pd.read_csv(path) for path in sorted(WORK.glob("*.csv"))], ignore_index=True)
