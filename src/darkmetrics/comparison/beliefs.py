@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.comparison.joint import JointScore, moved
 from darkmetrics.comparison.rows import SharedRows, named_scores
 from darkmetrics.data.cells import Cells
@@ -37,15 +37,10 @@ def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Belie
     """Probabilities learnt from the scores of all models together."""
     if isinstance(question.model, Given):
         return _given(rows)
-    kinds = np.arange(rows.missing.size) if rows.kinds is None else rows.kinds
-    counts = [np.bincount(kinds, c).astype(np.int64) for c in (rows.positives, rows.negatives, rows.missing)]
-    total = np.sum(counts, axis=0).astype(np.float64)
-    score = rows.score
-    if rows.kinds is not None:
-        weight = (rows.positives + rows.negatives + rows.missing).astype(np.float64)
-        score = np.stack([np.bincount(kinds, weight * one) for one in rows.score]) / total
-    labelled = np.flatnonzero(counts[0] + counts[1])
-    learnt = [score[:, labelled], counts[0][labelled].astype(np.float64), counts[1][labelled].astype(np.float64)]
+    kinds, score, total = rows.by_kind, rows.by_kind.score, rows.by_kind.total
+    labelled = np.flatnonzero(kinds.positives + kinds.negatives)
+    known = (counts[labelled].astype(np.float64) for counts in (kinds.positives, kinds.negatives))
+    learnt = [score[:, labelled], *known]
     held_out = None if reference is None else _reference(rows, reference)
     if held_out is not None:
         learnt = [np.concatenate(pair, axis=-1) for pair in zip(learnt, held_out, strict=True)]
@@ -55,15 +50,11 @@ def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Belie
     model: Any = question.model
     if held_out is not None:
         model = replace(model, reference=_set(joint.of(held_out[0]), held_out[1], held_out[2], 0.0 * held_out[1], cut))
-    order = np.argsort(line, kind="stable")
-    data = _set(line, counts[0], counts[1], counts[2], cut)
+    data = _set(line, kinds.positives, kinds.negatives, kinds.missing, cut)
     model, nodes = _nodes(model, data, question)
     about = model.describe(data, nodes) if data.n_missing else ""
-    # The column of each kind that holds missing rows.
-    column = np.empty(total.size, dtype=np.int64)
-    column[order[data.missing_cells]] = np.arange(data.missing_cells.size)
-    needed = np.flatnonzero(counts[2])
-    base = nodes.on_all_cells.probability[:, column[needed]]
+    needed = np.flatnonzero(kinds.missing)
+    base = nodes.on_all_cells.probability[:, _columns(line, data)[needed]]
     weight, p = nodes.weight, base
     reason = nodes.reason
     if len(nodes) > 1:
@@ -71,24 +62,31 @@ def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Belie
         p, weight = np.repeat(base, times, axis=0), np.repeat(weight / times, times)
         reason = None if reason is None else np.repeat(reason, times)
         p = moved(p, joint.draws(len(p)) @ joint.deviations(score[:, needed]).T)
-    number = np.empty(total.size, dtype=np.int64)
+    number = np.zeros(total.size, dtype=np.int64)
     number[needed] = np.arange(needed.size)
-    own = rows.kinds is None and rows.open.size == needed.size
-    whole = Nodes(weight, p, bucket=None if own else number[kinds[rows.open]], reason=reason, reasons=nodes.reasons)
-    return Beliefs(whole, data, nodes, about)
+    bucket = kinds.on_open(rows, number)
+    return Beliefs(Nodes(weight, p, bucket=bucket, reason=reason, reasons=nodes.reasons), data, nodes, about)
+
+
+def _columns(line: FloatArray, data: EvaluationSet) -> IntArray:
+    """For each kind its place among the missing cells of the set that was made of their lines, where it has one."""
+    column = np.zeros(line.size, dtype=np.int64)
+    column[np.argsort(line, kind="stable")[data.missing_cells]] = np.arange(data.missing_cells.size)
+    return column
 
 
 def own_beliefs(rows: SharedRows, model: int, question: Question, reference: Any) -> Beliefs:
     """Probabilities that a single model's calibration has, as if it were evaluated by itself."""
-    ordered = rows.of(model)
+    kinds = rows.by_kind
+    data = _set(kinds.score[model], kinds.positives, kinds.negatives, kinds.missing, rows.thresholds[model])
     learner: Any = question.model
     if reference is not None:
         learner = replace(learner, reference=(reference[0], reference[1][rows.names[model]]))
-    found, nodes = _nodes(learner, ordered.data, question)
-    place = np.empty(ordered.place.size, dtype=np.int64)
-    place[ordered.place] = np.arange(ordered.place.size)
-    bucket = place if nodes.bucket is None else nodes.bucket[place]
-    return Beliefs(replace(nodes, bucket=bucket), ordered.data, nodes, found.describe(ordered.data, nodes))
+    found, nodes = _nodes(learner, data, question)
+    bucket = kinds.on_open(rows, _columns(kinds.score[model], data))
+    if nodes.bucket is not None:
+        bucket = nodes.bucket if bucket is None else nodes.bucket[bucket]
+    return Beliefs(replace(nodes, bucket=bucket), data, nodes, found.describe(data, nodes))
 
 
 def _given(rows: SharedRows) -> Beliefs:

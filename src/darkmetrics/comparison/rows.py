@@ -42,6 +42,26 @@ class Ordered(NamedTuple):
     place: IntArray
 
 
+class Kinds(NamedTuple):
+    """Cells that share probabilities as one: the number of each cell, and by number mean scores and counts."""
+
+    number: IntArray
+    score: FloatArray
+    positives: IntArray
+    negatives: IntArray
+    missing: IntArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Rows of each kind."""
+        return (self.positives + self.negatives + self.missing).astype(np.float64)
+
+    def on_open(self, rows: "SharedRows", columns: IntArray) -> IntArray | None:
+        """The column of each cell that holds missing rows, given that of each kind; None where that is its place."""
+        found = columns[self.number[rows.open]]
+        return None if np.array_equal(found, np.arange(found.size)) else found
+
+
 @dataclass(frozen=True, eq=False)
 class SharedRows:
     """Rows, or cells of rows alike in all scores, with the decisions of every model; models x cells where both count.
@@ -121,12 +141,13 @@ class SharedRows:
         most = _MOST_OWN[len(self.names) > 2]
         if self.missing.size <= most:
             return None
-        rows = (self.positives + self.negatives + self.missing).astype(np.float64)
+        rows = self.positives + self.negatives + self.missing
+        single = self.counts["rows"] == rows.size  # each cell is a row
         steps = []
         for order in self._orders:
-            level = np.cumsum(rows[order])
+            level = np.arange(1, rows.size + 1) if single else np.cumsum(rows[order], dtype=np.int64)
             step = np.empty(rows.size, dtype=np.int64)
-            step[order] = np.minimum(_STEPS * (level - 0.5 * rows[order]) / level[-1], _STEPS - 1)
+            step[order] = np.minimum(_STEPS * level // level[-1], _STEPS - 1)
             steps.append(step)
         for shift in range(1, 8):  # as fine as so many kinds allow
             side = _STEPS >> shift
@@ -141,6 +162,20 @@ class SharedRows:
             if codes.size <= most:
                 return np.searchsorted(codes, code)
         return np.zeros(rows.size, dtype=np.int64)
+
+    @cached_property
+    def by_kind(self) -> Kinds:
+        """The rows counted by kind, with the mean of each score."""
+        counts = self.positives, self.negatives, self.missing
+        if self.kinds is None:
+            number, score = np.arange(self.missing.size), self.score
+            positives, negatives, missing = (np.asarray(c, dtype=np.int64) for c in counts)
+        else:
+            number, rows = self.kinds, self.positives + self.negatives + self.missing
+            positives, negatives, missing = (np.bincount(number, c).astype(np.int64) for c in counts)
+            total = positives + negatives + missing
+            score = np.stack([np.bincount(number, rows * one) for one in self.score]) / total
+        return Kinds(number, score, positives, negatives, missing)
 
 
 def shared_rows(
