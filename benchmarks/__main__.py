@@ -18,13 +18,14 @@ import scipy
 import sklearn
 
 import darkmetrics as dm
-from benchmarks import certificates, cli, core, curves, first_call, label_models, peers, scale, waits
+from benchmarks import certificates, cli, comparison, core, curves, first_call, label_models, peers, scale, waits
 from benchmarks.docs import PAGE, fill_page
 
 RESULTS = Path(__file__).parent / "results"
 GROUPS: dict[str, Any] = {
     "core": core,
     "label_models": label_models,
+    "comparison": comparison,
     "certificates": certificates,
     "cli": cli,
     "first_call": first_call,
@@ -38,6 +39,7 @@ SIZED = {"waits", "scale", "peers"}
 MINUTES = {
     "core": 2,
     "label_models": 1,
+    "comparison": 1,
     "certificates": 1,
     "cli": 1,
     "first_call": 1,

@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "benchmarks.md"
 MARKED = re.compile(r"(<!-- benchmark: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
 # The groups that have targets of their own, in the order of the page.
-OWN = ("core", "label_models", "curves", "certificates", "cli", "first_call")
+OWN = ("core", "label_models", "comparison", "curves", "certificates", "cli", "first_call")
 
 Rows = list[dict[str, Any]]
 

@@ -366,6 +366,12 @@ def shops() -> dm.GroupedEvaluation:
     return dm.evaluate_by(table, "month", label="y", score="p", metrics="recall", missingness="random")
 
 
+@cache
+def compared() -> dm.Comparison:
+    scores = {"champion": [0.9, 0.2, 0.7, 0.4, 0.6], "challenger": [0.8, 0.6, 0.3, 0.7, 0.2]}
+    return dm.compare([1, 0, None, 1, None], scores, label_model=[0.6, 0.3], metrics="recall")
+
+
 PLOTS = {
     "distribution": lambda f, c, b, **k: dm.plotting.plot_distribution(f, "recall", target=0.7, **k),
     "metrics": lambda f, c, b, **k: dm.plotting.plot_metrics(f, **k),
@@ -384,6 +390,8 @@ PLOTS = {
     "trend": lambda f, c, b, **k: dm.plotting.plot_trend(shops().trend("recall"), **k),
     "gap": lambda f, c, b, **k: dm.plotting.plot_gap(shops().gap("recall"), **k),
     "history": lambda f, c, b, **k: dm.plotting.plot_history(replayed(), "recall", **k),
+    "difference": lambda f, c, b, **k: dm.plotting.plot_difference(compared(), "recall", **k),
+    "models": lambda f, c, b, **k: dm.plotting.plot_models(compared(), "recall", **k),
 }
 
 

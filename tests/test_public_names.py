@@ -23,6 +23,7 @@ NOT_CALLED = {
     *(
         "Audit",
         "Bounds",
+        "Comparison",
         "Evaluation",
         "GroupedEvaluation",
         "MetricDistribution",

@@ -122,6 +122,13 @@ def curved() -> dm.Curves:
     return dm.curves(evaluated(), metrics=["precision", "f1"], thresholds=5)
 
 
+@cache
+def compared(models: int) -> dm.Comparison:
+    scores = {"one": SCORE, "two": 1.0 - SCORE, "three": SCORE**2}
+    told = dict(list(scores.items())[:models])
+    return dm.compare(Y, told, label_model=SCORE, metrics=FEW, rng=0)
+
+
 # A result of every kind.
 def by_month() -> dm.GroupedEvaluation:
     """Two months of 200 rows."""
@@ -166,6 +173,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "robustness": lambda: dm.robustness(KNOWN, share=0.2, metrics="recall", n_resamples=50, rng=0),
     "audit": lambda: dm.audit(KNOWN, dm.EvaluationSet(TRUTH, SCORE, probability=SCORE), metrics=FEW),
     "bounds": lambda: dm.bounds(Y, SCORE, metrics=FEW),
+    "comparison": lambda: compared(2),
+    "best": lambda: compared(3).best("precision"),
+    "ranks": lambda: compared(3).ranks("precision"),
     "paper bound": lambda: paper_bounds.paper_bound(KNOWN, "recall"),
     "rate": lambda: paper_bounds.corollary_rate(100, 0.5, 0.5),
     "set": lambda: DATA,

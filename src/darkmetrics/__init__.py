@@ -34,6 +34,7 @@ if _typing.TYPE_CHECKING:
     from darkmetrics.backtesting import Backtest, backtest
     from darkmetrics.bounding import Bounds, bounds
     from darkmetrics.changes import Change, Gap, Trend, change
+    from darkmetrics.comparison import Comparison, compare, compare_frame
     from darkmetrics.data.evaluation_set import EvaluationSet
     from darkmetrics.diagnosis import Diagnosis
     from darkmetrics.diagnosis.diagnose import diagnose
@@ -62,6 +63,7 @@ __all__ = [
     "Bounds",
     "CalibrationWarning",
     "Change",
+    "Comparison",
     "Curves",
     "Diagnosis",
     "Evaluation",
@@ -84,6 +86,8 @@ __all__ = [
     "bounds",
     "calibrators",
     "change",
+    "compare",
+    "compare_frame",
     "curves",
     "diagnose",
     "evaluate",
@@ -109,6 +113,7 @@ _HOME = {
         "backtesting": ("Backtest", "backtest"),
         "bounding": ("Bounds", "bounds"),
         "changes": ("Change", "Gap", "Trend", "change"),
+        "comparison": ("Comparison", "compare", "compare_frame"),
         "threshold_curves": ("Curves", "curves"),
         "diagnosis": ("Diagnosis", "diagnose"),
         "distribution": ("MetricDistribution",),

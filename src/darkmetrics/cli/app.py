@@ -8,15 +8,27 @@ from typing import Annotated
 import typer
 
 import darkmetrics as dm
-from darkmetrics.cli.commands import audit, bounds, change, curves, demo, diagnose, evaluate, metrics, monitor, report
+from darkmetrics.cli.commands import (
+    audit,
+    bounds,
+    change,
+    compare,
+    curves,
+    demo,
+    diagnose,
+    evaluate,
+    metrics,
+    monitor,
+    report,
+)
 from darkmetrics.cli.options import command
 from darkmetrics.cli.output import BAD_INPUT, DONE, INTERRUPTED, OWN_ERROR, TARGET_MISSED, fail
 from darkmetrics.cli.streams import no_standard_output, patient_output
 
 EXIT_CODES = {
     DONE: "done; also when the reader of the result, such as head, stopped before its end",
-    TARGET_MISSED: "a --target is not met with the probability asked for, monitor has an alert (with --known a new "
-    "one), a metric of change --worse got worse, or audit refutes",
+    TARGET_MISSED: "a --target or a --gate is not met with the probability asked for, monitor has an alert (with "
+    "--known a new one), a metric of change --worse got worse, or audit refutes",
     BAD_INPUT: "an option, a file or a value in it is wrong, or the result cannot be written (a full disk, a closed "
     "standard output); one line says what",
     OWN_ERROR: "an error in darkmetrics itself",
@@ -32,7 +44,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _module in (evaluate, monitor, change, bounds, curves, diagnose, audit, report, metrics, demo):
+for _module in (evaluate, compare, monitor, change, bounds, curves, diagnose, audit, report, metrics, demo):
     app.command(name=_module.__name__.rpartition(".")[2], epilog=_module.EXAMPLE)(command(_module.main))
 
 

@@ -19,6 +19,7 @@ _OTHERS = {
     "n_jobs": "--jobs",
     "probability": "--prob",
     "rng": "--seed",
+    "scores": "--score",
     "stratum": "--strata",
     "targets": "--target",
     **{argument: f"--{role}" for argument, role in _ROLES.items()},

@@ -24,6 +24,7 @@ from darkmetrics.frames.checks import (
 from darkmetrics.frames.counting import count_cells
 from darkmetrics.frames.group_cells import Counted
 from darkmetrics.frames.indexes import RowNames, row_names
+from darkmetrics.frames.joint_counting import count_joint_cells
 from darkmetrics.frames.moments import AsOf
 from darkmetrics.frames.roles import ColumnNames, check_name, title
 from darkmetrics.frames.sources import lazy_frame
@@ -42,6 +43,7 @@ __all__ = [
     "check_name",
     "check_weight_sizes",
     "count_cells",
+    "count_joint_cells",
     "duration_column",
     "is_container",
     "is_missing",

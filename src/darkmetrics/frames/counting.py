@@ -93,7 +93,7 @@ def count_cells(
     >>> cells.score.tolist(), cells.missing.tolist()
     ([0.2, 0.7, 0.9], [0, 2, 0])
     """
-    wanted = _buckets_wanted(buckets)
+    wanted = buckets_wanted(buckets)
     check_period(time, every)
     by = (by,) if isinstance(by, str) else tuple(by)
     files = files_given(frame)
@@ -138,7 +138,8 @@ def _counted(counter: "_Counter", wanted: str | int) -> Counted:
     return counter.result(tally, buckets)
 
 
-def _buckets_wanted(buckets: Any) -> str | int:
+def buckets_wanted(buckets: Any) -> str | int:
+    """How finely scores are to be told apart, checked: a word, or a power of two."""
     if isinstance(buckets, str) and buckets in ("auto", "exact"):
         return buckets
     if isinstance(buckets, bool) or not isinstance(buckets, (int, np.integer)):

@@ -8,6 +8,7 @@ from darkmetrics.plotting.audits import plot_audit
 from darkmetrics.plotting.backtests import plot_coverage, plot_history, plot_pit
 from darkmetrics.plotting.by_group import plot_groups
 from darkmetrics.plotting.changes import plot_change, plot_gap, plot_trend
+from darkmetrics.plotting.comparisons import plot_difference, plot_models
 from darkmetrics.plotting.distribution import plot_distribution
 from darkmetrics.plotting.labels import plot_reliability, plot_scores
 from darkmetrics.plotting.metrics import plot_metrics, plot_variance
@@ -20,11 +21,13 @@ __all__ = [
     "plot_change",
     "plot_coverage",
     "plot_curves",
+    "plot_difference",
     "plot_distribution",
     "plot_gap",
     "plot_groups",
     "plot_history",
     "plot_metrics",
+    "plot_models",
     "plot_over_time",
     "plot_pit",
     "plot_precision_recall",

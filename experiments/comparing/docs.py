@@ -1,0 +1,116 @@
+"""Writes the measured part of how-to/champion-challenger.md: `python -m experiments.comparing.docs`."""
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "how-to" / "champion-challenger.md"
+RESULTS = ROOT / "experiments" / "results" / "comparing.csv"
+MARKED = re.compile(r"<!-- measured: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+EDGES = [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]
+_REASONS = {"random": "at random", "by_label": "by label"}
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of kind, reason, labels, metric and what they are of, with a number of cases and a value."""
+    rows = []
+    best = table[table["kind"] == "best"].copy()
+    best["bin"] = np.clip(np.digitize(best["answer"], EDGES[1:-1]), 0, len(EDGES) - 2)
+    for (reason, metric, place), own in best.groupby(["reason", "metric", "bin"]):
+        what = f"{EDGES[place]:.1f} to {EDGES[place + 1]:.1f}"
+        rows.append(("said", reason, 0, metric, what, len(own), own["answer"].mean()))
+        rows.append(("came true", reason, 0, metric, what, len(own), own["truth"].mean()))
+    apart = table[table["kind"] == "difference"].copy()
+    slack = 1e-9
+    apart["held"] = (apart["low"] - slack <= apart["truth"]) & (apart["truth"] <= apart["high"] + slack)
+    for (reason, labels, metric), own in apart.groupby(["reason", "labels", "metric"]):
+        rows.append(("held", reason, labels, metric, "all pairs", len(own), own["held"].mean()))
+        rows.append(("width", reason, labels, metric, "all pairs", len(own), (own["high"] - own["low"]).median()))
+    for (kind, reason, labels), own in table[table["kind"].isin(["estimate", "labelled"])].groupby(
+        ["kind", "reason", "labels"]
+    ):
+        error = (own["answer"] - own["truth"]).abs().mean()
+        rows.append((f"error {kind}", reason, labels, "accuracy", "seven models", len(own), error))
+    columns = ["kind", "reason", "labels", "metric", "of", "cases", "value"]
+    return pd.DataFrame(rows, columns=columns).round({"value": 4}).sort_values(columns[:5]).reset_index(drop=True)
+
+
+def best_table(found: pd.DataFrame) -> list[str]:
+    """How often the model was best, by the chance that was said."""
+    lines = ["| chance said | " + " | ".join(f"{m}, {w}" for m in _metrics(found) for w in _REASONS.values()) + " |"]
+    lines.append("|:--|" + "--:|" * (lines[0].count("|") - 2))
+    for low, high in pairwise(EDGES):
+        what, cells = f"{low:.1f} to {high:.1f}", []
+        for metric in _metrics(found):
+            for reason in _REASONS:
+                said, true = (_value(found, kind, reason, 0, metric, what) for kind in ("said", "came true"))
+                cases = _cases(found, "said", reason, 0, metric, what)
+                cells.append("" if said is None else f"{said:.2f}: {true:.2f} of {cases:,}")
+        lines.append(f"| {low:.0%} to {high:.0%} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def held_table(found: pd.DataFrame) -> list[str]:
+    """How often 90% intervals of differences held the truth, and their median width."""
+    names = [f"{m}, {w}" for m in _metrics(found) for w in _REASONS.values()]
+    lines = ["| labels | " + " | ".join(names) + " |", "|:--|" + "--:|" * len(names)]
+    for labels in sorted(found.loc[found["kind"] == "held", "labels"].unique()):
+        cells = []
+        for metric in _metrics(found):
+            for reason in _REASONS:
+                held, width = (_value(found, kind, reason, labels, metric, "all pairs") for kind in ("held", "width"))
+                cells.append("" if held is None else f"{held:.0%} ({width:.3f})")
+        lines.append(f"| {labels:,} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def error_table(found: pd.DataFrame) -> list[str]:
+    """Mean absolute error of accuracy over the seven models."""
+    lines = ["| labels | at random | labelled rows alone | by label | labelled rows alone |", "|:--|--:|--:|--:|--:|"]
+    for labels in sorted(found.loc[found["kind"] == "error estimate", "labels"].unique()):
+        cells = [
+            f"{_value(found, kind, reason, labels, 'accuracy', 'seven models'):.4f}"
+            for reason in _REASONS
+            for kind in ("error estimate", "error labelled")
+        ]
+        lines.append(f"| {labels:,} | " + " | ".join(cells) + " |")
+    return lines
+
+
+TABLES = {"best": best_table, "held": held_table, "error": error_table}
+
+
+def _metrics(found: pd.DataFrame) -> list[str]:
+    return sorted(found.loc[found["kind"] == "held", "metric"].unique())
+
+
+def _row(found: pd.DataFrame, kind: str, reason: str, labels: int, metric: str, of: str) -> pd.DataFrame:
+    same = (found["kind"] == kind) & (found["reason"] == reason) & (found["labels"] == labels)
+    return found[same & (found["metric"] == metric) & (found["of"] == of)]
+
+
+def _value(*key):
+    row = _row(*key)
+    return None if row.empty else float(row["value"].iloc[0])
+
+
+def _cases(*key):
+    return int(_row(*key)["cases"].iloc[0]) if not _row(*key).empty else 0
+
+
+def written(page: str, found: pd.DataFrame) -> str:
+    """The page with its tables made anew."""
+
+    def table(match: re.Match[str]) -> str:
+        lines = "\n".join(TABLES[match[1]](found))
+        return f"<!-- measured: {match[1]} -->\n{lines}\n<!-- end -->"
+
+    return MARKED.sub(table, page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), pd.read_csv(RESULTS)), encoding="utf-8")

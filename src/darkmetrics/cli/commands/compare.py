@@ -1,0 +1,280 @@
+"""darkmetrics compare."""
+
+from __future__ import annotations  # names of the library in annotations must not import it
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+import typer
+
+import darkmetrics as dm
+from darkmetrics._text import number_from
+from darkmetrics.cli import completion
+from darkmetrics.cli.evaluation import zero_division_of
+from darkmetrics.cli.inputs import files_of, paths_of, read_rows
+from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
+from darkmetrics.cli.options import (
+    ASSUMED,
+    COLUMNS,
+    LABEL_MODELS,
+    CommonOptions,
+    DataOptions,
+    InputFormat,
+    MetricOptions,
+    ReferenceOption,
+    ZeroDivisionOption,
+)
+from darkmetrics.cli.output import (
+    DONE,
+    TARGET_MISSED,
+    Result,
+    Table,
+    check_writable,
+    emit,
+    in_words,
+    progress,
+    rendered,
+    say,
+    seen_by_a_person,
+)
+from darkmetrics.files import FORMATS, MISSING_WORDS
+
+EXAMPLE = (
+    "Example: darkmetrics compare june.parquet --label fraud --score champion=p1 --score challenger=p2 "
+    "-m f1 --gate better=0.9"
+)
+
+
+@dataclass(frozen=True)
+class ScoresOptions:
+    """Where the rows are, and which columns have the scores of the models."""
+
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV (also .gz), Parquet, Arrow/Feather or JSON lines; - is standard input. A pattern such as "
+            "'*.csv' stands for many files.",
+            show_default=False,
+        ),
+    ]
+    score: Annotated[
+        list[str],
+        typer.Option(
+            "--score",
+            metavar="MODEL=COL",
+            help="A model and the column of its scores, or a column that is called like its model; twice or more.",
+            rich_help_panel=COLUMNS,
+        ),
+    ]
+    label: Annotated[
+        str,
+        typer.Option(
+            metavar="COL",
+            help="Column of the labels; empty, null, NaN or NA where missing.",
+            rich_help_panel=COLUMNS,
+        ),
+    ]
+    threshold: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--threshold",
+            metavar="T|MODEL=T",
+            help="Decided positive from this score on, for all models or for one; again for more. 0.5 unless given.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    weight: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of row weights.", rich_help_panel=COLUMNS)
+    ] = None
+    pos_label: Annotated[
+        str, typer.Option(metavar="VALUE", help="The label that counts as positive.", rich_help_panel=COLUMNS)
+    ] = "1"
+    missing_label: Annotated[
+        str | None,
+        typer.Option(metavar="VALUE", help="A label that also means missing, such as -1.", rich_help_panel=COLUMNS),
+    ] = None
+    input_format: Annotated[
+        InputFormat | None,
+        typer.Option(
+            metavar="|".join(FORMATS), help="Format of FILE, if its name does not say it.", rich_help_panel=COLUMNS
+        ),
+    ] = None
+
+    def as_data(self) -> DataOptions:
+        """The same for one that reads a single score."""
+        known = {one.name for one in fields(DataOptions)} - {"score"}
+        return DataOptions(**{name: getattr(self, name) for name in known})
+
+
+@dataclass(frozen=True)
+class AssumedOptions(ZeroDivisionOption, ReferenceOption):
+    """What is assumed about the missing labels, and how the laws are found."""
+
+    missingness: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHY",
+            help="Why labels are missing: random, by_score, by_label, by_score_and_label or unknown.",
+            autocompletion=completion.words("random", "by_score", "by_label", "by_score_and_label", "unknown"),
+            rich_help_panel=ASSUMED,
+        ),
+    ] = None
+    label_model: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="auto, calibrated, label_shift, selection, half, prevalence, or one probability for all missing rows.",
+            autocompletion=completion.words(*(word for word in LABEL_MODELS if word != "late")),
+            rich_help_panel=ASSUMED,
+        ),
+    ] = "auto"
+    confidence_level: Annotated[
+        float, typer.Option(metavar="P", help="Probability that an interval holds.", rich_help_panel=ASSUMED)
+    ] = 0.9
+
+
+def main(
+    data: ScoresOptions,
+    asked: MetricOptions,
+    assumed: AssumedOptions,
+    common: CommonOptions,
+    gate: Annotated[
+        str | None,
+        typer.Option(
+            "--gate",
+            metavar="better=P",
+            help="Exit with 1 unless the last model is better than the first with at least this probability, in every "
+            "metric asked for.",
+        ),
+    ] = None,
+) -> int:
+    """Which model is better on the rows of FILE? The last against the first, and the chance of each to be best.
+
+    Models share their labels, known or not; a tie is not better.
+    """
+    check_writable(common.output, *paths_of(data.file), assumed.reference)
+    wanted, columns = _gate(gate), _columns(data.score)
+    if gate is not None and not asked.metric:
+        raise WordedError("--gate: say with --metric in what the model must be better.")
+    with progress("reading", "comparing") as begin:
+        begin()
+        with worded():
+            options = data.as_data()
+            names = {"label": data.label, **({} if data.weight is None else {"weight": data.weight})}
+            rows = read_rows(files_of(options), names, options, list(columns.values()))
+            reference = _reference(assumed.reference, data, columns)
+        begin()
+        said = not seen_by_a_person(common.result_format, common.output)
+        with in_words({**names, "scores": ""}, said=said):
+            probability = number_from(assumed.label_model)
+            found = dm.compare(
+                rows.columns["label"],
+                {name: rows.read[column] for name, column in columns.items()},
+                metrics=asked.metric or dm.metrics.DEFAULT_METRICS,
+                threshold=_thresholds(data.threshold),
+                label_model=assumed.label_model if probability is None else probability,
+                missingness=assumed.missingness,
+                reference=reference,
+                pos_label=rows.pos_label,
+                missing_label=rows.missing_label,
+                sample_weight=rows.columns.get("weight"),
+                zero_division=zero_division_of(assumed),
+                rng=common.seed,
+                confidence_level=assumed.confidence_level,
+            )
+            verdicts = _verdicts(found, wanted)
+            say("\n".join([*(for_the_command_line(text) for text in found.words()), ""]))
+            emit(rendered(_as_result(found, verdicts), common.result_format), common.output)
+    say("\n".join(["", *found.notes()]))
+    return _tell(found, verdicts)
+
+
+def _columns(given: Sequence[str]) -> dict[str, str]:
+    """The column of each model."""
+    columns: dict[str, str] = {}
+    for text in given:
+        name, sign, column = text.partition("=")
+        name, column = name.strip(), column.strip() if sign else text.strip()
+        if not name or not column:
+            raise WordedError(f"--score: cannot read {text!r}. Write it like champion=p1.")
+        if name in columns:
+            raise WordedError(f"--score: {name!r} is named twice. Models need names of their own.")
+        columns[name] = column
+    if len(columns) < 2:
+        raise WordedError("--score: one model. A comparison needs two at least; for one there is evaluate.")
+    return columns
+
+
+def _thresholds(given: Sequence[str] | None) -> float | dict[str, float] | None:
+    """One threshold for all, or those of models by name."""
+    if not given:
+        return None
+    found: dict[str, float] = {}
+    for text in given:
+        name, _, value = text.rpartition("=")
+        number = number_from(value)
+        if number is None:
+            raise WordedError(f"--threshold: cannot read {text!r}. Write a number, or champion=0.4.")
+        if name.strip() in found:
+            raise WordedError(f"--threshold: {name.strip() or 'one for all'} is given twice. Give one.")
+        found[name.strip()] = number
+    if "" not in found:
+        return found
+    if len(found) > 1:
+        raise WordedError("--threshold: one for all and one for a model. Give one for each model, or one for all.")
+    return found[""]
+
+
+def _gate(text: str | None) -> float | None:
+    if text is None:
+        return None
+    word, _, value = text.partition("=")
+    number = number_from(value)
+    if word.strip() != "better" or number is None or not 0.0 < number <= 1.0:
+        raise WordedError(f"--gate: cannot read {text!r}. Write it like better=0.9.")
+    return number
+
+
+def _reference(path: str | None, data: ScoresOptions, columns: Mapping[str, str]) -> tuple[Any, Any] | None:
+    """Labels and scores of the reference rows, which have the same columns."""
+    if path is None:
+        return None
+    from darkmetrics.cli.inputs import file_of
+
+    read = file_of(path, None).read([data.label, *columns.values()], {data.label: MISSING_WORDS - {data.pos_label}})
+    return read[data.label], {name: read[column] for name, column in columns.items()}
+
+
+def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]]:
+    """For each metric whether the last model is better than the first with the probability wanted."""
+    if wanted is None:
+        return []
+    first, last = found.models[0], found.models[-1]
+    chances = {metric: found.better(metric, last, first) for metric in found.metrics}
+    return [
+        {"metric": metric, "model": last, "other": first, "better": chance, "wanted": wanted, "met": chance >= wanted}
+        for metric, chance in chances.items()
+    ]
+
+
+def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
+    document = found.to_dict()
+    said = [one._replace(message=for_the_command_line(one.message)) for one in found.warnings]
+    document["warnings"] = [one._asdict() for one in said]
+    if verdicts:
+        document["gate"] = verdicts
+    header, rows = found.table()
+    lines = [f"Warning: {one.message}" for one in said]
+    return Result(document, found.records(), [Table(header, rows, words=2)], lines)
+
+
+def _tell(found: dm.Comparison, verdicts: Sequence[Mapping[str, Any]]) -> int:
+    """Say how each gate stands; the exit code."""
+    for one in verdicts:
+        word = "PASS" if one["met"] else "FAIL"
+        enough = "enough" if one["met"] else f"less than the {one['wanted']:g} asked for"
+        said = f"is better than {one['other']} in {one['metric']} with probability {one['better']:.4g}, {enough}"
+        say(f"{word}: {one['model']} {said}.")
+    return DONE if all(one["met"] for one in verdicts) else TARGET_MISSED

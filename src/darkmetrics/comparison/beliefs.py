@@ -1,0 +1,144 @@
+"""What is believed about the missing labels that models share: nodes of a label model on their joint score."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.comparison.joint import JointScore, moved
+from darkmetrics.comparison.rows import SharedRows, named_scores
+from darkmetrics.data.cells import Cells
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import check_finite, read_labels
+from darkmetrics.exceptions import InputError
+from darkmetrics.label_models import Given, LabelModel
+from darkmetrics.nodes import Nodes
+from darkmetrics.question import Question
+
+# Which model is better turns on the weights of the models, so that these have as many cases as this at least.
+_NODES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Nodes for the cells of the shared rows that hold missing rows, and what they came from."""
+
+    nodes: Nodes
+    # The rows by their joint score, and the nodes that the label model has for them; the rows of one model and its own
+    # nodes where a single model is believed.
+    data: EvaluationSet
+    of_data: Nodes
+    assumption: str
+
+
+def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Beliefs:
+    """Probabilities learnt from the scores of all models together."""
+    if isinstance(question.model, Given):
+        return _given(rows)
+    kinds, score, total = rows.by_kind, rows.by_kind.score, rows.by_kind.total
+    labelled = np.flatnonzero(kinds.positives + kinds.negatives)
+    known = (counts[labelled].astype(np.float64) for counts in (kinds.positives, kinds.negatives))
+    learnt = [score[:, labelled], *known]
+    held_out = None if reference is None else _reference(rows, reference)
+    if held_out is not None:
+        learnt = [np.concatenate(pair, axis=-1) for pair in zip(learnt, held_out, strict=True)]
+    joint = JointScore.fit(score, total, (learnt[0], learnt[1], learnt[2]))
+    line = joint.of(score)
+    cut = _cut(line, total, float(np.mean(rows.decision @ (rows.positives + rows.negatives + rows.missing))))
+    model: Any = question.model
+    if held_out is not None:
+        model = replace(model, reference=_set(joint.of(held_out[0]), held_out[1], held_out[2], 0.0 * held_out[1], cut))
+    data = _set(line, kinds.positives, kinds.negatives, kinds.missing, cut)
+    model, nodes = _nodes(model, data, question)
+    about = model.describe(data, nodes) if data.n_missing else ""
+    needed = np.flatnonzero(kinds.missing)
+    base = nodes.on_all_cells.probability[:, _columns(line, data)[needed]]
+    weight, p = nodes.weight, base
+    reason = nodes.reason
+    if len(nodes) > 1:
+        times = -(-_NODES // len(nodes))
+        p, weight = np.repeat(base, times, axis=0), np.repeat(weight / times, times)
+        reason = None if reason is None else np.repeat(reason, times)
+        p = moved(p, joint.draws(len(p)) @ joint.deviations(score[:, needed]).T)
+    number = np.zeros(total.size, dtype=np.int64)
+    number[needed] = np.arange(needed.size)
+    bucket = kinds.on_open(rows, number)
+    return Beliefs(Nodes(weight, p, bucket=bucket, reason=reason, reasons=nodes.reasons), data, nodes, about)
+
+
+def _columns(line: FloatArray, data: EvaluationSet) -> IntArray:
+    """For each kind its place among the missing cells of the set that was made of their lines, where it has one."""
+    column = np.zeros(line.size, dtype=np.int64)
+    column[np.argsort(line, kind="stable")[data.missing_cells]] = np.arange(data.missing_cells.size)
+    return column
+
+
+def own_beliefs(rows: SharedRows, model: int, question: Question, reference: Any) -> Beliefs:
+    """Probabilities that a single model's calibration has, as if it were evaluated by itself."""
+    kinds = rows.by_kind
+    data = _set(kinds.score[model], kinds.positives, kinds.negatives, kinds.missing, rows.thresholds[model])
+    learner: Any = question.model
+    if reference is not None:
+        learner = replace(learner, reference=(reference[0], reference[1][rows.names[model]]))
+    found, nodes = _nodes(learner, data, question)
+    bucket = kinds.on_open(rows, _columns(kinds.score[model], data))
+    if nodes.bucket is not None:
+        bucket = nodes.bucket if bucket is None else nodes.bucket[bucket]
+    return Beliefs(replace(nodes, bucket=bucket), data, nodes, found.describe(data, nodes))
+
+
+def _given(rows: SharedRows) -> Beliefs:
+    """Probabilities that came with the rows, believed as they are."""
+    assert rows.probability is not None
+    nodes = Nodes.single(rows.probability[rows.open])
+    none = 0 * rows.missing[rows.open]
+    data = _set(rows.probability[rows.open], none, none, rows.missing[rows.open], 0.5)
+    return Beliefs(nodes, data, nodes, Given().describe(data, nodes) if rows.open.size else "")
+
+
+def _nodes(model: LabelModel, data: EvaluationSet, question: Question) -> tuple[LabelModel, Nodes]:
+    model = replace(question, model=model).model_of(data)
+    nodes = model.nodes(data)
+    nodes.check_independent("a comparison needs")
+    return model, nodes
+
+
+def _set(line: FloatArray, positives: Any, negatives: Any, missing: Any, cut: float) -> EvaluationSet:
+    order = np.argsort(line, kind="stable")
+    counts = {"positives": positives, "negatives": negatives, "missing": missing}
+    sorted_counts: dict[str, Any] = {name: np.asarray(c)[order].astype(np.int64) for name, c in counts.items()}
+    cells = Cells(line[order], line[order] >= cut, **sorted_counts)
+    return EvaluationSet.from_cells(cells, threshold=cut)
+
+
+def _cut(line: FloatArray, total: FloatArray, flagged: float) -> float:
+    """The joint score from which on as many rows are flagged as the models flag on average."""
+    order = np.argsort(-line, kind="stable")
+    at = int(np.searchsorted(np.cumsum(total[order]), flagged))
+    return float(line[order[min(at, line.size - 1)]])
+
+
+def _reference(rows: SharedRows, reference: Any) -> list[FloatArray]:
+    """Scores (models x rows), positives and negatives of fully labelled rows."""
+    if not isinstance(reference, (tuple, list)) or len(reference) != 2:
+        raise InputError(
+            "reference: expected a pair (labels, scores), with scores by the name of each model, got a "
+            f"{type(reference).__name__}."
+        )
+    named = named_scores(reference[1], "reference")
+    lacking = next((name for name in rows.names if name not in named), None)
+    if lacking is not None:
+        raise InputError(f"reference: no scores of {lacking!r}. Reference rows need those of every model.")
+    labels, gaps = frames.label_column(reference[0], "reference")
+    columns = []
+    for name in rows.names:
+        column = frames.number_column(named[name], "reference")
+        if column.size != labels.size:
+            raise InputError(f"reference: {column.size:,} scores of {name!r} for {labels.size:,} labels.")
+        check_finite(column, "reference", "Scores must be finite; drop or fill those rows.")
+        columns.append(column)
+    positive, gaps, _classes = read_labels(labels, gaps, rows.pos_label, None, "reference")
+    kept = ~gaps
+    return [np.stack(columns)[:, kept], positive[kept].astype(np.float64), (~positive)[kept].astype(np.float64)]

@@ -1,0 +1,156 @@
+"""One score from those of all models, and what labels leave open about how they are best combined.
+
+Models that are compared are mostly alike. Their average is trusted from the start; how far a model counts more than the
+others is learnt, shrunk towards not at all, and what a few labels cannot say about it stays open: it is what decides
+which model is better.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, log_expit, logit
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.posterior.logistic import logistic_mode
+from darkmetrics._kernels.posterior.sobol import normal_points
+from darkmetrics.calibrators import Platt
+from darkmetrics.label_models.fitting import credit_of
+
+# Standard deviations, before labels are seen, of how far a model's standardised score moves the log odds beyond what
+# the average of all models does. Labels choose among them.
+_SPREADS = np.array([0.25, 0.5, 1.0, 2.0])
+_SEED = 11
+
+
+@dataclass(frozen=True, eq=False)
+class JointScore:
+    """How the scores of all models become one: `of` the average, and a shrunk weight of each deviation from it."""
+
+    scales: tuple[Platt, ...]
+    # Of each model: mean and standard deviation on its scale.
+    centre: FloatArray
+    spread: FloatArray
+    # Whether all scores are probabilities; the joint score then is one, too.
+    is_probability: bool
+    # From standardised scores to deviations from their average, and what the average says of these.
+    contrast: FloatArray
+    along: FloatArray
+    average_sd: float
+    # Intercept, slope of the average and of the deviations.
+    coefficients: FloatArray
+    line_sd: float
+    # What the labels leave open of the last: for each of the `_SPREADS` its weight, its mode and a root of its
+    # covariance.
+    share: FloatArray
+    modes: FloatArray
+    roots: FloatArray
+
+    @classmethod
+    def fit(
+        cls, score: FloatArray, rows: FloatArray, labelled: tuple[FloatArray, FloatArray, FloatArray]
+    ) -> "JointScore":
+        """Learnt from the scores of all `rows` (models x cells), and from labels: scores, positives, negatives."""
+        k = len(score)
+        scales = tuple(Platt().prepare(one, rows) for one in score)
+        inside = all(scale.is_probability_ for scale in scales)
+        x = np.stack([scale.line(one) for scale, one in zip(scales, score, strict=True)])
+        total = float(rows.sum())
+        centre = x @ rows / total
+        spread = np.sqrt(np.maximum(((x - centre[:, None]) ** 2) @ rows / total, 0.0))
+        spread = np.where(spread > 0.0, spread, 1.0)
+        z = (x - centre[:, None]) / spread[:, None]
+        # Directions in which the models disagree: an orthonormal basis of what is left beside their average.
+        contrast = np.linalg.qr(np.hstack([np.ones((k, 1)), np.eye(k)[:, : k - 1]]))[0][:, 1:]
+        average = z.mean(axis=0)
+        average_sd = float(np.sqrt(average**2 @ rows / total)) or 1.0
+        along = (contrast.T @ z) @ (rows * average / average_sd) / total
+        plain = cls(
+            scales,
+            centre,
+            spread,
+            inside,
+            contrast,
+            along,
+            average_sd,
+            coefficients=np.append([0.0, 1.0], np.zeros(k - 1)),
+            line_sd=1.0,
+            share=np.full(_SPREADS.size, 1.0 / _SPREADS.size),
+            modes=np.zeros((_SPREADS.size, k - 1)),
+            roots=_SPREADS[:, None, None] * np.eye(k - 1),
+        )
+        return plain._learnt(plain._design(score), rows, plain._design(labelled[0]), *labelled[1:])
+
+    def _learnt(
+        self, all_rows: FloatArray, rows: FloatArray, X: FloatArray, positives: FloatArray, negatives: FloatArray
+    ) -> "JointScore":
+        credit = credit_of(min(float(positives.sum()), float(negatives.sum())))
+        positives, negatives = credit * positives, credit * negatives
+        slope = float(self.spread.mean()) if self.is_probability else 0.0
+        start = np.array([float(self.centre.mean()) if self.is_probability else 0.0, slope])
+        wide = np.array([3.0, max(slope, 1e-3)]) if self.is_probability else np.array([5.0, 5.0])
+        found, evidence = [], []
+        for sd in _SPREADS:
+            prior = np.append(wide**-2.0, np.full(X.shape[1] - 2, sd**-2.0))
+            at = np.append(start, np.zeros(X.shape[1] - 2))
+            mode, hessian = logistic_mode(X, positives, negatives, at, prior)
+            root = np.linalg.cholesky(hessian)
+            line = X @ mode
+            fit = positives @ log_expit(line) + negatives @ log_expit(-line) - 0.5 * prior @ (mode - at) ** 2
+            evidence.append(float(fit) - float(np.log(np.diag(root)).sum()) + 0.5 * float(np.log(prior).sum()))
+            covariance = np.linalg.inv(hessian)[2:, 2:]
+            found.append((mode, np.linalg.cholesky(covariance)))
+        share = np.exp(np.array(evidence) - max(evidence))
+        share /= share.sum()
+        coefficients = share @ np.array([mode for mode, _ in found])
+        line = all_rows @ coefficients
+        mean = float(line @ rows / rows.sum())
+        return JointScore(
+            self.scales,
+            self.centre,
+            self.spread,
+            self.is_probability,
+            self.contrast,
+            self.along,
+            self.average_sd,
+            coefficients=coefficients,
+            line_sd=float(np.sqrt((line - mean) ** 2 @ rows / rows.sum())) or 1.0,
+            share=share,
+            modes=np.array([mode[2:] for mode, _ in found]),
+            roots=np.array([root for _, root in found]),
+        )
+
+    def _design(self, score: FloatArray) -> FloatArray:
+        """Columns: one, the average of the standardised scores, and the deviations, less what it says of them."""
+        z = np.stack([scale.line(one) for scale, one in zip(self.scales, score, strict=True)])
+        z = (z - self.centre[:, None]) / self.spread[:, None]
+        average = z.mean(axis=0) / self.average_sd
+        return np.column_stack(
+            [np.ones(average.size), average, (self.contrast.T @ z).T - np.outer(average, self.along)]
+        )
+
+    def of(self, score: FloatArray) -> FloatArray:
+        """The joint score: with the level and the spread of an average model, so that what is known of scores holds."""
+        line = self._design(score) @ self.coefficients
+        line = (line - self.coefficients[0]) / self.line_sd
+        if not self.is_probability:
+            return np.asarray(line, dtype=np.float64)
+        return np.asarray(expit(float(self.centre.mean()) + float(self.spread.mean()) * line), dtype=np.float64)
+
+    def deviations(self, score: FloatArray) -> FloatArray:
+        """How the models disagree about each row: cells x directions."""
+        return self._design(score)[:, 2:]
+
+    def draws(self, number: int) -> FloatArray:
+        """How far the weights of the deviations may be from those of the joint score: draws x directions."""
+        size = self.modes.shape[1]
+        normal = normal_points(number, size, _SEED)
+        # One after the other in proportion to their weights, spread over the draws.
+        which = np.searchsorted(np.cumsum(self.share), (np.arange(number) * 0.6180339887498949) % 1.0)
+        which = np.minimum(which, self.share.size - 1)
+        drawn = self.modes[which] + np.einsum("dij,dj->di", self.roots[which], normal)
+        return np.asarray(drawn - self.coefficients[2:], dtype=np.float64)
+
+
+def moved(probability: FloatArray, by: FloatArray) -> FloatArray:
+    """Probabilities whose log odds are moved; those of 0 and 1 stay."""
+    return np.asarray(expit(logit(probability) + by), dtype=np.float64)

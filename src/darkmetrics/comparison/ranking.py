@@ -1,0 +1,157 @@
+"""Which model is best: the chance of each, of ties, and of every place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.comparison.together import Together
+from darkmetrics.tables import html_table, text_table
+
+# Values that differ by less are the same: what is left of it is rounding.
+_SAME = 1e-12
+# Ties that are rarer are not worth a word.
+_NAMED = 0.005
+
+
+@dataclass(frozen=True)
+class Best:
+    """The chance that each model is the best one in a metric, and that several share that place.
+
+    Attributes
+    ----------
+    metric : str
+        What they are compared in.
+    chances : mapping from model to float
+        The chance to be better than every other model, ties not counted.
+    ties : mapping from models to float
+        The chance that just these models share the first place.
+    method : str
+        How it was found: "exact" from all labelings, else from the law of the difference (two models) or from draws.
+    """
+
+    metric: str
+    chances: Mapping[str, float]
+    ties: Mapping[tuple[str, ...], float]
+    method: str
+
+    @property
+    def tie(self) -> float:
+        """The chance that no model is best by itself."""
+        return float(sum(self.ties.values()))
+
+    @property
+    def model(self) -> str:
+        """The model that is best with the largest chance."""
+        return max(self.chances, key=lambda name: self.chances[name])
+
+    def __getitem__(self, model: str) -> float:
+        return self.chances[model]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        ties = [{"models": list(names), "chance": chance} for names, chance in self.ties.items()]
+        return {"metric": self.metric, "method": self.method, "chances": dict(self.chances), "ties": ties}
+
+    def __str__(self) -> str:
+        ordered = sorted(self.chances.items(), key=lambda item: -item[1])
+        text = f"Best {self.metric}: " + ", ".join(f"{name} {chance_text(chance)}" for name, chance in ordered)
+        named = [
+            f"{' and '.join(names)} share it {chance_text(chance)}"
+            for names, chance in sorted(self.ties.items(), key=lambda item: -item[1])
+            if chance >= _NAMED
+        ]
+        return "; ".join([text, *named]) + "."
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The chance of every model to take each place in a metric; models that tie share the better place.
+
+    Attributes
+    ----------
+    metric : str
+        What they are compared in.
+    chances : mapping from model to tuple of float
+        The chance of the first place, the second, and so on.
+    method : str
+        How it was found.
+    """
+
+    metric: str
+    chances: Mapping[str, tuple[float, ...]]
+    method: str
+
+    def mean(self) -> dict[str, float]:
+        """The expected place of each model: 1 is the best."""
+        return {name: float(np.dot(row, np.arange(1, len(row) + 1))) for name, row in self.chances.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        chances = {name: list(row) for name, row in self.chances.items()}
+        return {"metric": self.metric, "method": self.method, "chances": chances, "mean": self.mean()}
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the table as text, the best model first."""
+        means = self.mean()
+        places = [str(i + 1) for i in range(len(means))]
+        rows = [
+            [name, f"{means[name]:.2f}", *(chance_text(chance) for chance in self.chances[name])]
+            for name in sorted(means, key=lambda name: means[name])
+        ]
+        return [self.metric, "mean place", *places], rows
+
+    def __str__(self) -> str:
+        return "\n".join(text_table(*self.table()))
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.table())
+
+
+def chance_text(chance: float) -> str:
+    """A chance in percent that says neither never nor always where it is not sure."""
+    if np.isnan(chance):
+        return "undefined"
+    if 0.0 < chance < 0.001:
+        return "<0.1%"
+    if 0.999 < chance < 1.0:
+        return ">99.9%"
+    return f"{chance:.1%}" if min(chance, 1.0 - chance) < 0.1 and 0.0 < chance < 1.0 else f"{chance:.0%}"
+
+
+def best_of(metric: str, better: str, names: tuple[str, ...], found: Together) -> Best:
+    """The chances from values of all models together; labelings that leave one undefined are left out."""
+    values, mass = _defined(found)
+    sign = -1.0 if better == "lower" else 1.0
+    top = (sign * values).max(axis=1, keepdims=True)
+    first = sign * values >= top - _SAME * np.maximum(1.0, np.abs(top))
+    alone = first.sum(axis=1) == 1
+    chances = {name: float(mass @ (first[:, i] & alone)) for i, name in enumerate(names)}
+    ties: dict[tuple[str, ...], float] = {}
+    if not alone.all():
+        code = first[~alone] @ (1 << np.arange(len(names)))
+        for number in np.unique(code).tolist():
+            shared = tuple(name for i, name in enumerate(names) if number >> i & 1)
+            ties[shared] = float(mass[~alone] @ (code == number))
+    return Best(metric, chances, ties, found.method)
+
+
+def ranks_of(metric: str, better: str, names: tuple[str, ...], found: Together) -> Ranks:
+    """The chance of every place, from values of all models together."""
+    values, mass = _defined(found)
+    values = -values if better == "lower" else values
+    slack = _SAME * np.maximum(1.0, np.abs(values))
+    places = (values[:, None, :] > (values + slack)[:, :, None]).sum(axis=2)  # how many are better
+    chances = {
+        name: tuple(float(mass @ (places[:, i] == place)) for place in range(len(names)))
+        for i, name in enumerate(names)
+    }
+    return Ranks(metric, chances, found.method)
+
+
+def _defined(found: Together) -> tuple[FloatArray, FloatArray]:
+    kept = ~np.isnan(found.values).any(axis=1) & (found.mass > 0.0)
+    total = float(found.mass[kept].sum())
+    return found.values[kept], found.mass[kept] / total if total > 0.0 else found.mass[kept]

@@ -1,0 +1,498 @@
+"""Comparison: two or more models on the same rows, whose missing labels they share."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.comparison.beliefs import Beliefs, own_beliefs
+from darkmetrics.comparison.differences import Bound, difference
+from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, taken
+from darkmetrics.comparison.population import population_law, sampling_variance
+from darkmetrics.comparison.ranking import Best, Ranks, best_of, chance_text, ranks_of
+from darkmetrics.comparison.rows import ReferenceRows, SharedRows
+from darkmetrics.comparison.together import Together, values_together
+from darkmetrics.data.rules import is_number
+from darkmetrics.distribution import MetricDistribution
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.exceptions import InputError, Warned, unknown_name
+from darkmetrics.label_models import Given
+from darkmetrics.metrics import Metric
+from darkmetrics.nodes import Nodes
+from darkmetrics.question import Question
+from darkmetrics.storing import made_of
+from darkmetrics.tables import (
+    decimals_for,
+    finite,
+    html_lines,
+    html_table,
+    interval_text,
+    level_text,
+    number_text,
+    text_table,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# What a law is about.
+_SCOPES = ("rows", "population")
+# What the law under the probabilities of all models together is called beside those of single ones.
+ALL_TOGETHER = "all scores together"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Mapping[str, Evaluation]):
+    """Models compared on the same rows: a mapping from the name of a model to its `Evaluation`.
+
+    All laws are under the same probabilities of the missing labels, learnt from the scores of all models together.
+    What differs between two models is the law of a difference under labels that they share (`difference`), never the
+    difference of two independent laws. Laws are found when they are first asked for, and kept.
+
+    Attributes
+    ----------
+    models : tuple of str
+        Names of the models.
+    metrics : mapping from str to Metric
+        What they are compared in.
+    confidence_level : float
+        Probability of the intervals in print and in `to_dict()`.
+    warnings : tuple
+        What was warned of.
+    """
+
+    rows: SharedRows
+    question: Question
+    beliefs: Beliefs
+    # Fully labelled rows, if any were given: labels, and scores by model.
+    reference: ReferenceRows | None = None
+    # Of random labelings, where there are any: a law is drawn alike whenever it is asked for.
+    seed: int = 0
+    warnings: tuple[Warned, ...] = ()
+    _laws: dict[tuple[str, str, str], MetricDistribution] = field(default_factory=dict, init=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return made_of(self)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models."""
+        return self.rows.names
+
+    @property
+    def confidence_level(self) -> float:
+        """Probability of the intervals in print and in `to_dict()`."""
+        return self.question.confidence_level
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Metric]:
+        """What the models are compared in, by name."""
+        return {metric.name: metric for metric in self.question.metrics}
+
+    def __getitem__(self, model: str) -> Evaluation:
+        at = self.rows.index(model, "model")
+        if at not in self._evaluations:
+            self._evaluations[at] = self._evaluate(at)
+        return self._evaluations[at]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.models)
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __contains__(self, model: object) -> bool:
+        return model in self.models
+
+    @cached_property
+    def _evaluations(self) -> dict[int, Evaluation]:
+        return {}
+
+    def _evaluate(self, model: int) -> Evaluation:
+        data, place = self.rows.of(model)
+        own = taken(self.beliefs.nodes, place)
+        return self.question.answer_given(
+            Nodes(own.weight, own.probability, own.bucket),
+            data,
+            self._rng(),
+            assumption=self.beliefs.assumption,
+            arguments={},
+            stated=self.question.missingness or "probabilities",
+        )
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
+
+    def _metric(self, metric: str) -> Metric:
+        if metric not in self.metrics:
+            raise unknown_name("metric", "metric", str(metric), self.metrics)
+        return self.metrics[metric]
+
+    @cached_property
+    def _bounds(self) -> dict[tuple[str, int], Bound]:
+        return {}
+
+    def _bound(self, metric: str, model: int) -> Bound:
+        if (metric, model) not in self._bounds:
+            record, (data, place) = self._metric(metric), self.rows.of(model)
+            self._bounds[metric, model] = Bound(record.bind(data, self.question.fill_of(record)), place)
+        return self._bounds[metric, model]
+
+    def difference(self, metric: str, model: str, other: str, *, scope: str = "rows") -> MetricDistribution:
+        """The law of what one model has more than another: its metric less that of `other`, on these rows.
+
+        With `scope="population"` it is that in the population the rows came from: what drawing rows leaves open comes
+        on top, to first order, paired as in McNemar's test for accuracy and DeLong's for ROC-AUC.
+
+        A 0/0 of either counts as `zero_division` says; where that leaves it out, the law is that of the difference
+        given that both are defined. `difference(metric, b, a)` mirrors `difference(metric, a, b)`.
+
+        Parameters
+        ----------
+        metric : str
+            One of the metrics compared.
+        model, other : str
+            Names of two models.
+        scope : {"rows", "population"}
+            What the law is about.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> scores = {"champion": [0.9, 0.2, 0.7, 0.4], "challenger": [0.8, 0.6, 0.3, 0.7]}
+        >>> found = dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy")
+        >>> law = found.difference("accuracy", "challenger", "champion")
+        >>> law.atoms.round(2).tolist(), law.masses.round(2).tolist()
+        ([-0.25, 0.25], [0.6, 0.4])
+        """
+        if scope not in _SCOPES:
+            raise unknown_name("scope", "scope", str(scope), _SCOPES)
+        record = self._metric(metric)
+        b, a = self._pair(model, other)
+        key = (metric, model, other)
+        if key not in self._laws:
+            self._laws[key] = self._difference(metric, b, a, self.beliefs.nodes)
+        law = self._laws[key]
+        if scope == "rows" or law.undefined >= 1.0:
+            return law
+        given, (low, high) = isinstance(self.question.model, Given), record.range
+        chance = self.beliefs.nodes.weight @ self.beliefs.nodes.on_all_cells.probability
+        variance = sampling_variance(self.rows, chance, record, b, a, given=given)
+        return population_law(law, variance, (low - high, high - low), given=given)
+
+    def _pair(self, model: str, other: str) -> tuple[int, int]:
+        b, a = self.rows.index(model, "model"), self.rows.index(other, "other")
+        if a == b:
+            raise InputError(f"other: {other!r} is the model itself. Name two different ones of {list(self.models)}.")
+        return b, a
+
+    def _difference(self, metric: str, b: int, a: int, nodes: Nodes) -> MetricDistribution:
+        found = difference(self._bound(metric, b), self._bound(metric, a))
+        return law_of_difference(found, nodes, self.question.method, self._rng())
+
+    def better(self, metric: str, model: str, other: str, by: float = 0.0, *, scope: str = "rows") -> float:
+        """How likely is it that one model is better than another in a metric, by more than so much?
+
+        Better is higher, or lower where that is better. A tie is not better: with `by=0` the chances that either is
+        better and that both are equal add up to one. NaN where the difference is never defined.
+
+        Parameters
+        ----------
+        metric : str
+            One of the metrics compared, with a direction that is better.
+        model, other : str
+            Names of two models.
+        by : float
+            What the difference has to exceed.
+        scope : {"rows", "population"}
+            On these rows, or in the population that they came from, as in `difference`.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> scores = {"champion": [0.9, 0.2, 0.7, 0.4], "challenger": [0.8, 0.6, 0.3, 0.7]}
+        >>> found = dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy")
+        >>> round(found.better("accuracy", "challenger", "champion"), 9)
+        0.4
+        """
+        if not is_number(by) or not np.isfinite(by):
+            raise InputError(f"by: {by!r}. It must be a finite number.")
+        law = self.difference(metric, model, other, scope=scope)
+        if self._better_when(metric) == "higher":
+            return float(law.sf(float(by)))
+        at = -float(by)
+        return 2.0 * float(law.pit(at)) - float(law.cdf(at))  # strictly below
+
+    def _better_when(self, metric: str) -> str:
+        better = self._metric(metric).better
+        if better == "neither":
+            raise InputError(f"metric: {metric!r} is neither better when higher nor when lower; see its difference.")
+        return better
+
+    def best(self, metric: str) -> Best:
+        """How likely is each model to be the best one in a metric, and how likely is a tie?
+
+        Labels are shared by all models. Exact where few rows are missing; of two models from the law of their
+        difference; of more from random labelings, or sums of labels where very many are missing (`method` says which).
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> scores = {"a": [0.9, 0.2, 0.7, 0.4], "b": [0.8, 0.6, 0.3, 0.7], "c": [0.8, 0.1, 0.9, 0.3]}
+        >>> print(dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy").best("accuracy"))
+        Best accuracy: b 40%, a 0%, c 0%; a and c share it 60%.
+        """
+        better = self._better_when(metric)
+        if len(self.models) > 2:
+            return best_of(metric, better, self.models, self._together(metric))
+        a, b = self.models
+        law = self.difference(metric, b, a)
+        chances = {a: self.better(metric, a, b), b: self.better(metric, b, a)}
+        tie = max(0.0, 1.0 - sum(chances.values()))
+        return Best(metric, chances, {(a, b): tie} if tie > 1e-12 else {}, law.method)
+
+    def ranks(self, metric: str) -> Ranks:
+        """How likely is each model to take each place in a metric? Models that tie share the better place.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> scores = {"a": [0.9, 0.2, 0.7, 0.4], "b": [0.8, 0.6, 0.3, 0.7], "c": [0.8, 0.1, 0.9, 0.3]}
+        >>> print(dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy").ranks("accuracy"))
+        accuracy   mean place     1     2     3
+        a                1.40   60%   40%    0%
+        c                1.40   60%   40%    0%
+        b                2.20   40%    0%   60%
+        """
+        return ranks_of(metric, self._better_when(metric), self.models, self._together(metric))
+
+    @cached_property
+    def _drawn(self) -> dict[str, Together]:
+        return {}
+
+    def _together(self, metric: str) -> Together:
+        if metric not in self._drawn:
+            bounds = [self._bound(metric, model) for model in range(len(self.models))]
+            missing = self.rows.missing[self.rows.open].astype(np.int64)
+            self._drawn[metric] = values_together(bounds, missing, self.beliefs.nodes, self._rng())
+        return self._drawn[metric]
+
+    def by_calibration(self, metric: str, model: str, other: str) -> dict[str, MetricDistribution]:
+        """How does the difference depend on whose calibration is believed?
+
+        The law of the difference under the probabilities of all scores together, and under those of each of the two
+        models by itself. The latter lean towards the model they come from: what the other one knows beyond it counts
+        as noise there. `own_estimates` has each model under its own.
+        """
+        b, a = self._pair(model, other)
+        laws = {ALL_TOGETHER: self.difference(metric, model, other)}
+        for at in (b, a):
+            laws[self.models[at]] = self._difference(metric, b, a, self._own(at).nodes)
+        return laws
+
+    @cached_property
+    def _own_beliefs(self) -> dict[int, Beliefs]:
+        return {}
+
+    def _own(self, model: int) -> Beliefs:
+        if model not in self._own_beliefs:
+            self._own_beliefs[model] = own_beliefs(self.rows, model, self.question, self.reference)
+        return self._own_beliefs[model]
+
+    def estimates(self, metric: str) -> dict[str, float]:
+        """The metric of each model with every missing label at its chance, learnt from all scores together.
+
+        NaN for metrics that fractions of labels mean nothing to.
+        """
+        return self._means(metric, own=False)
+
+    def own_estimates(self, metric: str) -> dict[str, float]:
+        """The same with each model calibrated by itself, as if it had been evaluated alone.
+
+        Where the order of two models is another one here, the answer depends on which calibration is right, and
+        `compare` warns of it.
+        """
+        return self._means(metric, own=True)
+
+    @cached_property
+    def _chances(self) -> dict[tuple[int, bool], FloatArray]:
+        return {}
+
+    def _means(self, metric: str, *, own: bool) -> dict[str, float]:
+        found = {}
+        for at, name in enumerate(self.models):
+            functional, place = self._bound(metric, at)
+            if (at, own) not in self._chances:
+                nodes = self._own(at).nodes if own else self.beliefs.nodes
+                chance: FloatArray = nodes.weight @ nodes.probability
+                self._chances[at, own] = chance[place] if nodes.bucket is None else chance[nodes.bucket[place]]
+            found[name] = expected_value(functional, self._chances[at, own])
+        return found
+
+    def by_node(self, metric: str, model: str) -> FloatArray:
+        """The metric of a model at every node, each missing label at its chance there."""
+        functional, place = self._bound(metric, self.rows.index(model, "model"))
+        return expected_by_node(functional, taken(self.beliefs.nodes, place))
+
+    def sentence(self, metric: str, model: str | None = None, other: str | None = None) -> str:
+        """Which of two models is better in a metric, in words; the last against the first unless named.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> scores = {"champion": [0.9, 0.2, 0.7, 0.4], "challenger": [0.8, 0.6, 0.3, 0.7]}
+        >>> print(dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy").sentence("accuracy"))
+        challenger is better than champion in accuracy with probability 40%: the difference is -0.050 (90%: -0.250 to
+        0.250).
+        """
+        model, other = model or self.models[-1], other or self.models[0]
+        law = self.difference(metric, model, other)
+        if law.undefined >= 1.0:
+            return f"The difference of {model} and {other} in {metric} is never defined (0/0)."
+        low, high = law.interval(self.confidence_level)
+        decimals = decimals_for(high - low)
+        if self._metric(metric).better == "neither":
+            first = f"{model} less {other} in {metric}"
+        else:
+            chance = chance_text(self.better(metric, model, other))
+            first = f"{model} is better than {other} in {metric} with probability {chance}: the difference"
+        interval = interval_text((low, high), decimals)
+        return f"{first} is {number_text(law.mean(), decimals)} ({level_text(self.confidence_level)}: {interval})."
+
+    def plot(self, metric: str | None = None, *, ax: "Axes | None" = None) -> "Axes":
+        """The picture of a metric, the first unless named: the difference of two models, or more side by side.
+
+        `plotting.plot_difference` and `plotting.plot_models` have more to choose.
+        """
+        from darkmetrics.plotting.comparisons import plot_difference, plot_models
+
+        metric = metric or next(iter(self.metrics))
+        draw = plot_difference if len(self.models) == 2 else plot_models
+        return draw(self, metric, ax=ax)
+
+    def words(self) -> list[str]:
+        """What stands above the table: how many rows, what was assumed, and for two models which one is better."""
+        counts = self.rows.counts
+        n, m = counts["rows"], counts["missing"]
+        words = [f"{len(self.models)} models, {n:,} rows: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"]
+        words += filter(None, self.beliefs.assumption.split("\n"))
+        if len(self.models) == 2:
+            words += [self.sentence(metric) for metric in self.metrics]
+        else:
+            words += [str(self.best(metric)) for metric, record in self.metrics.items() if record.better != "neither"]
+        return words
+
+    def notes(self) -> list[str]:
+        """What stands below the table: what the intervals are for."""
+        n = self.rows.counts["rows"]
+        notes = [f"Intervals are for these {n:,} rows, not for the population they came from. A tie is not better."]
+        if self.rows.buckets is not None:
+            notes.append(f"Scores are in {self.rows.buckets:,} buckets, each taken at its mean; decisions are exact.")
+        return notes
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of the table as text: one row per metric and model."""
+        header = ["", "", "estimate", f"{level_text(self.confidence_level)} interval", "labelled only", "best"]
+        rows = []
+        for metric, record in self.metrics.items():
+            chances = {} if record.better == "neither" else self.best(metric).chances
+            for place, model in enumerate(self.models):
+                found = self[model]
+                low, high = found.intervals[metric]
+                decimals = decimals_for(high - low)
+                rows.append(
+                    [
+                        metric if place == 0 else "",
+                        model,
+                        number_text(found[metric].mean(), decimals),
+                        interval_text((low, high), decimals),
+                        number_text(found.labelled_only[metric], 3) if found.data.n_labelled else "no labels",
+                        chance_text(chances[model]) if chances else "",
+                    ]
+                )
+        return header, rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers at full precision, ready for JSON; what does not exist is None.
+
+        Every other model is compared with the first.
+        """
+        level, first = self.confidence_level, self.models[0]
+        found: dict[str, Any] = {}
+        for metric, record in self.metrics.items():
+            directed = record.better != "neither"
+            differences = [
+                {
+                    "model": model,
+                    "other": first,
+                    "better": finite(self.better(metric, model, first)) if directed else None,
+                    **self.difference(metric, model, first).to_dict(level),
+                }
+                for model in self.models[1:]
+            ]
+            found[metric] = {
+                "better": record.better,
+                "models": {model: self[model][metric].to_dict(level) for model in self.models},
+                "labelled_only": {model: finite(self[model].labelled_only[metric]) for model in self.models},
+                "differences": differences,
+                "best": self.best(metric).to_dict() if directed else None,
+            }
+        return {
+            "schema": "darkmetrics.comparison/1",
+            "counts": self.rows.counts,
+            "models": list(self.models),
+            "thresholds": dict(zip(self.models, self.rows.thresholds, strict=True)),
+            "buckets": self.rows.buckets,
+            "scope": "rows",
+            "assumption": self.beliefs.assumption,
+            "confidence_level": level,
+            "warnings": [warned._asdict() for warned in self.warnings],
+            "metrics": found,
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat record per metric and model, the rows of `to_frame`; differences are against the first model."""
+        rows = []
+        for metric, entry in self.to_dict()["metrics"].items():
+            against = {one["model"]: one for one in entry["differences"]}
+            for model in self.models:
+                law, one = entry["models"][model], against.get(model, {})
+                rows.append(
+                    {
+                        "metric": metric,
+                        "model": model,
+                        **{key: law[key] for key in ("mean", "low", "high", "method")},
+                        "labelled_only": entry["labelled_only"][model],
+                        "best": None if entry["best"] is None else entry["best"]["chances"][model],
+                        "better_than_first": one.get("better"),
+                        **{f"difference_{key}": one.get(key) for key in ("mean", "low", "high")},
+                    }
+                )
+        return rows
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row per metric and model, as a pandas, Polars or PyArrow frame (the first installed, unless named)."""
+        rows = self.records()
+        words = ("metric", "model", "method")
+        columns = {
+            key: [row[key] if key in words else np.nan if row[key] is None else float(row[key]) for row in rows]
+            for key in rows[0]
+        }
+        return frames.to_native_frame(columns, backend)
+
+    def __repr__(self) -> str:
+        counts = self.rows.counts
+        return (
+            f"<Comparison of {', '.join(self.models)} on {counts['rows']:,} rows, {counts['missing']:,} missing: "
+            f"{', '.join(self.metrics)}>"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([*self.words(), "", *text_table(*self.table(), words=2), "", *self.notes()])
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html_lines(self.words())}{html_table(*self.table())}{html_lines(self.notes())}</div>"

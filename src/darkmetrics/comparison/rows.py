@@ -1,0 +1,319 @@
+"""The rows that models are compared on: one label, and a score and a decision of each model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from darkmetrics import frames
+from darkmetrics._kernels.arrays import BoolArray, CountArray, FloatArray, IntArray
+from darkmetrics.accepted import ArrayLike
+from darkmetrics.data.cells import Cells, count_type
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import (
+    check_classes,
+    check_finite,
+    check_label_values,
+    decided_from,
+    read_labels,
+    row_probabilities,
+    row_weights,
+)
+from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.storing import made_of
+
+# Fully labelled rows: labels, and the scores of every model by its name.
+ReferenceRows: TypeAlias = tuple[ArrayLike, Mapping[str, ArrayLike]]
+
+# Up to so many cells, of two models and of more, each has probabilities of its own; beyond that, cells alike in the
+# ranks of all scores share them.
+_MOST_OWN = (1 << 13, 1 << 15)
+# Ranks of a score are told apart in so many steps at most.
+_STEPS = 256
+
+
+class Ordered(NamedTuple):
+    """The rows as one model orders them."""
+
+    data: EvaluationSet
+    # For each of the set's `missing_cells`, its place among the cells that hold missing rows here.
+    place: IntArray
+
+
+class Kinds(NamedTuple):
+    """Cells that share probabilities as one: the number of each cell, and by number mean scores and counts."""
+
+    number: IntArray
+    score: FloatArray
+    positives: IntArray
+    negatives: IntArray
+    missing: IntArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Rows of each kind."""
+        return (self.positives + self.negatives + self.missing).astype(np.float64)
+
+    def on_open(self, rows: "SharedRows", columns: IntArray) -> IntArray | None:
+        """The column of each cell that holds missing rows, given that of each kind; None where that is its place."""
+        found = columns[self.number[rows.open]]
+        return None if np.array_equal(found, np.arange(found.size)) else found
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRows:
+    """Rows, or cells of rows alike in all scores, with the decisions of every model; models x cells where both count.
+
+    `positives`, `negatives`, `missing` count the rows of a cell. `probability` is a chance of being positive that was
+    given with each cell, NaN where there is a label.
+    """
+
+    names: tuple[str, ...]
+    score: FloatArray
+    decision: BoolArray
+    thresholds: tuple[float, ...]
+    positives: CountArray
+    negatives: CountArray
+    missing: CountArray
+    weight: FloatArray | None = None
+    probability: FloatArray | None = None
+    pos_label: Any = 1
+    # Each score is in so many buckets, whose mean stands for it; None: scores are exact.
+    buckets: int | None = None
+
+    __getstate__ = made_of
+
+    def index(self, name: Any, argument: str) -> int:
+        """The place of a model by its name."""
+        if name not in self.names:
+            raise unknown_name(argument, "model", str(name), self.names)
+        return self.names.index(name)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Rows, labelled, positive, negative and missing, as plain numbers."""
+        positive, negative, missing = (int(c.sum()) for c in (self.positives, self.negatives, self.missing))
+        return {
+            "rows": positive + negative + missing,
+            "labelled": positive + negative,
+            "positive": positive,
+            "negative": negative,
+            "missing": missing,
+        }
+
+    @cached_property
+    def open(self) -> IntArray:
+        """The cells that hold missing rows; rows of weight zero are left out, as no metric depends on their labels."""
+        return np.flatnonzero(self.missing if self.weight is None else self.missing * self.weight)
+
+    @cached_property
+    def _orders(self) -> tuple[IntArray, ...]:
+        return tuple(np.argsort(score) for score in self.score)
+
+    @cached_property
+    def _ordered(self) -> dict[int, Ordered]:
+        return {}
+
+    def of(self, model: int) -> Ordered:
+        """The rows as an evaluation set of one model, cell by cell, and where each of its missing cells is here."""
+        if model not in self._ordered:
+            order = self._orders[model]
+            cells = Cells(
+                self.score[model][order],
+                self.decision[model][order],
+                self.positives[order],
+                self.negatives[order],
+                self.missing[order],
+                None if self.weight is None else self.weight[order],
+            )
+            # Whatever was counted in buckets is as if all rows of one had its mean.
+            data = EvaluationSet.from_cells(cells, threshold=self.thresholds[model], pos_label=self.pos_label)
+            place = np.empty(self.missing.size, dtype=np.int64)
+            place[self.open] = np.arange(self.open.size)
+            self._ordered[model] = Ordered(data, place[order[data.missing_cells]])
+        return self._ordered[model]
+
+    @cached_property
+    def kinds(self) -> IntArray | None:
+        """For each cell a number that cells alike in the ranks of all scores share; None where each is its own."""
+        most = _MOST_OWN[len(self.names) > 2]
+        if self.missing.size <= most:
+            return None
+        rows = self.positives + self.negatives + self.missing
+        single = self.counts["rows"] == rows.size  # each cell is a row
+        steps = []
+        for order in self._orders:
+            level = np.arange(1, rows.size + 1) if single else np.cumsum(rows[order], dtype=np.int64)
+            step = np.empty(rows.size, dtype=np.int64)
+            step[order] = np.minimum(_STEPS * level // level[-1], _STEPS - 1)
+            steps.append(step)
+        for shift in range(1, 8):  # as fine as so many kinds allow
+            side = _STEPS >> shift
+            code = steps[0] >> shift
+            for step in steps[1:]:
+                code = code * side + (step >> shift)
+            if side ** len(steps) <= most:
+                present = np.zeros(side ** len(steps), dtype=np.bool_)
+                present[code] = True
+                return np.asarray((np.cumsum(present) - 1)[code], dtype=np.int64)
+            codes = np.unique(code)
+            if codes.size <= most:
+                return np.searchsorted(codes, code)
+        return np.zeros(rows.size, dtype=np.int64)
+
+    @cached_property
+    def by_kind(self) -> Kinds:
+        """The rows counted by kind, with the mean of each score."""
+        counts = self.positives, self.negatives, self.missing
+        if self.kinds is None:
+            number, score = np.arange(self.missing.size), self.score
+            positives, negatives, missing = (np.asarray(c, dtype=np.int64) for c in counts)
+        else:
+            number, rows = self.kinds, self.positives + self.negatives + self.missing
+            positives, negatives, missing = (np.bincount(number, c).astype(np.int64) for c in counts)
+            total = positives + negatives + missing
+            score = np.stack([np.bincount(number, rows * one) for one in self.score]) / total
+        return Kinds(number, score, positives, negatives, missing)
+
+
+def shared_rows(
+    y_true: Any,
+    scores: Any,
+    *,
+    threshold: Any,
+    pos_label: Any,
+    missing_label: Any,
+    sample_weight: Any,
+    probability: Any,
+) -> SharedRows:
+    """The rows of arrays, checked."""
+    named = named_scores(scores)
+    columns = {name: frames.number_column(column, f"scores[{name!r}]") for name, column in named.items()}
+    labels, gaps = frames.label_column(y_true, "y_true")
+    if labels.size == 0:
+        raise InputError("y_true: no rows. A comparison needs at least one.")
+    for name, column in columns.items():
+        argument = f"scores[{name!r}]"
+        if column.size != labels.size:
+            raise InputError.about(
+                argument, f"{column.size:,} values, but y_true has {labels.size:,}. Both need one per row."
+            )
+        check_finite(column, argument, "Scores must be finite; drop or fill those rows.")
+    names = frames.row_names(y_true=y_true, **dict(named), sample_weight=sample_weight)
+    positive, gaps, _classes = read_labels(labels, gaps, pos_label, missing_label, "y_true")
+    if names is not None:
+        names.check("label_model", probability)
+        names.at(gaps).check("label_model", probability)
+    cuts = thresholds_from(threshold, tuple(named))
+    dtype = count_type(labels.size)
+    score = np.stack(list(columns.values())) + 0.0  # -0.0 and 0.0 are one score
+    try:
+        weight = row_weights(sample_weight, labels.size)
+        chance = row_probabilities(probability, gaps)
+    except InputError as error:
+        raise error.renamed({"probability": "label_model", "y_score": "y_true"}) from None
+    return SharedRows(
+        names=tuple(named),
+        score=score,
+        decision=score >= np.array(cuts)[:, None],
+        thresholds=cuts,
+        positives=positive.astype(dtype),
+        negatives=(~positive & ~gaps).astype(dtype),
+        missing=gaps.astype(dtype),
+        weight=weight,
+        probability=chance,
+        pos_label=pos_label,
+    )
+
+
+def named_scores(scores: Any, argument: str = "scores") -> dict[str, Any]:
+    """Scores by the name of their model: two models at least."""
+    if not isinstance(scores, Mapping):
+        raise InputError(
+            f"{argument}: expected a mapping from the name of each model to its scores, such as "
+            f"{{'champion': p1, 'challenger': p2}}, got a {type(scores).__name__}."
+        )
+    for name in scores:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"{argument}: {name!r} as the name of a model. Names are text, and not empty.")
+    if len(scores) < 2:
+        found = f"one model, {next(iter(scores))!r}" if scores else "no model"
+        raise InputError(f"{argument}: {found}. A comparison needs two at least; for one model there is evaluate.")
+    return dict(scores)
+
+
+def thresholds_from(threshold: Any, names: tuple[str, ...]) -> tuple[float, ...]:
+    """The threshold of each model, from one for all or a mapping by name; 0.5 where nothing is said."""
+    if isinstance(threshold, Mapping):
+        stranger = next((name for name in threshold if name not in names), None)
+        if stranger is not None:
+            raise unknown_name("threshold", "model", str(stranger), names)
+        given = [threshold.get(name) for name in names]
+    else:
+        given = [threshold] * len(names)
+    return tuple(cut for cut in (decided_from(one, None) for one in given) if cut is not None)
+
+
+def shared_cells(
+    frame: Any,
+    *,
+    label: str,
+    scores: Any,
+    threshold: Any,
+    weight: str | None,
+    pos_label: Any,
+    missing_label: Any,
+    buckets: Any,
+) -> SharedRows:
+    """The rows of a table, counted where they are."""
+    check_label_values(pos_label, missing_label)
+    named = named_columns(scores)
+    cuts = thresholds_from(threshold, tuple(named))
+    counted = frames.count_joint_cells(
+        frame,
+        label,
+        named,
+        cuts,
+        weight=weight,
+        pos_label=pos_label,
+        missing_label=missing_label,
+        buckets=buckets,
+    )
+    check_classes(counted.labels, pos_label, frames.title("label", label))
+    own = counted.weight
+    return SharedRows(
+        names=tuple(named),
+        score=counted.score + 0.0,
+        decision=counted.decision,
+        thresholds=cuts,
+        positives=counted.positives,
+        negatives=counted.negatives,
+        missing=counted.missing,
+        weight=None if own is None or bool(np.all(own == 1.0)) else own,
+        pos_label=pos_label,
+        buckets=counted.buckets,
+    )
+
+
+def named_columns(scores: Any) -> dict[str, str]:
+    """The column of each model by its name, from a mapping or from columns that are their models' names."""
+    if isinstance(scores, str) or (not isinstance(scores, Mapping) and not isinstance(scores, Sequence)):
+        raise InputError(
+            f"scores: expected the names of two columns or more, or a mapping from models to columns, got {scores!r}."
+        )
+    if not isinstance(scores, Mapping):
+        twice = next((name for i, name in enumerate(scores) if name in scores[:i]), None)
+        if twice is not None:
+            raise InputError(f"scores: column {twice!r} is named twice. Models need columns of their own.")
+        scores = {str(name): name for name in scores}
+    named = named_scores(scores)
+    for name, column in named.items():
+        frames.check_name("scores", column)
+        others = [other for other, same in named.items() if same == column]
+        if len(others) > 1:
+            raise InputError(f"scores: column {column!r} is that of {others[0]!r} and {others[1]!r}. Name one each.")
+        if not isinstance(column, str):
+            raise InputError(f"scores: {column!r} for {name!r}. Expected the name of a column.")
+    return named

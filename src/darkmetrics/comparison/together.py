@@ -1,0 +1,122 @@
+"""All models at once: the values that a metric has for each of them under the same labels."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.auc.ranks import auc_from_sums
+from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
+from darkmetrics.comparison.differences import Bound
+from darkmetrics.functional import CountFunctional, LinearFunctional, RankFunctional
+from darkmetrics.nodes import Nodes
+
+_FEW = 1 << 15
+# Labelings that are drawn, and how many labels that may be in all.
+_DRAWS, _MOST_LABELS = 1 << 14, 1 << 24
+
+
+class Together(NamedTuple):
+    """Values of a metric (labelings x models), with the mass of each labeling and how they were found."""
+
+    values: FloatArray
+    mass: FloatArray
+    method: str
+
+
+def values_together(models: Sequence[Bound], missing: IntArray, nodes: Nodes, rng: np.random.Generator) -> Together:
+    """The metric of every model under labels that they share: all labelings, or random ones.
+
+    With many missing rows it is the sums of labels that are drawn, from the Gaussian with their means and covariances
+    at each node.
+    """
+    if number_of_labelings(missing) <= _FEW:
+        positives, chance = all_labelings(missing, nodes.on_all_cells.probability)
+        return Together(_values(models, positives), nodes.weight @ np.atleast_2d(chance), "exact")
+    node = _shared_out(nodes.weight, _DRAWS)
+    if missing.sum() * _DRAWS > _MOST_LABELS:
+        drawn = _by_sums(models, missing, nodes, node, rng)
+        if drawn is not None:
+            return Together(drawn, np.full(node.size, 1.0 / node.size), "gaussian")
+        node = _shared_out(nodes.weight, max(1000, int(_MOST_LABELS // missing.sum())))
+    step = max(1, (1 << 22) // missing.size)
+    parts = [
+        _values(models, nodes.draw(k, missing, min(step, size - start), rng))
+        for k, size in enumerate(np.bincount(node, minlength=len(nodes)).tolist())
+        for start in range(0, size, step)
+    ]
+    return Together(np.concatenate(parts), np.full(node.size, 1.0 / node.size), "monte carlo")
+
+
+def _values(models: Sequence[Bound], positives: IntArray) -> FloatArray:
+    return np.stack([model.values(positives) for model in models], axis=1)
+
+
+def _shared_out(weight: FloatArray, number: int) -> IntArray:
+    """The node of each draw: in proportion to the weights, nothing random added."""
+    ends = np.rint(number * np.cumsum(weight) / weight.sum()).astype(np.int64)
+    return np.repeat(np.arange(weight.size), np.diff(ends, prepend=0))
+
+
+def _by_sums(
+    models: Sequence[Bound], missing: IntArray, nodes: Nodes, node: IntArray, rng: np.random.Generator
+) -> FloatArray | None:
+    """Values from the sums of labels that each model's metric depends on; None where one depends on more."""
+    columns: list[FloatArray] = []
+    first = []
+    for model in models:
+        first.append(len(columns))
+        own = _columns_of(model)
+        if own is None:
+            return None
+        columns += own
+    W = np.stack(columns, axis=1)
+    size = W.shape[1]
+    bucket = np.arange(missing.size) if nodes.bucket is None else nodes.bucket
+    kinds = nodes.probability.shape[1]
+    mass = np.stack([np.bincount(bucket, missing * w, kinds) for w in W.T], axis=1)
+    products = np.stack(
+        [np.bincount(bucket, missing * W[:, i] * W[:, j], kinds) for i in range(size) for j in range(size)], axis=1
+    )
+    p = nodes.probability
+    mean, covariance = p @ mass, ((p * (1.0 - p)) @ products).reshape(-1, size, size)
+    scale = np.sqrt(np.maximum(np.einsum("kii->ki", covariance), 1e-300))
+    values, vectors = np.linalg.eigh(covariance / scale[:, :, None] / scale[:, None, :])
+    root = scale[:, :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    normal = rng.standard_normal((node.size, size))
+    sums = mean[node] + np.einsum("dij,dj->di", root[node], normal)
+    found = [_from_sums(model, sums[:, start:]) for model, start in zip(models, first, strict=True)]
+    return np.stack(found, axis=1)
+
+
+def _columns_of(model: Bound) -> list[FloatArray] | None:
+    """What a positive label of each shared missing cell adds to the sums of a metric."""
+    functional = model.functional
+    if isinstance(functional, CountFunctional):
+        weight = np.ones(functional.missing.size) if functional.split.weight is None else functional.split.weight
+        columns = []
+        for rows in functional.split.groups:
+            column = np.zeros(functional.missing.size)
+            column[rows] = weight[rows]
+            columns.append(model.shared(column))
+        return columns
+    if isinstance(functional, RankFunctional) and not functional.data.full_ties:
+        weight = functional.data.weight
+        return [model.shared(weight), model.shared(weight * functional.data.rho / functional.data.total)]
+    return [model.shared(functional.weight)] if isinstance(functional, LinearFunctional) else None
+
+
+def _from_sums(model: Bound, sums: FloatArray) -> FloatArray:
+    functional = model.functional
+    if isinstance(functional, CountFunctional):
+        own = [np.clip(sums[:, i], 0.0, total) for i, total in enumerate(functional.totals)]
+        value = functional.at([np.rint(one) for one in own] if functional.split.weight is None else own)
+    elif isinstance(functional, RankFunctional):
+        data = functional.data
+        positive = np.clip(data.known_p + sums[:, 0], 0.0, data.total)
+        value = functional.affine(auc_from_sums(data, positive, data.known_r + data.total * sums[:, 1], 0.0))
+    else:
+        assert isinstance(functional, LinearFunctional)
+        value = functional.constant + sums[:, 0]
+    return np.where(np.isnan(value), functional.fill, value)

@@ -1,0 +1,82 @@
+"""darkmetrics compare says what the library says, and its gate is an exit code."""
+
+import json
+
+import numpy as np
+import pytest
+
+import darkmetrics as dm
+from cli.tables import csv_text
+
+
+@pytest.fixture(scope="module")
+def columns():
+    rng = np.random.default_rng(3)
+    truth = rng.normal(size=300)
+    y = rng.random(300) < 1 / (1 + np.exp(-2 * truth))
+    label = [None if gap else int(one) for gap, one in zip(rng.random(300) < 0.5, y, strict=True)]
+    scores = {
+        name: (1 / (1 + np.exp(-truth - s * rng.normal(size=300)))).round(4) for name, s in (("p1", 2), ("p2", 0))
+    }
+    return {"fraud": label, **{name: score.tolist() for name, score in scores.items()}}
+
+
+@pytest.fixture
+def file(tmp_path, columns):
+    path = tmp_path / "june.csv"
+    path.write_text(csv_text(columns), encoding="utf-8")
+    return path
+
+
+def told(file, *more):
+    named = ["--score", "champion=p1", "--score", "challenger=p2"]
+    return ["compare", file, "--label", "fraud", *named, "--missingness", "random", *more]
+
+
+def test_the_numbers_are_those_of_the_library(run, file, columns):
+    done = run(*told(file, "-m", "f1", "--threshold", "champion=0.4", "--format", "json", "--seed", 1))
+    assert done.code == 0
+    found = json.loads(done.out)
+    scores = {"champion": columns["p1"], "challenger": columns["p2"]}
+    threshold = {"champion": 0.4}
+    expected = dm.compare(columns["fraud"], scores, missingness="random", metrics="f1", threshold=threshold, rng=1)
+    assert found == json.loads(json.dumps(expected.to_dict()))
+    assert found["schema"] == "darkmetrics.comparison/1"
+
+
+@pytest.mark.parametrize("format_", ["table", "csv", "markdown"])
+def test_every_format_has_every_model(run, file, format_):
+    done = run(*told(file, "-m", "accuracy", "--format", format_))
+    assert done.code == 0
+    assert "champion" in done.out
+    assert "challenger" in done.out
+    assert "challenger is better than champion in accuracy with probability" in done.err
+
+
+def test_the_gate_is_an_exit_code(run, file):
+    there = run(*told(file, "-m", "accuracy", "--gate", "better=0.9"))
+    assert there.code == 0
+    assert "PASS: challenger is better than champion in accuracy" in there.err
+    turned = ["--score", "challenger=p2", "--score", "champion=p1"]
+    back = run(
+        "compare", file, "--label", "fraud", *turned, "--missingness", "random", "-m", "f1", "--gate", "better=0.9"
+    )
+    assert back.code == 1
+    assert "FAIL: champion is better than challenger in f1" in back.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--score", "p1"], "--score: one model"),
+        (["--score", "a=p1", "--score", "a=p2"], "--score: 'a' is named twice"),
+        (["--score", "a=p1", "--score", "b="], "--score: cannot read 'b='"),
+        (["--score", "a=p1", "--score", "b=p9"], "no column 'p9'"),
+        (["--score", "p1", "--score", "p2", "--threshold", "z=0.4"], "--threshold: unknown model 'z'"),
+        (["--score", "p1", "--score", "p2", "--threshold", "high"], "--threshold: cannot read 'high'"),
+        (["--score", "p1", "--score", "p2", "-m", "f1", "--gate", "worse=1"], "--gate: cannot read 'worse=1'"),
+        (["--score", "p1", "--score", "p2", "--gate", "better=0.9"], "--gate: say with --metric"),
+    ],
+)
+def test_bad_input_is_one_line(refused, file, options, words):
+    assert words in refused("compare", file, "--label", "fraud", *options)

@@ -1,0 +1,518 @@
+"""compare(): differences under shared labels against brute force, and what a comparison says of itself."""
+
+import pickle
+import warnings
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.metrics
+
+import darkmetrics as dm
+import oracle
+
+CONFUSION = ["accuracy", "precision", "recall", "f1", "specificity", "mcc", "balanced_accuracy", "expected_cost(1, 5)"]
+OTHERS = ["roc_auc", "gini", "brier", "average_precision", "precision_at_k(5)"]
+
+
+def problem(seed, n=30, m=10, apart=1.0, ties=False):
+    """Labels of which m are missing, two scores that agree more or less, and the chances of the missing labels."""
+    rng = np.random.default_rng(seed)
+    log_odds = rng.normal(size=n)
+    y = (rng.random(n) < 1 / (1 + np.exp(-2 * log_odds))).astype(float)
+    y_true = np.where(np.isin(np.arange(n), rng.choice(n, m, replace=False)), np.nan, y)
+    scores = {name: 1 / (1 + np.exp(-log_odds - apart * rng.normal(size=n))) for name in ("a", "b")}
+    if ties:
+        scores = {name: np.round(score, 1) for name, score in scores.items()}
+    return y_true, scores, rng.random(m), rng
+
+
+def brute_force(metric, y_true, scores, thresholds, weight, p, fill):
+    """The law of b - a over all labelings, each metric from its definition on the rows."""
+    values, probability = {}, np.ones(1)
+    for name in ("a", "b"):
+        decision = (scores[name] >= thresholds[name]).astype(float)
+        rows = oracle.Problem(y_true, scores[name], decision, weight, p)
+        y, probability = oracle.labelings(rows)
+        found = oracle.definition_of(metric)(y, scores[name], decision, weight)
+        values[name] = np.where(np.isnan(found), fill, found)
+    return oracle.law_of_values(values["b"] - values["a"], probability)
+
+
+def assert_same(law, expected, tolerance=1e-12):
+    between = np.concatenate([expected.values, 0.5 * (expected.values[1:] + expected.values[:-1])])
+    assert np.abs(law.cdf(between + 1e-10) - expected.cdf(between + 1e-10)).max() < tolerance
+    assert abs(law.mean() - expected.mean()) < 1e-12
+    assert abs(law.std() - expected.std()) < 1e-9
+
+
+@pytest.mark.parametrize("metric", CONFUSION + OTHERS)
+@pytest.mark.parametrize("kind", ["independent", "nested", "tied", "weighted"])
+def test_difference_equals_brute_force(metric, kind):
+    y_true, scores, p, rng = problem(CONFUSION.index(metric) if metric in CONFUSION else 50, ties=kind == "tied")
+    thresholds = {"a": 0.5, "b": 0.35}
+    if kind == "nested":  # one score, two thresholds: what a flags, b flags
+        scores["b"] = scores["a"]
+    weight = rng.choice([0.5, 1.0, 2.5], size=30) if kind == "weighted" else np.ones(30)
+    if kind == "weighted" and metric == "precision_at_k(5)":
+        weight = np.ones(30)
+    found = dm.compare(
+        y_true,
+        scores,
+        metrics=metric,
+        threshold=thresholds,
+        label_model=p,
+        sample_weight=None if kind != "weighted" else weight,
+        zero_division=0,
+    )
+    expected = brute_force(metric, y_true, scores, thresholds, weight, p, 0.0)
+    law = found.difference(metric, "b", "a")
+    assert law.method == "exact"
+    assert_same(law, expected)
+    low, high = law.support()
+    assert low <= expected.low + 1e-12
+    assert high >= expected.high - 1e-12
+
+
+@pytest.mark.parametrize("metric", ["f1", "recall", "precision", "accuracy"])
+def test_difference_of_counts_equals_brute_force_by_groups(metric):
+    """With more rows than labelings can be listed for: counts of the four groups are independent, their law a table."""
+    y_true, scores, p, _ = problem(3, n=120, m=44)
+    found = dm.compare(y_true, scores, metrics=metric, label_model=p)
+    missing = np.isnan(y_true)
+    decided = {name: score >= 0.5 for name, score in scores.items()}
+    pmfs, known = [], {name: [np.sum((y_true == 1) & d), np.sum((y_true == 1) & ~d)] for name, d in decided.items()}
+    pairs = list(product((True, False), repeat=2))
+    for a, b in pairs:
+        pmfs.append(oracle.count_pmf(p[((decided["a"] == a) & (decided["b"] == b))[missing]]))
+    grid = np.meshgrid(*(np.arange(len(pmf)) for pmf in pmfs), indexing="ij")
+    mass = np.einsum("i,j,k,l->ijkl", *pmfs).ravel()
+    values = {}
+    for name, side in (("a", 0), ("b", 1)):
+        tp = known[name][0] + sum(g for g, pair in zip(grid, pairs, strict=True) if pair[side])
+        fn = known[name][1] + sum(g for g, pair in zip(grid, pairs, strict=True) if not pair[side])
+        fp, tn = decided[name].sum() - tp, (~decided[name]).sum() - fn
+        formulas = {
+            "f1": 2 * tp / (2 * tp + fp + fn),
+            "recall": tp / (tp + fn),
+            "precision": tp / (tp + fp),
+            "accuracy": (tp + tn) / 120,
+        }
+        values[name] = formulas[metric].ravel()
+    law = found.difference(metric, "b", "a")
+    assert law.method == "exact"
+    assert_same(law, oracle.law_of_values(values["b"] - values["a"], mass), 1e-11)
+
+
+@pytest.mark.parametrize("metric", [*CONFUSION, "roc_auc", "brier"])
+def test_models_that_are_the_same_differ_by_nothing(metric):
+    y_true, scores, p, _ = problem(4, n=400, m=200)
+    found = dm.compare(y_true, {"a": scores["a"], "b": scores["a"]}, metrics=metric, label_model=p)
+    law = found.difference(metric, "b", "a")
+    assert law.std() == 0.0
+    assert law.support() == (0.0, 0.0)
+    assert found.better(metric, "b", "a") == 0.0
+    assert found.best(metric).ties == {("a", "b"): 1.0}
+
+
+@pytest.mark.parametrize("metric", ["f1", "accuracy", "roc_auc", "brier"])
+@pytest.mark.parametrize("m", [10, 60])
+def test_difference_turned_around_is_its_mirror(metric, m):
+    y_true, scores, p, _ = problem(5, n=100, m=m)
+    found = dm.compare(y_true, scores, metrics=metric, label_model=p, rng=0)
+    there, back = found.difference(metric, "b", "a"), found.difference(metric, "a", "b")
+    t = np.linspace(-0.3, 0.3, 97)
+    # What is drawn (ROC-AUC of 60 rows) is not drawn twice alike.
+    tolerance = 1e-12 if there.method != "monte carlo" else 0.01
+    assert np.abs(there.cdf(t) - (1.0 - (2.0 * back.pit(-t) - back.cdf(-t)))).max() < tolerance
+    assert abs(there.mean() + back.mean()) < max(tolerance**2, 1e-12)
+
+
+def test_no_label_missing_is_the_difference_of_scikit_learn():
+    y_true, scores, _, rng = problem(6, n=200, m=0)
+    y, weight = y_true.astype(int), rng.random(200)
+    metrics = ["f1", "recall", "mcc", "roc_auc", "brier", "average_precision"]
+    found = dm.compare(y, scores, metrics=metrics, threshold=0.4, sample_weight=weight)
+    functions = {
+        "f1": sklearn.metrics.f1_score,
+        "recall": sklearn.metrics.recall_score,
+        "mcc": sklearn.metrics.matthews_corrcoef,
+        "roc_auc": sklearn.metrics.roc_auc_score,
+        "brier": sklearn.metrics.brier_score_loss,
+        "average_precision": sklearn.metrics.average_precision_score,
+    }
+    for metric in metrics:
+        of_scores = metric in ("roc_auc", "brier", "average_precision")
+        values = {
+            name: functions[metric](y, score if of_scores else score >= 0.4, sample_weight=weight)
+            for name, score in scores.items()
+        }
+        law = found.difference(metric, "b", "a")
+        assert law.std() == 0.0
+        assert abs(law.mean() - (values["b"] - values["a"])) < 1e-13
+
+
+def auc_difference_by_table(y_true, scores, p):
+    """The exact law of the difference of ROC-AUC: number of positives and sum of rank differences on a lattice."""
+    n, missing = y_true.size, np.isnan(y_true)
+    rank = {name: np.argsort(np.argsort(score)) for name, score in scores.items()}
+    step = rank["b"] - rank["a"]
+    least = np.minimum(step[missing], 0)
+    # Steps from the lowest one up are whole numbers that are not negative, as the table has them; two for each row.
+    shift = int(-least.min(initial=0))
+    table = oracle.count_and_sum_pmf(step[missing] + shift, p)
+    count, total = np.nonzero(table)
+    known = y_true == 1
+    positives = count + known.sum()
+    sums = total - shift * count + step[known].sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = sums / (positives * (n - positives))
+    value[(positives == 0) | (positives == n)] = np.nan
+    return oracle.law_of_values(value, table[count, total])
+
+
+@pytest.mark.parametrize(("n", "m", "apart"), [(60, 30, 0.2), (60, 30, 1.0), (300, 45, 1.0), (150, 90, 0.4)])
+def test_difference_of_roc_auc_is_within_five_in_a_thousand(n, m, apart):
+    y_true, scores, p, _ = problem(n + m, n=n, m=m, apart=apart)
+    law = dm.compare(y_true, scores, metrics="roc_auc", label_model=p, rng=0).difference("roc_auc", "b", "a")
+    expected = auc_difference_by_table(y_true, scores, p)
+    assert np.abs(law.cdf(expected.values + 1e-9) - expected.cdf(expected.values + 1e-9)).max() < 0.005
+
+
+def test_expansion_agrees_with_draws_where_every_group_is_large():
+    y_true, scores, p, rng = problem(8, n=3000, m=2500)
+    found = dm.compare(y_true, scores, metrics=["f1", "recall", "roc_auc"], label_model=p, rng=0)
+    missing = np.isnan(y_true)
+    labels = np.where(missing, 0.0, y_true)
+    y = np.tile(labels, (8000, 1))
+    y[:, missing] = rng.random((8000, 2500)) < p
+    rank = {name: np.argsort(np.argsort(score)) + 0.5 for name, score in scores.items()}
+    positives = y.sum(axis=1)
+    for metric in found.metrics:
+        values = {}
+        for name, score in scores.items():
+            yes = score >= 0.5
+            tp = y @ yes
+            values[name] = {
+                "f1": 2 * tp / (positives + yes.sum()),
+                "recall": tp / positives,
+                "roc_auc": (y @ rank[name] - positives**2 / 2) / (positives * (3000 - positives)),
+            }[metric]
+        drawn = np.sort(values["b"] - values["a"])
+        law = found.difference(metric, "b", "a")
+        assert law.method == "near exact"
+        # Eight thousand draws are off by 0.02 once in a thousand times.
+        assert np.abs(law.cdf(drawn) - (np.arange(8000) + 0.5) / 8000).max() < 0.02
+
+
+def three_models(seed, n=40, m=8):
+    y_true, scores, p, rng = problem(seed, n=n, m=m)
+    return y_true, {**scores, "c": np.round(rng.random(n), 1)}, p
+
+
+@pytest.mark.parametrize("metric", ["f1", "roc_auc", "fpr"])
+def test_best_and_ranks_equal_brute_force(metric):
+    y_true, scores, p = three_models(9)
+    found = dm.compare(y_true, scores, metrics=metric, label_model=p)
+    values, probability = [], np.ones(1)
+    for score in scores.values():
+        decision = (score >= 0.5).astype(float)
+        y, probability = oracle.labelings(oracle.Problem(y_true, score, decision, np.ones(40), p))
+        values.append(oracle.definition_of(metric)(y, score, decision, np.ones(40)))
+    table = np.round(np.stack(values, axis=1) * (-1 if metric == "fpr" else 1), 11)
+    first = table == table.max(axis=1, keepdims=True)
+    best = found.best(metric)
+    for i, name in enumerate(scores):
+        alone = first[:, i] & (first.sum(axis=1) == 1)
+        assert abs(best[name] - probability @ alone) < 1e-12
+        places = (table > table[:, [i]]).sum(axis=1)
+        expected = [probability @ (places == k) for k in range(3)]
+        assert np.abs(np.array(found.ranks(metric).chances[name]) - expected).max() < 1e-12
+    assert abs(best.tie - probability @ (first.sum(axis=1) > 1)) < 1e-12
+
+
+def test_chances_of_two_models_and_of_a_tie_add_up():
+    y_true, scores, p, _ = problem(10, n=60, m=12)
+    found = dm.compare(y_true, scores, metrics=["accuracy", "fpr"], label_model=p)
+    for metric in found.metrics:
+        best = found.best(metric)
+        assert abs(sum(best.chances.values()) + best.tie - 1.0) < 1e-12
+        assert best["b"] == found.better(metric, "b", "a")
+    assert found.better("accuracy", "b", "a", by=0.05) <= found.better("accuracy", "b", "a")
+
+
+def test_sums_that_are_drawn_agree_with_labels_that_are_drawn():
+    y_true, scores, p = three_models(11, n=6000, m=5000)
+    found = dm.compare(y_true, scores, metrics=["f1", "roc_auc"], label_model=0.5 + 0.3 * (p - 0.5), rng=0)
+    for metric in found.metrics:
+        for model, other in (("b", "a"), ("c", "a")):
+            law = found.difference(metric, model, other)
+            values = found._together(metric).values
+            drawn = values[:, found.models.index(model)] - values[:, found.models.index(other)]
+            # The draws are of a mean with this error.
+            assert abs(drawn.mean() - law.mean()) < 5 * law.std() / np.sqrt(drawn.size) + 1e-5
+            assert abs(drawn.std() / law.std() - 1.0) < 0.05
+
+
+def learnt(n=1500, share=0.8, seed=12, models=2):
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=n)
+    y = (rng.random(n) < 1 / (1 + np.exp(-2 * truth))).astype(float)
+    y_true = np.where(rng.random(n) < share, np.nan, y)
+    noise = np.linspace(0.9, 0.3, models)
+    names = ["a", "b", "c", "d", "e", "f", "g"][:models]
+    scores = {
+        name: 1 / (1 + np.exp(-1.5 * truth - s * rng.normal(size=n))) for name, s in zip(names, noise, strict=True)
+    }
+    return y, y_true, scores
+
+
+def test_each_model_has_its_evaluation_under_the_shared_probabilities():
+    _, y_true, scores = learnt()
+    found = dm.compare(y_true, scores, missingness="random", metrics=["accuracy", "roc_auc"])
+    assert isinstance(found["a"], dm.Evaluation)
+    for metric in found.metrics:
+        apart = found["b"][metric].mean() - found["a"][metric].mean()
+        law = found.difference(metric, "b", "a")
+        assert abs(law.mean() - apart) < 0.02 * law.std()
+        # Labels are shared: far narrower than two laws that know nothing of each other.
+        assert law.std() < 0.9 * np.hypot(found["a"][metric].std(), found["b"][metric].std())
+
+
+def test_cells_that_share_probabilities_change_next_to_nothing():
+    _, y_true, scores = learnt(n=12_000)
+    found = dm.compare(y_true, scores, missingness="random", metrics=["f1", "roc_auc"])
+    assert found.beliefs.nodes.bucket is not None
+    few = {name: score[:8000] for name, score in scores.items()}
+    own = dm.compare(y_true[:8000], few, missingness="random", metrics=["f1", "roc_auc"])
+    assert own.beliefs.nodes.bucket is None
+    # The same curve: the chances of the rows that both have, by their ranks among all.
+    p = found.beliefs.nodes.on_all_cells
+    mean = (p.weight @ p.probability)[: np.isnan(y_true[:8000]).sum()]
+    other = own.beliefs.nodes.weight @ own.beliefs.nodes.probability
+    assert np.abs(mean - other).mean() < 0.03
+
+
+def test_seven_models_and_twenty_labels_stay_near_their_average():
+    y, y_true, scores = learnt(n=600, share=0.0, models=7)
+    y_true = np.where(np.arange(600) < 20, y, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dm.CalibrationWarning)  # which of seven leads, twenty labels do not settle
+        found = dm.compare(y_true, scores, missingness="random", metrics="accuracy")
+    nodes = found.beliefs.nodes
+    chance = nodes.weight @ nodes.probability
+    average = 1 / (1 + np.exp(-np.mean([np.log(s / (1 - s)) for s in scores.values()], axis=0)))[20:]
+    assert np.corrcoef(chance, average)[0, 1] > 0.95
+
+
+def test_reference_rows_take_part():
+    y, y_true, scores = learnt()
+    held_out = (y[:700], {name: score[:700] for name, score in scores.items()})
+    rest = {name: score[700:] for name, score in scores.items()}
+    found = dm.compare(y_true[700:], rest, reference=held_out, metrics="accuracy")
+    alone = dm.compare(y_true[700:], rest, metrics="accuracy", missingness="unknown")
+    assert found.difference("accuracy", "b", "a").std() < alone.difference("accuracy", "b", "a").std()
+
+
+def test_scores_need_not_be_probabilities():
+    _, y_true, scores = learnt()
+    odds = {name: 10 * np.log(score / (1 - score)) + 3 for name, score in scores.items()}
+    found = dm.compare(y_true, odds, missingness="random", metrics="roc_auc")
+    plain = dm.compare(y_true, scores, missingness="random", metrics="roc_auc")
+    laws = [one.difference("roc_auc", "b", "a") for one in (found, plain)]
+    assert abs(laws[0].mean() - laws[1].mean()) < 0.5 * laws[1].std()
+
+
+def test_warns_when_another_model_leads_with_each_calibrated_by_itself():
+    y, y_true, scores = learnt(n=600, share=0.0, models=7)
+    y_true = np.where(np.arange(600) < 20, y, np.nan)
+    with pytest.warns(dm.CalibrationWarning, match="which model leads in accuracy depends on the calibration") as said:
+        found = dm.compare(y_true, scores, missingness="random", metrics="accuracy")
+    together, own = found.estimates("accuracy"), found.own_estimates("accuracy")
+    first, second = (max(one, key=one.__getitem__) for one in (together, own))
+    assert first != second
+    text = str(said[0].message)
+    assert f"{first} does ({together[first]:.3f} against {together[second]:.3f} of {second})" in text
+    assert any(warned.message == text for warned in found.warnings)
+    laws = found.by_calibration("accuracy", first, second)
+    assert set(laws) == {"all scores together", first, second}
+    # Each leans towards its own.
+    assert laws[first].mean() > laws[second].mean()
+
+
+def test_says_what_it_found_in_words_numbers_and_frames():
+    y_true, scores, p, _ = problem(13)
+    found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], label_model=p)
+    text = str(found)
+    assert "b is better than a in accuracy with probability" in text
+    assert "A tie is not better" in text
+    assert "<table>" in found._repr_html_()
+    numbers = found.to_dict()
+    assert numbers["scope"] == "rows"
+    assert numbers["metrics"]["accuracy"]["differences"][0]["better"] == found.better("accuracy", "b", "a")
+    assert numbers["metrics"]["prevalence"]["best"] is None
+    frame = found.to_frame("polars")
+    assert frame["model"].to_list() == ["a", "b", "a", "b"]
+    again = pickle.loads(pickle.dumps(found))
+    assert again.to_dict() == numbers
+    assert repr(found) == "<Comparison of a, b on 30 rows, 10 missing: accuracy, prevalence>"
+
+
+@pytest.mark.parametrize(
+    ("change", "argument", "words"),
+    [
+        ({"scores": {"a": [0.1, 0.9]}}, "scores", "one model, 'a'"),
+        ({"scores": {}}, "scores", "no model"),
+        ({"scores": [[0.1, 0.9], [0.2, 0.8]]}, "scores", "expected a mapping"),
+        ({"scores": {"a": [0.1, 0.9, 0.5], "b": [0.2, 0.8]}}, "scores['a']", "3 values, but y_true has 2"),
+        ({"scores": {"a": [0.1, np.nan], "b": [0.2, 0.8]}}, "scores['a']", "NaN"),
+        ({"threshold": {"z": 0.4}}, "threshold", "unknown model 'z'"),
+        ({"threshold": {"a": "high"}}, "threshold", "expected a number"),
+        ({"metrics": "f2"}, "metrics", "unknown metric 'f2'"),
+        ({"label_model": [0.2, 0.3, 0.4]}, "label_model", "3 values for 2 rows"),
+        ({"label_model": "late"}, "label_model", "LateLabels"),
+        ({"label_model": "auto", "reference": ([1, 0], {"a": [1, 0], "z": [1, 0]})}, "reference", "no scores of 'b'"),
+        ({"sample_weight": [1.0]}, "sample_weight", "1 values, but y_true has 2"),
+    ],
+)
+def test_bad_input_is_one_clear_error(change, argument, words):
+    given: Any = {"scores": {"a": [0.1, 0.9], "b": [0.2, 0.8]}, "label_model": [0.5], **change}
+    with pytest.raises(dm.InputError) as raised:
+        dm.compare([1, None], **given)
+    assert raised.value.argument == argument
+    assert words in str(raised.value)
+
+
+def test_unknown_names_and_pairs_are_refused():
+    y_true, scores, p, _ = problem(14)
+    found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], label_model=p)
+    for call, argument in (
+        (lambda: found.difference("accuracy", "c", "a"), "model"),
+        (lambda: found.difference("accuracy", "b", "z"), "other"),
+        (lambda: found.difference("accuracy", "b", "b"), "other"),
+        (lambda: found.difference("f1", "b", "a"), "metric"),
+        (lambda: found.better("prevalence", "b", "a"), "metric"),
+        (lambda: found.better("accuracy", "b", "a", by=np.nan), "by"),
+        (lambda: found["c"], "model"),
+    ):
+        with pytest.raises(dm.InputError) as raised:
+            call()
+        assert raised.value.argument == argument
+
+
+def table_of_rows(n=400):
+    _, y_true, scores = learnt(n=n)
+    label = [None if np.isnan(y) else int(y) for y in y_true]
+    return {"y": label, "p1": scores["a"].round(3).tolist(), "p2": scores["b"].round(3).tolist()}
+
+
+def test_a_table_says_what_its_columns_say():
+    pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    columns = table_of_rows()
+    told: Any = {"missingness": "random", "metrics": ["f1", "roc_auc"], "threshold": {"champion": 0.4}, "rng": 0}
+    scores = {"champion": columns["p1"], "challenger": columns["p2"]}
+    expected = dm.compare(columns["y"], scores, **told)
+    frame = pl.DataFrame(columns)
+    for table in (frame, frame.lazy(), frame.to_pandas(), duckdb.sql("select * from frame")):
+        named = {"champion": "p1", "challenger": "p2"}
+        found = dm.compare_frame(table, label="y", scores=named, **told, buckets="exact")
+        for metric in found.metrics:
+            law, same = (one.difference(metric, "challenger", "champion") for one in (found, expected))
+            assert abs(law.mean() - same.mean()) < 1e-9
+            assert abs(law.std() / same.std() - 1.0) < 1e-6
+        assert found.rows.counts == expected.rows.counts
+
+
+def test_buckets_of_two_scores_move_decisions_nowhere():
+    pl = pytest.importorskip("polars")
+    columns = table_of_rows(2000)
+    frame = pl.DataFrame(columns).lazy()
+    told: Any = {"label": "y", "scores": ["p1", "p2"], "label_model": 0.3, "metrics": ["f1", "roc_auc"], "rng": 0}
+    exact, rough = (dm.compare_frame(frame, **told, buckets=buckets) for buckets in ("exact", 64))
+    assert rough.rows.buckets == 64
+    assert rough.rows.missing.size < exact.rows.missing.size
+    assert "64 buckets" in str(rough)
+    laws = [one.difference("f1", "p2", "p1") for one in (exact, rough)]
+    assert abs(laws[0].mean() - laws[1].mean()) < 1e-12
+    ranks = [one.difference("roc_auc", "p2", "p1") for one in (exact, rough)]
+    assert abs(ranks[0].mean() - ranks[1].mean()) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("change", "argument"),
+    [
+        ({"scores": "p1"}, "scores"),
+        ({"scores": ["p1", "p1"]}, "scores"),
+        ({"scores": {"a": "p1", "b": "p1"}}, "scores"),
+        ({"scores": ["p1", "p9"]}, "scores"),
+        ({"scores": ["p9", "p1"]}, "scores"),
+        ({"scores": ["p1", "text"]}, "scores column 'text'"),
+        ({"label": "z"}, "label"),
+        ({"buckets": 3}, "buckets"),
+        ({"label_model": [0.5]}, "label_model"),
+    ],
+)
+def test_bad_tables_are_one_clear_error(change, argument):
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({**table_of_rows(20), "text": ["x"] * 20})
+    told: Any = {"label": "y", "scores": ["p1", "p2"], **change}
+    with pytest.raises(dm.InputError) as raised:
+        dm.compare_frame(frame, **told)
+    assert raised.value.argument == argument
+
+
+def delong_variance(y, scores):
+    """The variance of the difference of two areas as DeLong, DeLong and Clarke-Pearson (1988) have it."""
+    above = {}
+    for name, score in scores.items():
+        pairs = (score[y == 1][:, None] > score[y == 0]) + 0.5 * (score[y == 1][:, None] == score[y == 0])
+        above[name] = pairs.mean(axis=1), pairs.mean(axis=0)
+    one, zero = (above["b"][i] - above["a"][i] for i in (0, 1))
+    return one.var(ddof=1) / one.size + zero.var(ddof=1) / zero.size
+
+
+@pytest.mark.parametrize("n", [300, 2000])
+def test_with_no_label_missing_the_population_is_that_of_mcnemar_and_delong(n):
+    y, _, scores = learnt(n=n)
+    found = dm.compare(y, scores, metrics=["accuracy", "roc_auc"])
+    law = found.difference("accuracy", "b", "a", scope="population")
+    right = {name: (score >= 0.5) == y for name, score in scores.items()}
+    wins, losses = np.sum(right["b"] & ~right["a"]), np.sum(right["a"] & ~right["b"])
+    mcnemar = np.sqrt(wins + losses - (wins - losses) ** 2 / n) / n
+    # The bar of the issue; the two differ by n / (n - 1).
+    assert abs(law.std() / mcnemar - 1.0) < 0.05
+    assert abs(law.mean() - (wins - losses) / n) < 1e-12
+    auc = found.difference("roc_auc", "b", "a", scope="population")
+    assert abs(auc.std() / np.sqrt(delong_variance(y, scores)) - 1.0) < 0.05
+
+
+@pytest.mark.parametrize("metric", ["f1", "recall", "precision", "brier"])
+def test_the_population_is_that_of_a_bootstrap_of_rows(metric):
+    y, _, scores = learnt(n=800)
+    found = dm.compare(y, scores, metrics=metric)
+    law = found.difference(metric, "b", "a", scope="population")
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(1500):
+        at = rng.integers(0, 800, 800)
+        one = oracle.definition_of(metric)
+        sides = [one(y[at][None], s[at], (s[at] >= 0.5).astype(float), np.ones(800))[0] for s in scores.values()]
+        values.append(sides[1] - sides[0])
+    # The spread of 1,500 resamples is off by 2% typically.
+    assert abs(law.std() / np.std(values) - 1.0) < 0.08
+
+
+def test_the_population_leaves_more_open_than_the_rows():
+    _, y_true, scores = learnt()
+    found = dm.compare(y_true, scores, missingness="random", metrics=["accuracy", "f1", "average_precision"])
+    for metric in ("accuracy", "f1"):
+        rows, population = (found.difference(metric, "b", "a", scope=scope) for scope in ("rows", "population"))
+        assert population.std() > rows.std()
+        assert abs(population.mean() - rows.mean()) < 0.05 * rows.std()
+        sure = [abs(found.better(metric, "b", "a", scope=scope) - 0.5) for scope in ("rows", "population")]
+        assert sure[1] < sure[0]
+    with pytest.raises(dm.MethodError, match="average_precision"):
+        found.difference("average_precision", "b", "a", scope="population")
+    with pytest.raises(dm.InputError, match="scope"):
+        found.difference("f1", "b", "a", scope="world")
