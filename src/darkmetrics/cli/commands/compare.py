@@ -15,7 +15,6 @@ from darkmetrics.cli.evaluation import zero_division_of
 from darkmetrics.cli.inputs import files_of, paths_of, read_rows
 from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
 from darkmetrics.cli.options import (
-    ASSUMED,
     COLUMNS,
     LABEL_MODELS,
     CommonOptions,
@@ -38,6 +37,7 @@ from darkmetrics.cli.output import (
     say,
     seen_by_a_person,
 )
+from darkmetrics.cli.scope import ASSUMED
 from darkmetrics.files import FORMATS, MISSING_WORDS
 
 EXAMPLE = (
