@@ -6,7 +6,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not (ROOT / "experiments").exists(), reason="experiments are not shipped")
-# How reliable chances and how good intervals are to be, and how many cases a share must rest on to be judged by it: with
+# How reliable chances and how good intervals are to be, and how many cases a share must rest on to be judged: with
 # 50 a share of 80% is off by 0.06 typically.
 RELIABLE, HOLDS, ENOUGH = 0.07, (0.85, 0.96), 50
 
@@ -42,13 +42,14 @@ def test_chances_to_be_best_came_true_as_often_as_was_said(measured):
     assert ((said - came_true).abs() <= RELIABLE).all()
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "f1", "roc_auc"])
+LOW_POSITIVES = "two models have positives among their lowest scores, which no joint score that rises with all shows"
+
+
+@pytest.mark.parametrize(
+    "metric",
+    ["accuracy", "f1", pytest.param("roc_auc", marks=pytest.mark.xfail(strict=True, reason=LOW_POSITIVES))],
+)
 def test_intervals_of_differences_hold_as_often_as_they_should(measured, metric):
-    held = pooled(measured, "held", ["metric", "reason"])[metric]
-    assert held.between(*HOLDS).all()
-
-
-@pytest.mark.xfail(strict=True, reason="one model has positives among its lowest scores, which no joint curve shows")
-def test_intervals_of_differences_of_roc_auc_hold_with_any_number_of_labels(measured):
-    held = pooled(measured, "held", ["metric", "labels"])["roc_auc"]
-    assert (held >= HOLDS[0]).all()
+    for by in ("reason", "labels"):
+        held = pooled(measured, "held", ["metric", by])[metric]
+        assert held.between(*HOLDS).all()
