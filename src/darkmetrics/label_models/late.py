@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
@@ -218,6 +217,7 @@ def _with_day(
     grid: Grid, likelihood: ArrivalLikelihood, start: FloatArray, class_: int, bin_: int
 ) -> tuple[float, Grid, ArrivalLikelihood]:
     """Both with one day more in a bin, where in it the posterior is highest, and minus its height."""
+    from scipy.optimize import minimize_scalar  # takes its time, and is hardly ever needed
 
     def of(share: float) -> tuple[float, Grid, ArrivalLikelihood]:
         own = replace(grid, days=(*grid.days, Day(class_, bin_, share)))
