@@ -41,7 +41,9 @@ def test_chances_to_be_best_came_true_as_often_as_was_said(measured):
     assert ((said - came_true).abs() <= RELIABLE).all()
 
 
-LOW_POSITIVES = "missed: 84% at random; the joint score rises with all models, and two of them do not rise at the low end"
+LOW_POSITIVES = "missed: 84% at random; the joint score rises with all models, and two do not rise at the low end"
+    "missed: 84% at random; the joint score rises with all models, and two of them do not rise at the low end"
+)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, singledispatch
+from itertools import product
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
+from darkmetrics._kernels.sums.quadrature import NodeAxis
 from darkmetrics.distribution import Discrete, MetricDistribution, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional, ScenarioFunctional
@@ -27,8 +30,6 @@ _FEW_CELLS = 1024
 # of nodes that are too unlikely to matter; then how far apart they may be there.
 _TRIED, _MIDDLE, _LITTLE = np.linspace(0.05, 0.95, 11), np.array([0.15, 0.85]), 0.01
 _STEP_MOVED, _LEVEL_MOVED = 0.05, 0.004
-# Places from an end at which a sum is no longer near it.
-_FURTHER = 8
 
 
 @dataclass(frozen=True)
@@ -162,15 +163,36 @@ _FEW_DECIDE = MethodError(
 
 
 def _blurred(functional: CountFunctional, laws: GroupLaws, law: MetricDistribution) -> bool:
-    """Whether sums that are both near an end are likely, and the metric depends on their ratio there."""
-    if laws.blurred <= _LEVEL_MOVED:
-        return False
-    for near, further in ((1, _FURTHER), (-2, -1 - _FURTHER)):
-        places = [axis.values[[near, further]] if axis.values.size > _FURTHER else axis.values for axis in laws.axes]
-        values = functional.at([place.ravel() for place in np.meshgrid(*places)])
-        if np.ptp(values[~np.isnan(values)]) > _STEP_MOVED * law.std():
-            return True
+    """Whether a sum is likely to be so near an end that its size is not known, and the metric depends on that."""
+    much = _STEP_MOVED * law.std()
+    for i, (axis, (near, chance)) in enumerate(zip(laws.axes, laws.blurred, strict=True)):
+        if chance <= _LEVEL_MOVED:
+            continue
+        others = [_places(other, near) for k, other in enumerate(laws.axes) if k != i]
+        # The other sums at an end, near it, or in the middle, with the chance of that.
+        for state in product(*others):
+            if chance * np.prod([likely for _, likely in state]) <= _LEVEL_MOVED:
+                continue
+            for ends in ([axis.values[1], near], [axis.values[-2], axis.values[-1] - near]):
+                sums: list[FloatArray] = [np.full(2, value) for value, _ in state]
+                sums.insert(i, np.array(ends))
+                if abs(float(np.diff(functional.at(sums))[0])) > much:
+                    return True
     return False
+
+
+def _places(axis: NodeAxis, near: float) -> list[tuple[float, float]]:
+    """Places of a sum, with the chance to be there at the node where it is largest: the ends, near 0, the middle."""
+    some = (axis.values > 0.0) & (axis.values <= near)
+    first = float(axis.values[some][0]) if some.any() else 0.0
+    close, pmf = float(axis.pmf[:, some].sum(axis=1).max()), axis.pmf.max(axis=0)
+    middle = float(axis.values @ axis.pmf.mean(axis=0))
+    return [
+        (float(axis.values[0]), float(pmf[0])),
+        (first, close),
+        (middle, 1.0),
+        (float(axis.values[-1]), float(pmf[-1])),
+    ]
 
 
 def _settled(law: MetricDistribution, coarse: MetricDistribution | None) -> bool:

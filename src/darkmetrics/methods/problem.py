@@ -96,8 +96,8 @@ class GroupLaws:
     axes: Sequence[NodeAxis]
     exact: bool
     rough: bool = False
-    # The chance that two of the sums are so near an end, but not at it, that their ratio is not known.
-    blurred: float = 0.0
+    # How near an end, but not at it, the size of each sum is not known, and the chance of that.
+    blurred: tuple[tuple[float, float], ...] = ()
     # The same on half as many places, where few rows decide: what a step does to a law shows there.
     coarser: Callable[[], "GroupLaws | None"] | None = field(default=None, repr=False)
     # What all metrics share that depend on the same of these groups.
@@ -131,7 +131,7 @@ def _group_laws(split: Split, missing: IntArray, nodes: Nodes, *, coarser: bool 
     # Before anything of that size is made: the window holds ten standard deviations either side of every mean.
     if weight is None and len(nodes) > 1 and any(_wide(split, missing, nodes, column)):
         return None
-    axes, exact, rough, blurred = [], True, False, [0.0, 0.0]
+    axes, exact, rough, blurred = [], True, False, []
     for rows in split.groups:
         counts = missing[rows]
         if weight is None:
@@ -144,10 +144,9 @@ def _group_laws(split: Split, missing: IntArray, nodes: Nodes, *, coarser: bool 
             return None
         axes.append(NodeAxis(laws.values, laws.pmf))
         exact, rough = exact and laws.exact, rough or laws.rough
-        blurred.append(laws.blurred)
-    both = float(np.prod(sorted(blurred)[-2:]))
+        blurred.append((laws.near, laws.blurred))
     return GroupLaws(
-        axes, exact, rough, both, partial(_group_laws, split, missing, nodes, coarser=True) if rough else None
+        axes, exact, rough, tuple(blurred), partial(_group_laws, split, missing, nodes, coarser=True) if rough else None
     )
 
 

@@ -35,6 +35,8 @@ _MANY_NODES, _VARIANCE, _SHARE = 8, (16.0, 4.0), (0.05, 0.2)
 _MOVED = 0.002
 # How much of the spread may be left out where tied pairs that count in full are taken to first order.
 _LEFT_OUT = 0.02
+# Moments of clusters that are off by such a share of the law's standard deviation or variance are not believed.
+_OTHER = 0.1
 # Rows beyond which there are no clusters: leading rows are settled both ways, and the rest is expanded.
 _MOST_ROWS = 20_000
 
@@ -137,14 +139,17 @@ def _clustered(
 
 
 def _in_all(functional: RankFunctional, law: MetricDistribution, moments: FloatArray, weight: FloatArray) -> FloatArray:
-    """Moments of the nodes, moved so that together they are those of the law.
+    """Moments of the nodes, moved so that together they are those of the law where these are clearly others.
 
     Clusters of rows of very different weights are described by few numbers each: that blurs moments more than the law.
     """
     share = weight * moments[0] / (weight @ moments[0])
     mean, var = (law.mean() - functional.shift) / functional.scale, law.var() / functional.scale**2
-    own = moments[1] + (mean - share @ moments[1])
+    off = mean - float(share @ moments[1])
+    own = moments[1] + off
     within, between = float(share @ moments[2]), float(share @ (own - mean) ** 2)
+    if off**2 <= _OTHER**2 * var and abs(within + between - var) <= _OTHER * var:
+        return moments
     scale = max(0.0, var - between) / within if within > 0.0 else 1.0
     return np.stack([moments[0], own, scale * moments[2]])
 

@@ -47,7 +47,7 @@ class SumLaws(NamedTuple):
     """Mass `pmf[node, k]` at `values[k]`, which rise from 0 to the sum of all weights at most.
 
     `exact`: these are the true atoms. `rough`: few rows decide, and neighbouring atoms were moved by about a step.
-    `blurred`: the largest chance at a node of a sum so near an end, but not at it, that its size is not known.
+    `blurred`: the largest chance at a node of a sum `near` an end, but not at it, so that its size is not known.
     """
 
     values: FloatArray
@@ -55,6 +55,7 @@ class SumLaws(NamedTuple):
     exact: bool
     rough: bool = False
     blurred: float = 0.0
+    near: float = 0.0
 
 
 class _Rows(NamedTuple):
@@ -215,7 +216,7 @@ def _on_fine_lattice(rows: _Rows, coarser: bool) -> SumLaws | None:
     kept[[0, -1]] = largest[[0, -1]] > _FAINT_END
     order = np.argsort(values[kept], kind="stable")
     pmf = pmf[:, kept][:, order]
-    return SumLaws(values[kept][order], pmf / pmf.sum(axis=1, keepdims=True), exact=False, rough=rough, blurred=blurred)
+    return SumLaws(values[kept][order], pmf / pmf.sum(axis=1, keepdims=True), False, rough, blurred, near)
 
 
 def _lone_rows(rows: _Rows) -> IntArray:
