@@ -42,8 +42,6 @@ def test_chances_to_be_best_came_true_as_often_as_was_said(measured):
 
 
 LOW_POSITIVES = "missed: 84% at random; the joint score rises with all models, and two do not rise at the low end"
-    "missed: 84% at random; the joint score rises with all models, and two of them do not rise at the low end"
-)
 
 
 @pytest.mark.parametrize(
