@@ -4,21 +4,15 @@ Pieces that are on file under build/changes are not run again: delete that folde
 """
 
 import argparse
-import csv
-import os
-import warnings
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 import darkmetrics as dm
 from experiments.changes.months import DROPS, LATE, TOLD, answers
+from experiments.pieces import measured, results_of, table_of
 
-ROOT = Path(__file__).parents[2]
-WORK, RESULTS = ROOT / "build" / "changes", ROOT / "experiments" / "results" / "changes.csv"
 COLUMNS = ("how", "drop", "told", "seed", "metric", "truth", "fell", "fell_by_1", "mean", "low", "high")
 _PIECE = 10
 
@@ -54,20 +48,6 @@ def _found(piece: Piece) -> Iterator[dict[str, Any]]:
                 }
 
 
-def measured(piece: Piece) -> Path:
-    """The file of a piece, made now if it is not there."""
-    path = WORK / f"{'-'.join(map(str, piece)).replace(' ', '_').replace(',', '').replace('%', '')}.csv"
-    if not path.exists():
-        fresh = path.with_suffix(f".{os.getpid()}.tmp")
-        with warnings.catch_warnings(), fresh.open("w", newline="") as file:
-            warnings.simplefilter("ignore")
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(_found(piece))
-        fresh.replace(path)
-    return path
-
-
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Per problem, what was told, metric and tenth of P(fell): how many, how many fell, and intervals that held."""
     table = table.copy()
@@ -76,8 +56,6 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     table["said"], table["said_rose"] = table["fell"] >= 0.95, table["fell"] <= 0.05
     table["wrong"], table["wrong_rose"] = table["said"] & ~table["did"], table["said_rose"] & ~table["rose"]
     table["did_by_1"] = table["truth"] < -0.01 - 1e-12
-    table["held"] = (table["low"] - 1e-9 <= table["truth"]) & (table["truth"] <= table["high"] + 1e-9)
-    table["width"] = table["high"] - table["low"]
     grouped = table.groupby(["how", "drop", "told", "metric", "tenth"], sort=True)
     found = grouped.agg(
         pairs=("did", "size"),
@@ -102,13 +80,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=200)
     chosen = parser.parse_args()
-    WORK.mkdir(parents=True, exist_ok=True)
     starts = range(0, chosen.seeds, _PIECE)
     pieces = [Piece(how, drop, first) for first in starts for how in (*TOLD, LATE) for drop in DROPS]
-    with ProcessPoolExecutor(chosen.jobs) as pool:
-        done = list(pool.map(measured, pieces))
-    found = summary(pd.concat([pd.read_csv(path) for path in done], ignore_index=True))
-    found.to_csv(RESULTS, index=False)
+    found = summary(table_of(measured("changes", COLUMNS, _found, pieces, chosen.jobs)))
+    found.to_csv(results_of("changes"), index=False)
     sums = found.groupby(["told", "how"])[["pairs", "did", "said", "wrong", "held"]].sum()
     print(sums.to_string())
 

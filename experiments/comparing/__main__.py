@@ -5,20 +5,18 @@ likely to keep theirs. Masks that are on file under build/comparing are not run 
 """
 
 import argparse
-import csv
 import os
-import warnings
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import darkmetrics as dm
 from experiments.comparing.docs import summary
+from experiments.pieces import measured, results_of, table_of, work_of
 
-ROOT = Path(__file__).parents[2]
-WORK, RESULTS = ROOT / "build" / "comparing", ROOT / "experiments" / "results" / "comparing.csv"
 ROWS = 2000
 METRICS = ["accuracy", "f1", "roc_auc"]
 LABELS = (20, 50, 100, 300, 1000)
@@ -39,12 +37,9 @@ def truth(y: np.ndarray, score: np.ndarray) -> dict[str, float]:
     }
 
 
-def measured(piece: tuple[str, int, int]) -> Path:
-    """The file of a mask, made now if it is not there."""
+def rows(piece: tuple[str, int, int]) -> Iterator[dict[str, Any]]:
+    """The rows of a mask's file."""
     reason, labels, mask = piece
-    path = WORK / f"{reason}-{labels}-{mask}.csv"
-    if path.exists():
-        return path
     data = pd.read_csv(Path(os.environ["DARKMETRICS_DATA"]) / "civil_comments_scores.csv.gz")
     rng = np.random.default_rng([len(reason), labels, mask])
     data = data.iloc[rng.choice(len(data), ROWS, replace=False)]
@@ -54,17 +49,9 @@ def measured(piece: tuple[str, int, int]) -> Path:
     known = rng.choice(ROWS, labels, replace=False, p=odds / odds.sum())
     y_true = np.full(ROWS, np.nan)
     y_true[known] = y[known]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = dm.compare(y_true, scores, missingness=reason, metrics=METRICS, zero_division=0, rng=mask)
-        rows = list(_rows(found, y, y_true, scores))
-    fresh = path.with_suffix(f".{os.getpid()}.tmp")
-    with fresh.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [*KEY, "answer", "truth", "low", "high"])
-        writer.writeheader()
-        writer.writerows({"reason": reason, "labels": labels, "mask": mask, **row} for row in rows)
-    fresh.replace(path)
-    return path
+    found = dm.compare(y_true, scores, missingness=reason, metrics=METRICS, zero_division=0, rng=mask)
+    own = {"reason": reason, "labels": labels, "mask": mask}
+    return (own | row for row in _rows(found, y, y_true, scores))
 
 
 def _rows(found, y, y_true, scores):
@@ -99,14 +86,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--write", action="store_true", help="write the results of what is on file, measure nothing")
     chosen = parser.parse_args()
-    WORK.mkdir(parents=True, exist_ok=True)
     if not chosen.write:
         pieces = [(r, labels, mask) for mask in range(chosen.first, chosen.masks) for labels in LABELS for r in REASONS]
-        with ProcessPoolExecutor(chosen.jobs) as pool:
-            list(pool.map(measured, pieces))
-    table = pd.concat([pd.read_csv(path) for path in sorted(WORK.glob("*.csv"))], ignore_index=True)
-    found = summary(table)
-    found.to_csv(RESULTS, index=False)
+        measured("comparing", [*KEY, "answer", "truth", "low", "high"], rows, pieces, chosen.jobs)
+    found = summary(table_of(sorted(work_of("comparing").glob("*.csv"))))
+    found.to_csv(results_of("comparing"), index=False)
     print(found.to_string())
 
 
