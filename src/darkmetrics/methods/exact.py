@@ -19,6 +19,7 @@ from darkmetrics.methods.certificates import certificate_on_cells
 from darkmetrics.methods.counts import law_of_groups, product_node_moments
 from darkmetrics.methods.problem import GroupLaws, Problem
 from darkmetrics.methods.ranks import rank_law
+from darkmetrics.methods.settling import LEVEL_MOVED, STEP_MOVED, settled
 from darkmetrics.methods.sums import linear_law, many_linear_laws
 from darkmetrics.nodes import Nodes
 
@@ -26,10 +27,6 @@ F = TypeVar("F", bound=Functional)
 
 _ENUMERATE_LIMIT = 2**15
 _FEW_CELLS = 1024
-# The quantiles at which laws on two lattices are compared, those between which the middle of a law lies, and the weight
-# of nodes that are too unlikely to matter; then how far apart they may be there.
-_TRIED, _MIDDLE, _LITTLE = np.linspace(0.05, 0.95, 11), np.array([0.15, 0.85]), 0.01
-_STEP_MOVED, _LEVEL_MOVED = 0.05, 0.004
 
 
 @dataclass(frozen=True)
@@ -145,7 +142,7 @@ def _(functional: CountFunctional, problem: Problem) -> MetricDistribution:
         if law is not None and laws.rough:
             halved = laws.halved
             coarse = None if halved is None else law_of_groups(merged, halved, weight)
-            if not _settled(law, coarse) or _blurred(merged, laws, law):
+            if not settled(law, coarse) or _blurred(merged, laws, law):
                 raise _FEW_DECIDE
         if law is not None and not laws.exact:
             return replace(law, certify=partial(certificate_on_cells, functional, problem.nodes))
@@ -164,14 +161,14 @@ _FEW_DECIDE = MethodError(
 
 def _blurred(functional: CountFunctional, laws: GroupLaws, law: MetricDistribution) -> bool:
     """Whether a sum is likely to be so near an end that its size is not known, and the metric depends on that."""
-    much = _STEP_MOVED * law.std()
+    much = STEP_MOVED * law.std()
     for i, (axis, (near, chance)) in enumerate(zip(laws.axes, laws.blurred, strict=True)):
-        if chance <= _LEVEL_MOVED:
+        if chance <= LEVEL_MOVED:
             continue
         others = [_places(other, near) for k, other in enumerate(laws.axes) if k != i]
         # The other sums at an end, near it, or in the middle, with the chance of that.
         for state in product(*others):
-            if chance * np.prod([likely for _, likely in state]) <= _LEVEL_MOVED:
+            if chance * np.prod([likely for _, likely in state]) <= LEVEL_MOVED:
                 continue
             for ends in ([axis.values[1], near], [axis.values[-2], axis.values[-1] - near]):
                 sums: list[FloatArray] = [np.full(2, value) for value, _ in state]
@@ -193,22 +190,3 @@ def _places(axis: NodeAxis, near: float) -> list[tuple[float, float]]:
         (middle, 1.0),
         (float(axis.values[-1]), float(pmf[-1])),
     ]
-
-
-def _settled(law: MetricDistribution, coarse: MetricDistribution | None) -> bool:
-    """Whether a lattice of half as many places leads to the same law, but for steps moved by a little."""
-    if isinstance(law, Undefined) or coarse is None or isinstance(coarse, Undefined):
-        return isinstance(law, Undefined)
-    t = law._ppf(_TRIED)
-    # The scale of what is likely: a far tail, or nodes far from each other, say nothing of how fine a lattice must be.
-    scales = [law.std(), float(np.ptp(law._ppf(_MIDDLE))) / 2.0]
-    if law.by_node is not None:
-        scales.append(float(np.sqrt(law.by_node.var[law.by_node.weight > _LITTLE]).min(initial=np.inf)))
-    moved = _STEP_MOVED * min((scale for scale in scales if scale > 0.0), default=0.0)
-    level = law._cdf(t, left=False)
-    return bool(
-        abs(law.mean() - coarse.mean()) <= moved
-        and abs(law.std() - coarse.std()) <= 2.0 * moved
-        and np.all(coarse._cdf(t - moved, left=False) <= level + _LEVEL_MOVED)
-        and np.all(level <= coarse._cdf(t + moved, left=False) + _LEVEL_MOVED)
-    )

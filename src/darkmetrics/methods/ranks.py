@@ -24,6 +24,7 @@ from darkmetrics.functional import Functional, RankFunctional
 from darkmetrics.methods.base import about
 from darkmetrics.methods.certificates import certifier
 from darkmetrics.methods.problem import Problem
+from darkmetrics.methods.settling import settled
 
 # Combinations of counts that are all gone through, at one node and at many, and those that clusters may have.
 _MOST_ATOMS, _MOST_MIXED, _MOST_COMBINATIONS = 1 << 20, 1 << 18, 1 << 13
@@ -35,6 +36,8 @@ _MANY_NODES, _VARIANCE, _SHARE = 8, (16.0, 4.0), (0.05, 0.2)
 _MOVED = 0.002
 # How much of the spread may be left out where tied pairs that count in full are taken to first order.
 _LEFT_OUT = 0.02
+# How many times fewer combinations should lead to the same law, where rows have weights.
+_FEWER = 4
 # Moments of clusters that are off by such a share of the law's standard deviation or variance are not believed.
 _OTHER = 0.1
 # Rows beyond which there are no clusters: leading rows are settled both ways, and the rest is expanded.
@@ -135,6 +138,15 @@ def _clustered(
         masses[nan] *= absent / masses[nan].sum()
         masses[~nan] *= (1.0 - absent) / masses[~nan].sum()
     law, moments = _discrete(functional, points.values, masses, "near exact"), np.stack(points[2:])
+    if np.any(data.weight != 1.0) and not isinstance(law, Undefined):
+        # Of rows of like ranks and very different weights few decide, which clusters of them do not show.
+        fewer = rank_clusters(halved, p, weight, _MOST_COMBINATIONS // _FEWER)
+        rough = auc_law_of_alike_nodes(data, halved, p, weight, fewer, fill)
+        if not settled(law, _discrete(functional, rough.values, rough.masses, "near exact")):
+            raise MethodError(
+                "method: no exact law of ROC-AUC where few rows of very different weights decide; use 'auto' or "
+                "'monte_carlo'."
+            )
     return law, moments if isinstance(law, Undefined) else _in_all(functional, law, moments, weight)
 
 
