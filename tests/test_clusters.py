@@ -145,3 +145,17 @@ def test_what_groups_cannot_do_is_said():
         dm.evaluate(data, groups=group)
     with pytest.raises(dm.MethodError, match="'exact' needs missing labels that are independent"):
         dm.evaluate(labels, score, groups=group, missingness="random", method="exact")
+
+
+def test_the_answer_says_that_rows_share_their_fate():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(200) < 0.3, np.nan, np.repeat(rng.random(50) < 0.4, 4))
+    result = dm.evaluate(y, rng.random(200), groups=np.repeat(np.arange(50), 4), missingness="random", metrics="recall")
+    assert "Rows of one group share their fate: 50 groups" in result.assumption
+
+
+def test_one_group_says_nothing_about_a_population_of_groups():
+    y, score = np.tile([0.0, 1.0], 20), np.linspace(0.0, 1.0, 40)
+    with pytest.raises(dm.InputError, match="groups: all rows are of one group"):
+        dm.evaluate(y, score, groups=np.zeros(40), scope="population", metrics="accuracy")
+    assert dm.evaluate(y, score, groups=np.zeros(40), metrics="accuracy")["accuracy"].mean() == 0.5

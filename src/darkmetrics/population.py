@@ -26,7 +26,7 @@ from darkmetrics.distribution import (
     Rational,
     Undefined,
 )
-from darkmetrics.exceptions import MethodError
+from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional
 from darkmetrics.label_models.clusters import ClusteredNodes
 from darkmetrics.methods import Problem
@@ -60,6 +60,11 @@ class Population:
         rows, nodes = nodes.without_strata(data)
         # Groups of rows are drawn whole; where every row is one of its own there is nothing to it.
         self._groups = rows.groups if isinstance(nodes, ClusteredNodes) else None
+        if self._groups is not None and int(self._groups.max()) < 1:
+            raise InputError(
+                "groups: all rows are of one group, which says nothing about a population of groups. Leave scope at "
+                "'rows', or leave groups out."
+            )
         weight = rows.cells.weight
         if weight is not None and bool(np.all(weight == weight[0])):  # one weight for all is none
             cells = replace(rows.cells, weight=None)

@@ -47,7 +47,7 @@ from darkmetrics.label_models.auto import (
     weight_of_reasons,
 )
 from darkmetrics.label_models.choice import stated_reason
-from darkmetrics.label_models.clusters import clustered
+from darkmetrics.label_models.clusters import clustered, shared_in_words
 from darkmetrics.label_models.score_table import score_table
 from darkmetrics.methods import Method, method_from
 from darkmetrics.metrics import Metric, metrics_from
@@ -184,6 +184,7 @@ class Question:
             learnt = model.fit(data) if isinstance(model, LateLabels) else None
             nodes = clustered(model.nodes(data) if learnt is None else learnt.nodes(data), data)
             about = model.describe(data, nodes) if data.n_missing else ""
+            about = " ".join(filter(None, (about, shared_in_words(nodes))))
             settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": reason}
             found = self.answer_given(nodes, data, rng, **settings, stacklevel=4)
             if reason is None and nodes.reasons and weight_of_reasons(nodes)[BY_REFERENCE]:

@@ -249,6 +249,8 @@ def row_groups(groups: Any, rows: int) -> IntArray | None:
     """A number for the group of each row, if it was given: rows of one customer have one."""
     if groups is None:
         return None
+    if not hasattr(groups, "__iter__") or isinstance(groups, str):
+        raise InputError(f"groups: {groups!r}. Give one value per row.")
     values = list(groups) if not hasattr(groups, "tolist") else groups.tolist()
     check_length(np.empty(len(values)), "groups", rows)
     absent = next((i for i, value in enumerate(values) if frames.is_missing(value)), None)

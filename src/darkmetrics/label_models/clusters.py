@@ -124,9 +124,9 @@ def clustered(nodes: Nodes, data: EvaluationSet) -> Nodes:
     sizes = np.bincount(group, labelled)
     typical = float((sizes**2).sum() / max(float(sizes.sum()), 1.0))
     base = _apart(p, nodes, np.sqrt(1.0 + fate.correlation * max(typical - 1.0, 0.0)))
-    near = fate.luck[int(np.argmin(np.abs(fate.rho - fate.mean)))][fate.group]
-    rho = float(fate.rho[int(np.argmin(np.abs(fate.rho - fate.mean)))])
-    updated = updated_chances(fate.thresholds(base, rho), near, rho)
+    at = int(np.argmin(np.abs(fate.rho - fate.mean)))
+    rho = float(fate.rho[at])
+    updated = updated_chances(fate.thresholds(base, rho), fate.luck[at][fate.group], rho)
     sure = (base <= _CERTAIN) | (base >= 1.0 - _CERTAIN)
     return ClusteredNodes(
         weight=nodes.weight,
@@ -137,6 +137,14 @@ def clustered(nodes: Nodes, data: EvaluationSet) -> Nodes:
         base=base,
         fate=fate,
     )
+
+
+def shared_in_words(nodes: Nodes) -> str:
+    """What is taken for granted about rows of one group; empty where every row stands for itself."""
+    if not isinstance(nodes, ClusteredNodes) or nodes.fate is None:
+        return ""
+    number, shared = nodes.fate.luck.shape[1], nodes.fate.correlation
+    return f"Rows of one group share their fate: {number:,} groups, labels within one are correlated by {shared:.2f}."
 
 
 def _fate(data: EvaluationSet, group: IntArray) -> SharedFate:
