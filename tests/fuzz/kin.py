@@ -156,7 +156,7 @@ def merged(case: Case, names: list[str], rng: Any) -> dm.Evaluation:
         if case.threshold is not None:
             how = {"threshold": case.threshold}
         weight = None if case.weight is None else case.weight[own]
-        if weight is not None and not weight.any():
+        if not own.any() or (weight is not None and not weight.any()):
             return checks.ask(case, names, rng=0)
         parts.append(
             dm.EvaluationSet(case.y[own], case.score[own], **how, sample_weight=weight, probability=chance[own])
