@@ -255,6 +255,18 @@ def test_sums_that_are_drawn_agree_with_labels_that_are_drawn():
             assert abs(drawn.std() / law.std() - 1.0) < 0.05
 
 
+@pytest.mark.parametrize("metric", ["roc_auc", "f1", "brier"])
+def test_of_sums_that_are_drawn_models_that_are_the_same_tie_always(metric):
+    y_true, scores, p, _ = problem(15, n=1500, m=1200)
+    found = dm.compare(y_true, {**scores, "copy": scores["b"].copy()}, metrics=metric, label_model=p, rng=0)
+    best, ranks = found.best(metric), found.ranks(metric)
+    assert best.method == "gaussian"
+    assert best["b"] == best["copy"] == 0.0
+    # The draws are of a chance with this error.
+    assert abs(best.ties["b", "copy"] - found.better(metric, "b", "a")) < 5 * 0.5 / np.sqrt(1 << 14)
+    assert ranks.chances["b"] == ranks.chances["copy"]
+
+
 def learnt(n=1500, share=0.8, seed=12, models=2):
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=n)
