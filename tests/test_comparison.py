@@ -116,6 +116,20 @@ def test_models_that_are_the_same_differ_by_nothing(metric):
     assert found.best(metric).ties == {("a", "b"): 1.0}
 
 
+@pytest.mark.parametrize("told", [{"label_model": 0.5}, {"missingness": "random"}])
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "roc_auc", "brier"])
+def test_models_that_are_the_same_tie_in_the_population_too(metric, told):
+    y_true, scores, _, _ = problem(4, n=100, m=50)
+    given: Any = {"metrics": metric, **told}
+    found = dm.compare(y_true, {"a": scores["a"], "b": scores["a"]}, **given)
+    law = found.difference(metric, "b", "a", scope="population")
+    assert law.std() == 0.0
+    assert law.mean() == 0.0
+    assert law.interval(0.9) == (0.0, 0.0)
+    for pair in (("a", "b"), ("b", "a")):
+        assert found.better(metric, *pair, scope="population") == 0.0
+
+
 @pytest.mark.parametrize("metric", ["f1", "accuracy", "roc_auc", "brier"])
 @pytest.mark.parametrize("m", [10, 60])
 def test_difference_turned_around_is_its_mirror(metric, m):
