@@ -1,5 +1,6 @@
 """compare(): differences under shared labels against brute force, and what a comparison says of itself."""
 
+import json
 import pickle
 import warnings
 from itertools import product
@@ -244,6 +245,22 @@ def test_best_and_ranks_equal_brute_force(metric):
         expected = [probability @ (places == k) for k in range(3)]
         assert np.abs(np.array(found.ranks(metric).chances[name]) - expected).max() < 1e-12
     assert abs(best.tie - probability @ (first.sum(axis=1) > 1)) < 1e-12
+
+
+@pytest.mark.parametrize("names", ["ab", "abc"])
+def test_a_metric_that_is_never_defined_has_no_best_model(names):
+    scores = {name: [0.1, 0.2, 0.1 * place] for place, name in enumerate(names)}
+    found = dm.compare([0, 0, 0], scores, metrics="recall", zero_division=np.nan)
+    best, ranks = found.best("recall"), found.ranks("recall")
+    assert np.isnan(list(best.chances.values())).all()
+    assert np.isnan(list(ranks.chances.values())).all()
+    assert best.tie == 0.0
+    assert str(best) == f"Best recall: {', '.join(f'{name} undefined' for name in names)}."
+    assert "0%" not in str(found).replace("90%", "").replace("0.0%", "")
+    assert "nan" not in str(ranks)
+    for told in (found, best, ranks):
+        assert "null" in json.dumps(told.to_dict(), allow_nan=False)
+    assert np.isnan(found.to_frame("polars")["best"].to_list()).all()
 
 
 def test_chances_of_two_models_and_of_a_tie_add_up():
