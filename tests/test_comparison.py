@@ -427,6 +427,21 @@ def test_bad_input_is_one_clear_error(change, argument, words):
     assert words in str(raised.value)
 
 
+def test_models_may_be_called_like_arguments():
+    scores = {"y_true": [0.1, 0.9], "sample_weight": [0.2, 0.8]}
+    assert dm.compare([1, None], scores, label_model=[0.5]).models == ("y_true", "sample_weight")
+
+
+def test_rows_in_another_order_are_refused_by_the_name_of_the_model():
+    pd = pytest.importorskip("pandas")
+    y_true, turned = pd.Series([1.0, None]), pd.Series([0.9, 0.1], index=[1, 0])
+    with pytest.raises(dm.InputError, match="its index differs from that of y_true") as raised:
+        dm.compare(y_true, {"a": turned, "b": [0.2, 0.8]}, label_model=[0.5])
+    assert raised.value.argument == "scores['a']"
+    with pytest.raises(dm.InputError, match=r"its index differs from that of scores\['a'\]"):
+        dm.compare([1, None], {"a": turned, "b": y_true.fillna(0.0)}, label_model=[0.5])
+
+
 def test_unknown_names_and_pairs_are_refused():
     y_true, scores, p, _ = problem(14)
     found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], label_model=p)

@@ -201,7 +201,8 @@ def shared_rows(
                 argument, f"{column.size:,} values, but y_true has {labels.size:,}. Both need one per row."
             )
         check_finite(column, argument, "Scores must be finite; drop or fill those rows.")
-    names = frames.row_names(y_true=y_true, **dict(named), sample_weight=sample_weight)
+    given = {f"scores[{name!r}]": column for name, column in named.items()}  # no model is called like an argument
+    names = frames.row_names(y_true=y_true, **given, sample_weight=sample_weight)
     positive, gaps, _classes = read_labels(labels, gaps, pos_label, missing_label, "y_true")
     if names is not None:
         names.check("label_model", probability)
