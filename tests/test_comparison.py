@@ -445,6 +445,7 @@ def test_rows_in_another_order_are_refused_by_the_name_of_the_model():
 def test_unknown_names_and_pairs_are_refused():
     y_true, scores, p, _ = problem(14)
     found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], label_model=p)
+    listed: Any = ["accuracy"]
     for call, argument in (
         (lambda: found.difference("accuracy", "c", "a"), "model"),
         (lambda: found.difference("accuracy", "b", "z"), "other"),
@@ -452,11 +453,27 @@ def test_unknown_names_and_pairs_are_refused():
         (lambda: found.difference("f1", "b", "a"), "metric"),
         (lambda: found.better("prevalence", "b", "a"), "metric"),
         (lambda: found.better("accuracy", "b", "a", by=np.nan), "by"),
+        (lambda: found.difference(listed, "b", "a"), "metric"),
+        (lambda: found.best(listed), "metric"),
+        (lambda: found.estimates(listed), "metric"),
         (lambda: found["c"], "model"),
+        (lambda: found[listed], "model"),
+        (lambda: found.best("accuracy")["c"], "model"),
+        (lambda: found.best("accuracy")[listed], "model"),
     ):
         with pytest.raises(dm.InputError) as raised:
             call()
         assert raised.value.argument == argument
+
+
+def test_a_model_that_is_not_there_is_missed_as_in_any_mapping():
+    y_true, scores, p, _ = problem(14)
+    found = dm.compare(y_true, scores, metrics="accuracy", label_model=p)
+    assert found.get("c") is None
+    for mapping in (found, found.best("accuracy")):
+        with pytest.raises(KeyError) as raised:
+            mapping["c"]
+        assert str(raised.value) == "model: unknown model 'c'. Choose from 'a', 'b'."
 
 
 def table_of_rows(n=400):

@@ -128,7 +128,7 @@ class Comparison(Mapping[str, Evaluation]):
         return np.random.default_rng(self.seed)
 
     def _metric(self, metric: str) -> Metric:
-        if metric not in self.metrics:
+        if metric not in tuple(self.metrics):  # a list is no key
             raise unknown_name("metric", "metric", str(metric), self.metrics)
         return self.metrics[metric]
 
@@ -137,8 +137,9 @@ class Comparison(Mapping[str, Evaluation]):
         return {}
 
     def _bound(self, metric: str, model: int) -> Bound:
+        record = self._metric(metric)
         if (metric, model) not in self._bounds:
-            record, (data, place) = self._metric(metric), self.rows.of(model)
+            data, place = self.rows.of(model)
             self._bounds[metric, model] = Bound(record.bind(data, self.question.fill_of(record)), place)
         return self._bounds[metric, model]
 
