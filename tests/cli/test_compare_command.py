@@ -76,6 +76,10 @@ def test_the_gate_is_an_exit_code(run, file):
         (["--score", "p1", "--score", "p2", "--threshold", "high"], "--threshold: cannot read 'high'"),
         (["--score", "p1", "--score", "p2", "-m", "f1", "--gate", "worse=1"], "--gate: cannot read 'worse=1'"),
         (["--score", "p1", "--score", "p2", "--gate", "better=0.9"], "--gate: say with --metric"),
+        (
+            ["--score", "p1", "--score", "p2", "-m", "f1", "-m", "prevalence", "--gate", "better=.9"],
+            "--gate: 'prevalence' is neither better when higher nor when lower",
+        ),
     ],
 )
 def test_bad_input_is_one_line(refused, file, options, words):

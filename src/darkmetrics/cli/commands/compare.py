@@ -251,6 +251,9 @@ def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]
     """For each metric whether the last model is better than the first with the probability wanted."""
     if wanted is None:
         return []
+    neither = next((metric for metric, record in found.metrics.items() if record.better == "neither"), None)
+    if neither is not None:
+        raise WordedError(f"--gate: {neither!r} is neither better when higher nor when lower. Leave it out.")
     first, last = found.models[0], found.models[-1]
     chances = {metric: found.better(metric, last, first) for metric in found.metrics}
     return [
