@@ -466,6 +466,14 @@ def test_unknown_names_and_pairs_are_refused():
         assert raised.value.argument == argument
 
 
+def test_a_model_called_like_all_of_them_does_not_take_the_place_of_their_law():
+    y_true, scores, p, _ = problem(14)
+    told = {"a": scores["a"], "all scores together": scores["b"]}
+    found = dm.compare(y_true, told, metrics="accuracy", label_model=p)
+    with pytest.raises(dm.InputError, match="'all scores together' is what the law of all is called"):
+        found.by_calibration("accuracy", "a", "all scores together")
+
+
 def test_a_model_that_is_not_there_is_missed_as_in_any_mapping():
     y_true, scores, p, _ = problem(14)
     found = dm.compare(y_true, scores, metrics="accuracy", label_model=p)
