@@ -1,5 +1,6 @@
 """compare(): differences under shared labels against brute force, and what a comparison says of itself."""
 
+import json
 import pickle
 import warnings
 from itertools import product
@@ -114,6 +115,20 @@ def test_models_that_are_the_same_differ_by_nothing(metric):
     assert law.support() == (0.0, 0.0)
     assert found.better(metric, "b", "a") == 0.0
     assert found.best(metric).ties == {("a", "b"): 1.0}
+
+
+@pytest.mark.parametrize("told", [{"label_model": 0.5}, {"missingness": "random"}])
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "roc_auc", "brier"])
+def test_models_that_are_the_same_tie_in_the_population_too(metric, told):
+    y_true, scores, _, _ = problem(4, n=100, m=50)
+    given: Any = {"metrics": metric, **told}
+    found = dm.compare(y_true, {"a": scores["a"], "b": scores["a"]}, **given)
+    law = found.difference(metric, "b", "a", scope="population")
+    assert law.std() == 0.0
+    assert law.mean() == 0.0
+    assert law.interval(0.9) == (0.0, 0.0)
+    for pair in (("a", "b"), ("b", "a")):
+        assert found.better(metric, *pair, scope="population") == 0.0
 
 
 @pytest.mark.parametrize("metric", ["f1", "accuracy", "roc_auc", "brier"])
@@ -232,6 +247,22 @@ def test_best_and_ranks_equal_brute_force(metric):
     assert abs(best.tie - probability @ (first.sum(axis=1) > 1)) < 1e-12
 
 
+@pytest.mark.parametrize("names", ["ab", "abc"])
+def test_a_metric_that_is_never_defined_has_no_best_model(names):
+    scores = {name: [0.1, 0.2, 0.1 * place] for place, name in enumerate(names)}
+    found = dm.compare([0, 0, 0], scores, metrics="recall", zero_division=np.nan)
+    best, ranks = found.best("recall"), found.ranks("recall")
+    assert np.isnan(list(best.chances.values())).all()
+    assert np.isnan(list(ranks.chances.values())).all()
+    assert best.tie == 0.0
+    assert str(best) == f"Best recall: {', '.join(f'{name} undefined' for name in names)}."
+    assert "0%" not in str(found).replace("90%", "").replace("0.0%", "")
+    assert "nan" not in str(ranks)
+    for told in (found, best, ranks):
+        assert "null" in json.dumps(told.to_dict(), allow_nan=False)
+    assert np.isnan(found.to_frame("polars")["best"].to_list()).all()
+
+
 def test_chances_of_two_models_and_of_a_tie_add_up():
     y_true, scores, p, _ = problem(10, n=60, m=12)
     found = dm.compare(y_true, scores, metrics=["accuracy", "fpr"], label_model=p)
@@ -253,6 +284,18 @@ def test_sums_that_are_drawn_agree_with_labels_that_are_drawn():
             # The draws are of a mean with this error.
             assert abs(drawn.mean() - law.mean()) < 5 * law.std() / np.sqrt(drawn.size) + 1e-5
             assert abs(drawn.std() / law.std() - 1.0) < 0.05
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "f1", "brier"])
+def test_of_sums_that_are_drawn_models_that_are_the_same_tie_always(metric):
+    y_true, scores, p, _ = problem(15, n=1500, m=1200)
+    found = dm.compare(y_true, {**scores, "copy": scores["b"].copy()}, metrics=metric, label_model=p, rng=0)
+    best, ranks = found.best(metric), found.ranks(metric)
+    assert best.method == "gaussian"
+    assert best["b"] == best["copy"] == 0.0
+    # The draws are of a chance with this error.
+    assert abs(best.ties["b", "copy"] - found.better(metric, "b", "a")) < 5 * 0.5 / np.sqrt(1 << 14)
+    assert ranks.chances["b"] == ranks.chances["copy"]
 
 
 def learnt(n=1500, share=0.8, seed=12, models=2):
@@ -384,9 +427,25 @@ def test_bad_input_is_one_clear_error(change, argument, words):
     assert words in str(raised.value)
 
 
+def test_models_may_be_called_like_arguments():
+    scores = {"y_true": [0.1, 0.9], "sample_weight": [0.2, 0.8]}
+    assert dm.compare([1, None], scores, label_model=[0.5]).models == ("y_true", "sample_weight")
+
+
+def test_rows_in_another_order_are_refused_by_the_name_of_the_model():
+    pd = pytest.importorskip("pandas")
+    y_true, turned = pd.Series([1.0, None]), pd.Series([0.9, 0.1], index=[1, 0])
+    with pytest.raises(dm.InputError, match="its index differs from that of y_true") as raised:
+        dm.compare(y_true, {"a": turned, "b": [0.2, 0.8]}, label_model=[0.5])
+    assert raised.value.argument == "scores['a']"
+    with pytest.raises(dm.InputError, match=r"its index differs from that of scores\['a'\]"):
+        dm.compare([1, None], {"a": turned, "b": y_true.fillna(0.0)}, label_model=[0.5])
+
+
 def test_unknown_names_and_pairs_are_refused():
     y_true, scores, p, _ = problem(14)
     found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], label_model=p)
+    listed: Any = ["accuracy"]
     for call, argument in (
         (lambda: found.difference("accuracy", "c", "a"), "model"),
         (lambda: found.difference("accuracy", "b", "z"), "other"),
@@ -394,11 +453,35 @@ def test_unknown_names_and_pairs_are_refused():
         (lambda: found.difference("f1", "b", "a"), "metric"),
         (lambda: found.better("prevalence", "b", "a"), "metric"),
         (lambda: found.better("accuracy", "b", "a", by=np.nan), "by"),
+        (lambda: found.difference(listed, "b", "a"), "metric"),
+        (lambda: found.best(listed), "metric"),
+        (lambda: found.estimates(listed), "metric"),
         (lambda: found["c"], "model"),
+        (lambda: found[listed], "model"),
+        (lambda: found.best("accuracy")["c"], "model"),
+        (lambda: found.best("accuracy")[listed], "model"),
     ):
         with pytest.raises(dm.InputError) as raised:
             call()
         assert raised.value.argument == argument
+
+
+def test_a_model_called_like_all_of_them_does_not_take_the_place_of_their_law():
+    y_true, scores, p, _ = problem(14)
+    told = {"a": scores["a"], "all scores together": scores["b"]}
+    found = dm.compare(y_true, told, metrics="accuracy", label_model=p)
+    with pytest.raises(dm.InputError, match="'all scores together' is what the law of all is called"):
+        found.by_calibration("accuracy", "a", "all scores together")
+
+
+def test_a_model_that_is_not_there_is_missed_as_in_any_mapping():
+    y_true, scores, p, _ = problem(14)
+    found = dm.compare(y_true, scores, metrics="accuracy", label_model=p)
+    assert found.get("c") is None
+    for mapping in (found, found.best("accuracy")):
+        with pytest.raises(KeyError) as raised:
+            mapping["c"]
+        assert str(raised.value) == "model: unknown model 'c'. Choose from 'a', 'b'."
 
 
 def table_of_rows(n=400):

@@ -201,7 +201,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         >>> y_true = np.where(rng.random(500) < 0.3, np.nan, rng.random(500) < y_score)
         >>> result = dm.evaluate(y_true, y_score, missingness="random")
         >>> print(result.tipping_point("recall", 0.7))
-        Recall is at least 0.7 with probability 90% or more unless the odds that missing rows are positive are 4.24
+        recall is at least 0.7 with probability 90% or more unless the odds that missing rows are positive are 4.24
         times lower for those decided positive and 4.24 times higher for those decided negative than assumed.
         """
         from darkmetrics.sensitivity import tipping_point_of

@@ -120,7 +120,7 @@ class TippingPoint:
         if self.odds == 1.0:
             return f"It is not so that {claim}, even if the odds of the missing rows are as assumed."
         if np.isinf(self.odds):
-            return f"{claim[0].upper()}{claim[1:]}, however far off the odds of the missing rows are."
+            return f"{claim}, however far off the odds of the missing rows are."
         sides = {"decided positive": self.flagged, "decided negative": self.unflagged}
         words = {1: "higher", -1: "lower"}
         times = f"{self.odds:.3g} times"
@@ -128,7 +128,7 @@ class TippingPoint:
         if len(moved) == 2 and self.flagged == self.unflagged:
             moved = [f"{times} {words[self.flagged]}"]
         odds = f"the odds that missing rows are positive are {' and '.join(moved)} than assumed"
-        return f"{claim[0].upper()}{claim[1:]} unless {odds}."
+        return f"{claim} unless {odds}."
 
 
 def check_odds(odds: Any) -> float:

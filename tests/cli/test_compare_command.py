@@ -65,6 +65,14 @@ def test_the_gate_is_an_exit_code(run, file):
     assert "FAIL: champion is better than challenger in f1" in back.err
 
 
+def test_a_gate_of_a_metric_that_is_never_defined_fails_and_is_json(run, tmp_path):
+    path = tmp_path / "none.csv"
+    path.write_text(csv_text({"fraud": [0, 0], "p1": [0.1, 0.2], "p2": [0.2, 0.1]}), encoding="utf-8")
+    done = run(*told(path, "-m", "recall", "--zero-division", "nan", "--gate", "better=0.9", "--format", "json"))
+    assert done.code == 1
+    assert json.loads(done.out)["gate"][0]["better"] is None
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -76,6 +84,10 @@ def test_the_gate_is_an_exit_code(run, file):
         (["--score", "p1", "--score", "p2", "--threshold", "high"], "--threshold: cannot read 'high'"),
         (["--score", "p1", "--score", "p2", "-m", "f1", "--gate", "worse=1"], "--gate: cannot read 'worse=1'"),
         (["--score", "p1", "--score", "p2", "--gate", "better=0.9"], "--gate: say with --metric"),
+        (
+            ["--score", "p1", "--score", "p2", "-m", "f1", "-m", "prevalence", "--gate", "better=.9"],
+            "--gate: 'prevalence' is neither better when higher nor when lower",
+        ),
     ],
 )
 def test_bad_input_is_one_line(refused, file, options, words):

@@ -19,6 +19,8 @@ from darkmetrics.question import Question
 
 # Which model is better turns on the weights of the models, so that these have as many cases as this at least.
 _NODES = 256
+# What the law under the probabilities of all models together is called beside those of single ones.
+ALL_TOGETHER = "all scores together"
 
 
 @dataclass(frozen=True, eq=False)

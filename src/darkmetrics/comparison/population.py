@@ -8,7 +8,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.auc.expansion import Expansions, mixed_cdf
 from darkmetrics.comparison.rows import SharedRows
-from darkmetrics.distribution import Interval, MetricDistribution, NodeMoments, Normal, Tabulated
+from darkmetrics.distribution import Discrete, Interval, MetricDistribution, NodeMoments, Normal, Tabulated
 from darkmetrics.exceptions import MethodError
 from darkmetrics.metrics import ConfusionMetric, LossMetric, Metric, RankMetric
 
@@ -108,8 +108,11 @@ def population_law(
     `limits` enclose what the difference can be on any rows.
     """
     own = law.by_node or NodeMoments(np.ones(1), np.array([law.mean()]), np.array([law.var()]))
-    var = np.maximum((0.0 if given else 1.0) * own.var + variance, 1e-300)
+    var = (0.0 if given else 1.0) * own.var + variance
     about: dict[str, Any] = {"bounds": Interval(*limits), "bounds_sharp": False, "undefined": law.undefined}
+    if not var.any() and np.all(own.mean == own.mean[0]):  # models that no row tells apart: a tie, not a coin
+        return Discrete(atoms=own.mean[:1], masses=np.ones(1), method="gaussian", **about)
+    var = np.maximum(var, 1e-300)
     if own.weight.size == 1:
         return Normal(loc=float(own.mean[0]), scale=float(np.sqrt(var[0])), **about)
     none = np.zeros(var.size)

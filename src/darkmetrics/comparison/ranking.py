@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.comparison.rows import MissingModelError
 from darkmetrics.comparison.together import Together
-from darkmetrics.tables import html_table, text_table
+from darkmetrics.exceptions import unknown_name
+from darkmetrics.tables import finite, html_table, number_text, text_table
 
 # Values that differ by less are the same: what is left of it is rounding.
 _SAME = 1e-12
@@ -48,12 +50,15 @@ class Best:
         return max(self.chances, key=lambda name: self.chances[name])
 
     def __getitem__(self, model: str) -> float:
+        if model not in tuple(self.chances):
+            raise MissingModelError(str(unknown_name("model", "model", str(model), self.chances)))
         return self.chances[model]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, ready for JSON."""
+        """Plain numbers, ready for JSON; None where the metric is never defined."""
         ties = [{"models": list(names), "chance": chance} for names, chance in self.ties.items()]
-        return {"metric": self.metric, "method": self.method, "chances": dict(self.chances), "ties": ties}
+        chances = {name: finite(chance) for name, chance in self.chances.items()}
+        return {"metric": self.metric, "method": self.method, "chances": chances, "ties": ties}
 
     def __str__(self) -> str:
         ordered = sorted(self.chances.items(), key=lambda item: -item[1])
@@ -89,16 +94,17 @@ class Ranks:
         return {name: float(np.dot(row, np.arange(1, len(row) + 1))) for name, row in self.chances.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, ready for JSON."""
-        chances = {name: list(row) for name, row in self.chances.items()}
-        return {"metric": self.metric, "method": self.method, "chances": chances, "mean": self.mean()}
+        """Plain numbers, ready for JSON; None where the metric is never defined."""
+        chances = {name: [finite(chance) for chance in row] for name, row in self.chances.items()}
+        mean = {name: finite(place) for name, place in self.mean().items()}
+        return {"metric": self.metric, "method": self.method, "chances": chances, "mean": mean}
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text, the best model first."""
         means = self.mean()
         places = [str(i + 1) for i in range(len(means))]
         rows = [
-            [name, f"{means[name]:.2f}", *(chance_text(chance) for chance in self.chances[name])]
+            [name, number_text(means[name], 2), *(chance_text(chance) for chance in self.chances[name])]
             for name in sorted(means, key=lambda name: means[name])
         ]
         return [self.metric, "mean place", *places], rows
@@ -124,6 +130,8 @@ def chance_text(chance: float) -> str:
 def best_of(metric: str, better: str, names: tuple[str, ...], found: Together) -> Best:
     """The chances from values of all models together; labelings that leave one undefined are left out."""
     values, mass = _defined(found)
+    if not mass.size:
+        return Best(metric, dict.fromkeys(names, np.nan), {}, found.method)
     sign = -1.0 if better == "lower" else 1.0
     top = (sign * values).max(axis=1, keepdims=True)
     first = sign * values >= top - _SAME * np.maximum(1.0, np.abs(top))
@@ -141,6 +149,8 @@ def best_of(metric: str, better: str, names: tuple[str, ...], found: Together) -
 def ranks_of(metric: str, better: str, names: tuple[str, ...], found: Together) -> Ranks:
     """The chance of every place, from values of all models together."""
     values, mass = _defined(found)
+    if not mass.size:
+        return Ranks(metric, dict.fromkeys(names, (np.nan,) * len(names)), found.method)
     values = -values if better == "lower" else values
     slack = _SAME * np.maximum(1.0, np.abs(values))
     places = (values[:, None, :] > (values + slack)[:, :, None]).sum(axis=2)  # how many are better
@@ -152,6 +162,6 @@ def ranks_of(metric: str, better: str, names: tuple[str, ...], found: Together) 
 
 
 def _defined(found: Together) -> tuple[FloatArray, FloatArray]:
+    """Values and mass where all are defined; none where that is nowhere."""
     kept = ~np.isnan(found.values).any(axis=1) & (found.mass > 0.0)
-    total = float(found.mass[kept].sum())
-    return found.values[kept], found.mass[kept] / total if total > 0.0 else found.mass[kept]
+    return found.values[kept], found.mass[kept] / found.mass[kept].sum()

@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.comparison.beliefs import Beliefs, own_beliefs
+from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
 from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, taken
 from darkmetrics.comparison.population import population_law, sampling_variance
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 # What a law is about.
 _SCOPES = ("rows", "population")
-# What the law under the probabilities of all models together is called beside those of single ones.
-ALL_TOGETHER = "all scores together"
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +126,7 @@ class Comparison(Mapping[str, Evaluation]):
         return np.random.default_rng(self.seed)
 
     def _metric(self, metric: str) -> Metric:
-        if metric not in self.metrics:
+        if metric not in tuple(self.metrics):  # a list is no key
             raise unknown_name("metric", "metric", str(metric), self.metrics)
         return self.metrics[metric]
 
@@ -137,8 +135,9 @@ class Comparison(Mapping[str, Evaluation]):
         return {}
 
     def _bound(self, metric: str, model: int) -> Bound:
+        record = self._metric(metric)
         if (metric, model) not in self._bounds:
-            record, (data, place) = self._metric(metric), self.rows.of(model)
+            data, place = self.rows.of(model)
             self._bounds[metric, model] = Bound(record.bind(data, self.question.fill_of(record)), place)
         return self._bounds[metric, model]
 
@@ -289,6 +288,8 @@ class Comparison(Mapping[str, Evaluation]):
         as noise there. `own_estimates` has each model under its own.
         """
         b, a = self._pair(model, other)
+        if ALL_TOGETHER in (model, other):
+            raise InputError(f"model: {ALL_TOGETHER!r} is what the law of all is called. Name the model otherwise.")
         laws = {ALL_TOGETHER: self.difference(metric, model, other)}
         for at in (b, a):
             laws[self.models[at]] = self._difference(metric, b, a, self._own(at).nodes)

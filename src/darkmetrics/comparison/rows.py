@@ -21,7 +21,7 @@ from darkmetrics.data.rules import (
     row_probabilities,
     row_weights,
 )
-from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.exceptions import InputError, UnknownNameError, unknown_name
 from darkmetrics.storing import made_of
 
 # Fully labelled rows: labels, and the scores of every model by its name.
@@ -32,6 +32,13 @@ ReferenceRows: TypeAlias = tuple[ArrayLike, Mapping[str, ArrayLike]]
 _MOST_OWN = (1 << 13, 1 << 15)
 # Ranks of a score are told apart in so many steps at most.
 _STEPS = 256
+
+
+class MissingModelError(UnknownNameError, KeyError):
+    """A name of no model: also a KeyError, as mappings raise, whose message is printed as it is written."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class Ordered(NamedTuple):
@@ -88,7 +95,7 @@ class SharedRows:
     def index(self, name: Any, argument: str) -> int:
         """The place of a model by its name."""
         if name not in self.names:
-            raise unknown_name(argument, "model", str(name), self.names)
+            raise MissingModelError(str(unknown_name(argument, "model", str(name), self.names)))
         return self.names.index(name)
 
     @cached_property
@@ -201,7 +208,8 @@ def shared_rows(
                 argument, f"{column.size:,} values, but y_true has {labels.size:,}. Both need one per row."
             )
         check_finite(column, argument, "Scores must be finite; drop or fill those rows.")
-    names = frames.row_names(y_true=y_true, **dict(named), sample_weight=sample_weight)
+    given = {f"scores[{name!r}]": column for name, column in named.items()}  # no model is called like an argument
+    names = frames.row_names(y_true=y_true, **given, sample_weight=sample_weight)
     positive, gaps, _classes = read_labels(labels, gaps, pos_label, missing_label, "y_true")
     if names is not None:
         names.check("label_model", probability)

@@ -64,13 +64,12 @@ def _by_sums(
 ) -> FloatArray | None:
     """Values from the sums of labels that each model's metric depends on; None where one depends on more."""
     columns: list[FloatArray] = []
-    first = []
+    places = []
     for model in models:
-        first.append(len(columns))
         own = _columns_of(model)
         if own is None:
             return None
-        columns += own
+        places.append([_place_of(column, columns) for column in own])
     W = np.stack(columns, axis=1)
     size = W.shape[1]
     bucket = np.arange(missing.size) if nodes.bucket is None else nodes.bucket
@@ -86,8 +85,17 @@ def _by_sums(
     root = scale[:, :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     normal = rng.standard_normal((node.size, size))
     sums = mean[node] + np.einsum("dij,dj->di", root[node], normal)
-    found = [_from_sums(model, sums[:, start:]) for model, start in zip(models, first, strict=True)]
+    found = [_from_sums(model, sums[:, own]) for model, own in zip(models, places, strict=True)]
     return np.stack(found, axis=1)
+
+
+def _place_of(column: FloatArray, columns: list[FloatArray]) -> int:
+    """Where the column is, added if it is new: drawn twice, one sum would differ by rounding, and no tie be one."""
+    for place, known in enumerate(columns):
+        if np.array_equal(known, column):
+            return place
+    columns.append(column)
+    return len(columns) - 1
 
 
 def _columns_of(model: Bound) -> list[FloatArray] | None:

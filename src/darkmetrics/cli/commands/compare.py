@@ -39,6 +39,7 @@ from darkmetrics.cli.output import (
 )
 from darkmetrics.cli.scope import ASSUMED
 from darkmetrics.files import FORMATS, MISSING_WORDS
+from darkmetrics.tables import plain_numbers
 
 EXAMPLE = (
     "Example: darkmetrics compare june.parquet --label fraud --score champion=p1 --score challenger=p2 "
@@ -251,6 +252,9 @@ def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]
     """For each metric whether the last model is better than the first with the probability wanted."""
     if wanted is None:
         return []
+    neither = next((metric for metric, record in found.metrics.items() if record.better == "neither"), None)
+    if neither is not None:
+        raise WordedError(f"--gate: {neither!r} is neither better when higher nor when lower. Leave it out.")
     first, last = found.models[0], found.models[-1]
     chances = {metric: found.better(metric, last, first) for metric in found.metrics}
     return [
@@ -264,7 +268,7 @@ def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
     said = [one._replace(message=for_the_command_line(one.message)) for one in found.warnings]
     document["warnings"] = [one._asdict() for one in said]
     if verdicts:
-        document["gate"] = verdicts
+        document["gate"] = [plain_numbers(one) for one in verdicts]
     header, rows = found.table()
     lines = [f"Warning: {one.message}" for one in said]
     return Result(document, found.records(), [Table(header, rows, words=2)], lines)
