@@ -348,6 +348,43 @@ def test_a_change_in_the_population_is_wider_by_what_drew_the_rows():
         dm.change(sets[0], answer(1, metrics="recall"))
 
 
+def given(seed: int, **settings: Any) -> dm.Evaluation:
+    """Few labels, and probabilities that are given: the population is known better than the labels of the rows."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.45, 0.55, 400)
+    y = np.where(rng.random(400) < 0.9, np.nan, rng.random(400) < p)
+    return dm.evaluate(y, p, label_model=p, **settings)
+
+
+def test_with_given_probabilities_a_change_in_the_population_is_that_of_the_two_laws():
+    sets = [given(seed, scope="population") for seed in (1, 2)]
+    found, on_rows = dm.change(*sets), dm.change(*(one.rows for one in sets))
+    after, before = sets
+    for name, law in found.items():
+        expected = float(np.hypot(after[name].std(), before[name].std()))
+        assert law.std() == pytest.approx(expected, rel=1e-3)
+        assert law.mean() == pytest.approx(after[name].mean() - before[name].mean(), abs=1e-5)
+    assert found["accuracy"].std() < 0.5 * on_rows["accuracy"].std()
+    assert found["accuracy"].method == "first order"
+    # Of two evaluations the slope is the change, and the gap its size.
+    slope = trend_over("accuracy", [before, after], ["May", "June"], [0.0, 1.0])
+    assert slope.law.std() == pytest.approx(found["accuracy"].std(), rel=1e-3)
+    metric = after.metrics["accuracy"]
+    gap = gap_between([metric], [after.fills["accuracy"]], "difference", sets, ["June", "May"])
+    drawn = np.abs(found["accuracy"].rvs(50_000, np.random.default_rng(0)))
+    assert gap.law.mean() == pytest.approx(drawn.mean(), rel=0.02)
+    assert gap.law.std() == pytest.approx(drawn.std(), rel=0.02)
+
+
+def test_with_learnt_probabilities_a_change_in_the_population_has_the_variance_and_the_0_by_0_of_both():
+    after, before = (
+        answer(i, metrics=["recall", "average_precision"], missingness="random").population for i in (0, 1)
+    )
+    for name, law in dm.change(after, before).items():
+        assert law.std() == pytest.approx(float(np.hypot(after[name].std(), before[name].std())), rel=1e-2)
+        assert law.undefined == pytest.approx(0.0, abs=1e-12)
+
+
 def test_what_is_said_of_a_change():
     found = dm.change(
         answer(0, power=1.4, missingness="random"), answer(1, missingness="random"), names=("June", "May")
