@@ -496,6 +496,10 @@ def test_what_is_said_of_a_gap():
         (lambda r: r.gap("recall", groups="app"), r"groups: 'app'\. Give a list of keys"),
         (lambda r: r.gap("recall", groups=["app", "shop"]), r"groups: 'shop' is not among the 3 groups"),
         (lambda r: r.gap("recall").wider_than("much"), r"limit: 'much'\. It must be a number"),
+        (lambda r: r.gap("recall").wider_than(-1), r"limit: -1\. .* at least 0: how far groups are apart"),
+        (lambda r: r.gap("recall").pair("app", "zz"), r"other: 'zz' is not among the 3 groups"),
+        (lambda r: r.gap("recall").pair("app", "app"), r"other: app, the same group as one"),
+        (lambda r: r.change("web", "app").sentence("foo"), r"metric: unknown metric 'foo'"),
         (lambda r: r.gap("mcc", kind="ratio"), r"kind: 'ratio', but mcc can be negative"),
         (
             lambda r: r.gap("mcc", kind="equalized_odds"),
@@ -524,6 +528,27 @@ def test_bad_input_is_one_clear_error(call, message, shops_by_name):
 @pytest.fixture(scope="module")
 def shops_by_name() -> dm.GroupedEvaluation:
     return dm.evaluate_by(shops(), "shop", label="y", score="p", metrics=["recall", "mcc"], missingness="random")
+
+
+def test_a_change_is_a_mapping_with_a_default(shops_by_name):
+    found = shops_by_name.change("web", "app")
+    assert found.get("zz") is None
+    assert found.get("zz", 1.0) == 1.0
+    assert found.get("recall") is found["recall"]
+
+
+def test_what_is_about_the_population_says_so():
+    settings: dict[str, Any] = {"label": "y", "score": "p", "metrics": "recall", "missingness": "random"}
+    result = dm.evaluate_by(shops(), "shop", scope="population", **settings)
+    gap, change = result.gap("recall"), result.change("app", "web")
+    sets = [result["app"], result["web"]]
+    trend = trend_over("recall", sets, ["May", "June"], [0.0, 1.0])
+    for found in (gap, change, trend):
+        assert found.scope == found.to_dict()["scope"] == "population"
+        assert "populations that the rows came from" in str(found)
+        assert "these rows" not in str(found)
+    with pytest.raises(dm.InputError, match=r"kind: 'equalized_odds' is about rows, .*scope='rows'"):
+        result.gap(kind="equalized_odds")
 
 
 def test_bad_segments_and_lone_periods_are_errors():

@@ -14,10 +14,10 @@ from darkmetrics.tables import decimals_for, level_text, number_text
 _ROUNDING = 2.0**-53
 
 
-def check_amount(by: Any, name: str = "by") -> float:
+def check_amount(by: Any, name: str = "by", what: str = "how far the metric moved at least") -> float:
     """How far a metric may move and still count as unmoved, checked."""
     if not is_number(by) or not np.isfinite(by) or by < 0.0:
-        raise InputError(f"{name}: {by!r}. It must be a number of at least 0: how far the metric moved at least.")
+        raise InputError(f"{name}: {by!r}. It must be a number of at least 0: {what}.")
     return float(by)
 
 
