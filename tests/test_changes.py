@@ -3,6 +3,7 @@
 import json
 import pickle
 import warnings
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -17,6 +18,7 @@ import oracle
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.gap import gap_between
 from darkmetrics.changes.trend import trend_over
+from darkmetrics.changes.words import moved_text
 from darkmetrics.distribution import Interval, Normal
 from darkmetrics.nodes import Nodes
 
@@ -528,6 +530,31 @@ def test_bad_input_is_one_clear_error(call, message, shops_by_name):
 @pytest.fixture(scope="module")
 def shops_by_name() -> dm.GroupedEvaluation:
     return dm.evaluate_by(shops(), "shop", label="y", score="p", metrics=["recall", "mcc"], missingness="random")
+
+
+@pytest.mark.parametrize(
+    ("mean", "level", "start"),
+    [
+        (-0.015, 0.9, "f1 seems to have fallen from 0.700 to 0.680: by 0.015 (90%: -0.001 to 0.031)."),
+        (0.015, 0.9, "f1 seems to have risen from 0.700 to 0.680: by 0.015 (90%: -0.001 to 0.031)."),
+        (-0.02, 0.9, "f1 fell from"),
+        (-0.02, 0.99, "f1 seems to have fallen from"),
+        (-0.01, 0.9, "f1 went from"),
+    ],
+)
+def test_what_may_not_have_moved_is_not_said_to_have(mean, level, start):
+    law = Normal(loc=mean, scale=0.01, bounds=Interval(-1.0, 1.0))
+    said = moved_text("f1", (0.7, 0.68), law, level)
+    assert said.startswith(start)
+    assert f"Probability that it {'fell' if mean < 0 else 'rose'}: " in said
+
+
+def test_a_trend_that_may_be_none_seems_to_be_one():
+    after, before = (answer(seed, metrics="recall", missingness="random") for seed in (0, 1))
+    found = trend_over("recall", [before, after], ["May", "June"], [0.0, 1.0])
+    for mean, verb in ((-0.015, "seems to fall"), (0.015, "seems to rise"), (-0.03, "falls")):
+        law = Normal(loc=mean, scale=0.01, bounds=Interval(-1.0, 1.0))
+        assert replace(found, law=law).words()[0].startswith(f"recall {verb} by 0.0")
 
 
 def test_a_change_is_a_mapping_with_a_default(shops_by_name):

@@ -97,9 +97,9 @@ class Change(Mapping[str, MetricDistribution]):
         """What it is about: the "rows" of both evaluations, or the "population" that each came from."""
         return scope_of(self.after)
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, key: str, default: Any = None) -> Any:
         """The law of a metric's difference, or the default where there is none."""
-        return self.laws.get(name, default)
+        return self.laws.get(key, default)
 
     def fell(self, metric: str, by: float = 0.0) -> float:
         """How likely is it that a metric fell, by more than `by`? NaN where it is never defined.

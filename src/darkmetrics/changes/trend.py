@@ -9,7 +9,15 @@ import numpy as np
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import sum_law
 from darkmetrics.changes.node_tables import AtNodes, scope_of
-from darkmetrics.changes.words import amount, chance_above, chance_below, chance_text, check_amount
+from darkmetrics.changes.words import (
+    LIKELY,
+    amount,
+    chance_above,
+    chance_below,
+    chance_text,
+    check_amount,
+    is_sure,
+)
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
@@ -100,8 +108,10 @@ class Trend:
         if low == high:
             size = number_text(abs(amount(low)), decimals)
             said = f"{name} {verb} by {size} per {self.unit} over {number}, for certain."
-        elif max(falling, rising) >= 0.9:
+        elif max(falling, rising) >= LIKELY:
             near, far = (-high, -low) if down else (low, high)
+            if not is_sure(max(falling, rising), near):
+                verb = "seems to fall" if down else "seems to rise"
             said = (
                 f"{name} {verb} by {number_text(abs(law.mean()), decimals)} per {self.unit} ({level}: "
                 f"{interval_text((near, far), decimals)}) over {number}."
