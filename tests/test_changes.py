@@ -557,6 +557,13 @@ def test_a_trend_that_may_be_none_seems_to_be_one():
         assert replace(found, law=law).words()[0].startswith(f"recall {verb} by 0.0")
 
 
+def test_two_sets_that_look_identical_get_a_note():
+    same = dm.change(answer(0, missingness="random"), answer(0, missingness="random"))
+    other = dm.change(answer(0, missingness="random"), answer(1, missingness="random"))
+    assert sum("look identical" in note for note in same.notes()) == 1
+    assert "look identical" not in str(other)
+
+
 def test_a_change_is_a_mapping_with_a_default(shops_by_name):
     found = shops_by_name.change("web", "app")
     assert found.get("zz") is None

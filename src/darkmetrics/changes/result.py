@@ -25,6 +25,10 @@ from darkmetrics.tables import (
 )
 
 SCHEMA = "darkmetrics.change/1"
+_SAME = (
+    "The two sets look identical: the same scores, decisions and labels. If they are the same rows, nothing changed, "
+    "and the intervals mean nothing."
+)
 _MIX = "Part of any change is the mix of rows: more rows that are hard to tell move a metric too."
 
 
@@ -156,6 +160,8 @@ class Change(Mapping[str, MetricDistribution]):
         """What stands below the table: what the intervals are for, what both share, and the mix of rows."""
         what = "these rows" if self.scope == "rows" else "the populations that the rows came from"
         notes = [f"Intervals are for {what}. The two evaluations are taken to have no row in common."]
+        if _look_identical(self.after, self.before):
+            notes.append(_SAME)
         cuts = [one.data.threshold for one in (self.after, self.before)]
         if cuts[0] != cuts[1]:
             said = ["as given" if cut is None else f"score >= {cut:g}" for cut in cuts]
@@ -230,3 +236,12 @@ class Change(Mapping[str, MetricDistribution]):
 
     def _repr_html_(self) -> str:
         return f"<div>{html_lines(self.words())}{html_table(*self.table())}{html_lines(self.notes())}</div>"
+
+
+def _look_identical(after: Evaluation, before: Evaluation) -> bool:
+    """Whether two evaluations have the same rows, as far as scores, decisions and labels tell."""
+    columns = [
+        (cells.score, cells.decision, cells.positives, cells.negatives, cells.missing)
+        for cells in (after.data.cells, before.data.cells)
+    ]
+    return all(np.array_equal(one, other) for one, other in zip(*columns, strict=True))
