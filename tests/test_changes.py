@@ -585,6 +585,19 @@ def test_what_is_about_the_population_says_so():
         result.gap(kind="equalized_odds")
 
 
+@pytest.mark.parametrize("ends", [("north", "south"), ("north" + "x" * 60, "south" + "x" * 60)])
+def test_groups_of_long_names_are_not_taken_for_one(ends):
+    names = {
+        shop: "department of internal medicine, " * 2 + end for shop, end in zip(("app", "web"), ends, strict=True)
+    }
+    settings: dict[str, Any] = {"label": "y", "score": "p", "metrics": "recall", "missingness": "random"}
+    short = dm.evaluate_by(shops(), "shop", **settings).gap("recall")
+    long_ = dm.evaluate_by(shops().replace({"shop": names}), "shop", **settings).gap("recall")
+    assert len(set(long_.groups)) == 3
+    assert sorted(long_.means.values()) == pytest.approx(sorted(short.means.values()))
+    assert sum(long_.largest.values()) == pytest.approx(1.0, abs=1e-4)
+
+
 def test_bad_segments_and_lone_periods_are_errors():
     table = late_table().assign(shop="web")
     result = by_month(table, by="shop", missingness="by_label")

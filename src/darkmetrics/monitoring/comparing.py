@@ -12,7 +12,7 @@ from darkmetrics.changes.trend import Trend, trend_over
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import Metric, metrics_from
-from darkmetrics.monitoring.group_names import counted, in_order, key_text, listed
+from darkmetrics.monitoring.group_names import counted, in_order, key_text, listed, told_apart
 from darkmetrics.monitoring.periods import period_name
 from darkmetrics.monitoring.summary import Key
 
@@ -135,7 +135,8 @@ def gap_of_groups(result: "GroupedEvaluation", metric: str | None, kind: str, gr
         [result.task.question.fill_of(one) for one in metrics],
         kind,
         [result[key] for key in keys],
-        [result.label(key) for key in keys],
+        # What is said of a group stands under its name.
+        told_apart([result.label(key) for key in keys]),
         left_out=left_out,
         pair_of=partial(_pair, result, metrics[0].name),
     )
