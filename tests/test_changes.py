@@ -3,6 +3,7 @@
 import json
 import pickle
 import warnings
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -17,6 +18,7 @@ import oracle
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.gap import gap_between
 from darkmetrics.changes.trend import trend_over
+from darkmetrics.changes.words import moved_text
 from darkmetrics.distribution import Interval, Normal
 from darkmetrics.nodes import Nodes
 
@@ -348,6 +350,43 @@ def test_a_change_in_the_population_is_wider_by_what_drew_the_rows():
         dm.change(sets[0], answer(1, metrics="recall"))
 
 
+def given(seed: int, **settings: Any) -> dm.Evaluation:
+    """Few labels, and probabilities that are given: the population is known better than the labels of the rows."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.45, 0.55, 400)
+    y = np.where(rng.random(400) < 0.9, np.nan, rng.random(400) < p)
+    return dm.evaluate(y, p, label_model=p, **settings)
+
+
+def test_with_given_probabilities_a_change_in_the_population_is_that_of_the_two_laws():
+    sets = [given(seed, scope="population") for seed in (1, 2)]
+    found, on_rows = dm.change(*sets), dm.change(*(one.rows for one in sets))
+    after, before = sets
+    for name, law in found.items():
+        expected = float(np.hypot(after[name].std(), before[name].std()))
+        assert law.std() == pytest.approx(expected, rel=1e-3)
+        assert law.mean() == pytest.approx(after[name].mean() - before[name].mean(), abs=1e-5)
+    assert found["accuracy"].std() < 0.5 * on_rows["accuracy"].std()
+    assert found["accuracy"].method == "first order"
+    # Of two evaluations the slope is the change, and the gap its size.
+    slope = trend_over("accuracy", [before, after], ["May", "June"], [0.0, 1.0])
+    assert slope.law.std() == pytest.approx(found["accuracy"].std(), rel=1e-3)
+    metric = after.metrics["accuracy"]
+    gap = gap_between([metric], [after.fills["accuracy"]], "difference", sets, ["June", "May"])
+    drawn = np.abs(found["accuracy"].rvs(50_000, np.random.default_rng(0)))
+    assert gap.law.mean() == pytest.approx(drawn.mean(), rel=0.02)
+    assert gap.law.std() == pytest.approx(drawn.std(), rel=0.02)
+
+
+def test_with_learnt_probabilities_a_change_in_the_population_has_the_variance_and_the_0_by_0_of_both():
+    after, before = (
+        answer(i, metrics=["recall", "average_precision"], missingness="random").population for i in (0, 1)
+    )
+    for name, law in dm.change(after, before).items():
+        assert law.std() == pytest.approx(float(np.hypot(after[name].std(), before[name].std())), rel=1e-2)
+        assert law.undefined == pytest.approx(0.0, abs=1e-12)
+
+
 def test_what_is_said_of_a_change():
     found = dm.change(
         answer(0, power=1.4, missingness="random"), answer(1, missingness="random"), names=("June", "May")
@@ -459,6 +498,10 @@ def test_what_is_said_of_a_gap():
         (lambda r: r.gap("recall", groups="app"), r"groups: 'app'\. Give a list of keys"),
         (lambda r: r.gap("recall", groups=["app", "shop"]), r"groups: 'shop' is not among the 3 groups"),
         (lambda r: r.gap("recall").wider_than("much"), r"limit: 'much'\. It must be a number"),
+        (lambda r: r.gap("recall").wider_than(-1), r"limit: -1\. .* at least 0: how far groups are apart"),
+        (lambda r: r.gap("recall").pair("app", "zz"), r"other: 'zz' is not among the 3 groups"),
+        (lambda r: r.gap("recall").pair("app", "app"), r"other: app, the same group as one"),
+        (lambda r: r.change("web", "app").sentence("foo"), r"metric: unknown metric 'foo'"),
         (lambda r: r.gap("mcc", kind="ratio"), r"kind: 'ratio', but mcc can be negative"),
         (
             lambda r: r.gap("mcc", kind="equalized_odds"),
@@ -487,6 +530,72 @@ def test_bad_input_is_one_clear_error(call, message, shops_by_name):
 @pytest.fixture(scope="module")
 def shops_by_name() -> dm.GroupedEvaluation:
     return dm.evaluate_by(shops(), "shop", label="y", score="p", metrics=["recall", "mcc"], missingness="random")
+
+
+@pytest.mark.parametrize(
+    ("mean", "level", "start"),
+    [
+        (-0.015, 0.9, "f1 seems to have fallen from 0.700 to 0.680: by 0.015 (90%: -0.001 to 0.031)."),
+        (0.015, 0.9, "f1 seems to have risen from 0.700 to 0.680: by 0.015 (90%: -0.001 to 0.031)."),
+        (-0.02, 0.9, "f1 fell from"),
+        (-0.02, 0.99, "f1 seems to have fallen from"),
+        (-0.01, 0.9, "f1 went from"),
+    ],
+)
+def test_what_may_not_have_moved_is_not_said_to_have(mean, level, start):
+    law = Normal(loc=mean, scale=0.01, bounds=Interval(-1.0, 1.0))
+    said = moved_text("f1", (0.7, 0.68), law, level)
+    assert said.startswith(start)
+    assert f"Probability that it {'fell' if mean < 0 else 'rose'}: " in said
+
+
+def test_a_trend_that_may_be_none_seems_to_be_one():
+    after, before = (answer(seed, metrics="recall", missingness="random") for seed in (0, 1))
+    found = trend_over("recall", [before, after], ["May", "June"], [0.0, 1.0])
+    for mean, verb in ((-0.015, "seems to fall"), (0.015, "seems to rise"), (-0.03, "falls")):
+        law = Normal(loc=mean, scale=0.01, bounds=Interval(-1.0, 1.0))
+        assert replace(found, law=law).words()[0].startswith(f"recall {verb} by 0.0")
+
+
+def test_two_sets_that_look_identical_get_a_note():
+    same = dm.change(answer(0, missingness="random"), answer(0, missingness="random"))
+    other = dm.change(answer(0, missingness="random"), answer(1, missingness="random"))
+    assert sum("look identical" in note for note in same.notes()) == 1
+    assert "look identical" not in str(other)
+
+
+def test_a_change_is_a_mapping_with_a_default(shops_by_name):
+    found = shops_by_name.change("web", "app")
+    assert found.get("zz") is None
+    assert found.get("zz", 1.0) == 1.0
+    assert found.get("recall") is found["recall"]
+
+
+def test_what_is_about_the_population_says_so():
+    settings: dict[str, Any] = {"label": "y", "score": "p", "metrics": "recall", "missingness": "random"}
+    result = dm.evaluate_by(shops(), "shop", scope="population", **settings)
+    gap, change = result.gap("recall"), result.change("app", "web")
+    sets = [result["app"], result["web"]]
+    trend = trend_over("recall", sets, ["May", "June"], [0.0, 1.0])
+    for found in (gap, change, trend):
+        assert found.scope == found.to_dict()["scope"] == "population"
+        assert "populations that the rows came from" in str(found)
+        assert "these rows" not in str(found)
+    with pytest.raises(dm.InputError, match=r"kind: 'equalized_odds' is about rows, .*scope='rows'"):
+        result.gap(kind="equalized_odds")
+
+
+@pytest.mark.parametrize("ends", [("north", "south"), ("north" + "x" * 60, "south" + "x" * 60)])
+def test_groups_of_long_names_are_not_taken_for_one(ends):
+    names = {
+        shop: "department of internal medicine, " * 2 + end for shop, end in zip(("app", "web"), ends, strict=True)
+    }
+    settings: dict[str, Any] = {"label": "y", "score": "p", "metrics": "recall", "missingness": "random"}
+    short = dm.evaluate_by(shops(), "shop", **settings).gap("recall")
+    long_ = dm.evaluate_by(shops().replace({"shop": names}), "shop", **settings).gap("recall")
+    assert len(set(long_.groups)) == 3
+    assert sorted(long_.means.values()) == pytest.approx(sorted(short.means.values()))
+    assert sum(long_.largest.values()) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_bad_segments_and_lone_periods_are_errors():

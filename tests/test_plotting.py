@@ -532,3 +532,29 @@ def test_plots_of_something_else_say_what_they_want():
     target: Any = "x"
     with pytest.raises(dm.InputError, match="target: 'x'"):
         dm.plotting.plot_distribution(result, "recall", target=target)
+
+
+@pytest.mark.parametrize("plot", ["change", "difference"])
+def test_on_dark_paper_no_line_is_dark(plot, few, curves, backtest):
+    with plt.style.context("dark_background"):
+        ax = PLOTS[plot](few, curves, backtest)
+    assert ax.lines
+    for line in ax.lines:
+        assert max(mpl.colors.to_rgb(line.get_color())) > 0.4
+
+
+def test_long_names_of_groups_differ_in_a_gap_and_its_columns_do_not_run_together():
+    rng = np.random.default_rng(0)
+    p = rng.random(900)
+    names = [
+        f"department of internal medicine, ward {i}, hospital {end}" for i in range(3) for end in ("north", "south")
+    ]
+    table = pd.DataFrame({"ward": np.repeat(names, 150), "y": rng.random(900) < p, "p": p})
+    ax = dm.plotting.plot_gap(dm.evaluate_by(table, "ward", label="y", score="p", metrics="recall").gap("recall"))
+    assert len({tick.get_text() for tick in ax.get_yticklabels()}) == len(names)
+    ax.figure.canvas.draw()
+    texts: list[Any] = list(ax.texts)
+    columns = [[text for text in texts if text.xyann[0] == at] for at in sorted({text.xyann[0] for text in texts})]
+    left, right = ([text.get_window_extent() for text in column] for column in columns)
+    assert max(box.x1 for box in left) < min(box.x0 for box in right)
+    assert max(box.x1 for box in right) <= ax.figure.bbox.x1

@@ -18,7 +18,7 @@ from darkmetrics.changes.laws import (
     spread_law,
     value_draws,
 )
-from darkmetrics.changes.node_tables import AtNodes, NodeTable
+from darkmetrics.changes.node_tables import AtNodes, NodeTable, scope_of
 from darkmetrics.changes.words import chance_above, chance_below, chance_text, check_amount
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
@@ -42,6 +42,10 @@ _SEED = 29
 _OF_ROWS = (
     "The gap is that of these rows. Groups of few rows differ by chance too, so that it is larger than what lies "
     "between the populations they come from."
+)
+_OF_POPULATIONS = (
+    "The gap is that between the populations that the rows came from. Of groups of few rows less is known, and what is "
+    "not known drives the largest and the smallest apart."
 )
 # Groups of the printed table; more are not read.
 _SHOWN = 40
@@ -72,10 +76,11 @@ KINDS = {
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Gap:
-    """Do groups differ? The law of how far they are apart in a metric, on the rows of these groups.
+    """Do groups differ? The law of how far they are apart in a metric.
 
-    It is about these rows. Groups of few rows differ by chance as well: the largest less the smallest of them is larger
-    than what lies between the populations that they come from.
+    It is about the rows of these groups, unless they were evaluated with scope="population": then about the populations
+    that the rows came from. Groups of few rows differ by chance as well: on the rows, the largest less the smallest of
+    them is larger than what lies between the populations.
 
     Attributes
     ----------
@@ -100,6 +105,8 @@ class Gap:
         What is open about all groups and taken to be the same, in a sentence; empty if nothing is.
     confidence_level : float
         Of the intervals in print.
+    scope : str
+        What it is about: "rows" or "population".
 
     Examples
     --------
@@ -126,12 +133,13 @@ class Gap:
     left_out: tuple[str, ...] = ()
     together: str = ""
     confidence_level: float = 0.9
+    scope: str = "rows"
     # The law of the difference of two groups, given their keys.
     pair_of: Callable[[Any, Any], MetricDistribution] | None = field(default=None, repr=False)
 
     def wider_than(self, limit: float) -> float:
         """How likely is it that groups are farther apart than this: a difference above it, or a ratio below it?"""
-        limit = check_amount(limit, "limit")
+        limit = check_amount(limit, "limit", "how far groups are apart")
         return (chance_above if KINDS[self.kind].wider_is_more else chance_below)(self.law, limit)
 
     def pair(self, one: Any, other: Any) -> MetricDistribution:
@@ -162,7 +170,7 @@ class Gap:
 
     def notes(self) -> list[str]:
         """What stands below the table: what the number is, and what is left out."""
-        notes = [_OF_ROWS]
+        notes = [_OF_ROWS if self.scope == "rows" else _OF_POPULATIONS]
         if self.left_out:
             notes.append(f"Left out, with too few labels: {', '.join(self.left_out)}.")
         return [*notes, *filter(None, [self.together])]
@@ -187,6 +195,7 @@ class Gap:
             "schema": SCHEMA,
             "metric": self.metric,
             "kind": self.kind,
+            "scope": self.scope,
             **self.law.to_dict(self.confidence_level),
             "notes": self.notes(),
             "left_out": list(self.left_out),
@@ -282,6 +291,7 @@ def gap_between(
         left_out=tuple(left_out),
         together=found.words,
         confidence_level=level,
+        scope=scope_of(evaluations[0]),
         pair_of=pair_of,
     )
 

@@ -34,7 +34,8 @@ def about_tables(tables: Sequence[NodeTable], blocks: Sequence[Block], factors: 
     largest = max(float(np.abs(factor * table.values).max()) for factor, table in zip(factors, tables, strict=True))
     noise = sum(abs(factor) * table.noise for factor, table in zip(factors, tables, strict=True))
     methods = {table.method for table in tables}
-    worst = next((word for word in ("monte carlo", "gaussian", "near exact") if word in methods), "exact")
+    ranked = "monte carlo", "first order", "gaussian", "near exact"
+    worst = next((word for word in ranked if word in methods), "exact")
     return {
         "method": worst,
         "bounds_sharp": all(table.sharp for table in tables),

@@ -23,6 +23,7 @@ from darkmetrics.methods.exact import few_labelings
 from darkmetrics.methods.problem import GroupLaws, Problem
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
+from darkmetrics.population import Population
 
 # More values than these are moved to so many places, which keep the mean and are fine beside any law's spread.
 _PLACES = 4096
@@ -91,20 +92,24 @@ class AtNodes:
 
     def table(self, metric: Metric, fill: float | None = None) -> NodeTable:
         """A metric at every node: on the rows, or in their population, whichever the evaluation is about."""
-        found = self._on_rows(metric, fill)
         if scope_of(self.evaluation) == "rows":
-            return found
-        law = self.evaluation.laws.get(metric.name)
-        if law is None:
+            return self._on_rows(metric, fill)
+        if metric.name not in self.evaluation.laws:
             raise InputError(f"metric: {metric.name!r} was not evaluated for the population. Name it in metrics=.")
-        return _of_population(found, law, self.nodes.weight)
+        functional = self.bound(metric, fill)
+        law = self.law(metric, functional)
+        found = _of_moments(law, self.cases)
+        return NodeTable(*found, law.bounds, law.bounds_sharp, functional.noise, law.given_defined)
 
     def law(self, metric: Metric, functional: Functional) -> MetricDistribution:
         """The law over the nodes, found now if the evaluation does not have it."""
         known = self.evaluation.laws.get(metric.name)
         if known is not None and self.nodes is self.evaluation.nodes:
             return known
-        return next(self.evaluation.method.laws([functional], self.cases, rng=0))
+        found = next(self.evaluation.method.laws([functional], self.cases, rng=0))
+        if scope_of(self.evaluation) == "rows":
+            return found
+        return Population(self.rows, self.cases).law(metric, found)
 
     def counts(self, functional: CountFunctional) -> tuple[CountFunctional, GroupLaws | None]:
         """The formula on the cells that nodes tell apart, and the laws of its counts at all nodes; None: too many."""
@@ -188,31 +193,6 @@ def _reduced(
     return places, mass[:, : places.size], undefined, "exact" if exact and few else "near exact"
 
 
-def _of_population(table: NodeTable, law: MetricDistribution, weight: FloatArray) -> NodeTable:
-    """A metric in the population, given its table on the rows and its law in the population.
-
-    Between rows and population lies the chance that drew the rows, which no label knows of: at each node the same
-    Gaussian, with what the law has of mean and variance beyond the rows.
-    """
-    mixed = weight @ table.mass
-    total = float(mixed.sum())
-    if isinstance(law, Undefined) or not total > 0.0:
-        return table._replace(mass=0.0 * table.mass, undefined=np.ones(weight.size))
-    mean = float(mixed @ table.values) / total
-    sd = float(np.sqrt(max(law.var() - float(mixed @ (table.values - mean) ** 2) / total, 0.0)))
-    values = table.values + law.mean() - mean
-    low = max(law.bounds.low, float(values[0]) - _REACH * sd)
-    high = min(law.bounds.high, float(values[-1]) + _REACH * sd)
-    if not high > low or sd == 0.0:
-        return table._replace(values=values, bounds=law.bounds, sharp=law.bounds_sharp)
-    edges = np.linspace(low, high, _PLACES // 4 + 1)
-    levels = ndtr((edges - values[:, None]) / sd)
-    levels[:, 0], levels[:, -1] = 0.0, 1.0
-    middle = 0.5 * (edges[1:] + edges[:-1])
-    mass: FloatArray = table.mass @ np.diff(levels, axis=1)
-    return table._replace(values=middle, mass=mass, method="gaussian", bounds=law.bounds, sharp=law.bounds_sharp)
-
-
 def placed(values: FloatArray, start: float, step: float, size: int) -> tuple[IntArray, FloatArray]:
     """The place below each value on a lattice, and the share of it that goes to the next: this keeps the mean."""
     exact = (values - start) / step if step > 0.0 else np.zeros(values.size)
@@ -257,8 +237,10 @@ def _of_moments(law: MetricDistribution, nodes: Nodes) -> _Found:
     levels = ndtr((edges - parts.mean[:, None]) / np.maximum(sd, max(1e-3 * step, 1e-300))[:, None])
     levels[:, 0], levels[:, -1] = 0.0, 1.0
     counts: FloatArray = np.ones(size)
-    if law.given_defined:
+    undefined = np.full(size, law.undefined)
+    # Weights of a law that was drawn are off by a little, which is not the chance of a 0/0.
+    if law.given_defined and law.undefined > 0.0:
         counts = parts.weight * (1.0 - law.undefined) / np.where(nodes.weight > 0.0, nodes.weight, 1.0)
+        undefined = np.clip(1.0 - counts, 0.0, 1.0)
     mass = np.diff(levels, axis=1) * counts[:, None]
-    undefined = np.full(size, law.undefined) if not law.given_defined else np.clip(1.0 - counts, 0.0, 1.0)
     return 0.5 * (edges[1:] + edges[:-1]), mass, undefined, "gaussian"

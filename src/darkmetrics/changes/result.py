@@ -25,6 +25,10 @@ from darkmetrics.tables import (
 )
 
 SCHEMA = "darkmetrics.change/1"
+_SAME = (
+    "The two sets look identical: the same scores, decisions and labels. If they are the same rows, nothing changed, "
+    "and the intervals mean nothing."
+)
 _MIX = "Part of any change is the mix of rows: more rows that are hard to tell move a metric too."
 
 
@@ -32,8 +36,9 @@ _MIX = "Part of any change is the mix of rows: more rows that are hard to tell m
 class Change(Mapping[str, MetricDistribution]):
     """Did it get worse? The law of each metric's difference, after less before: a mapping from metric name to law.
 
-    Below zero the metric fell. All of it is about the rows of the two evaluations, which have no row in common; that
-    the missing labels are not known is what is left open.
+    Below zero the metric fell. The two evaluations have no row in common. With scope="rows" all of it is about their
+    rows, and that missing labels are not known is what is left open; with scope="population" it is about the
+    populations that the rows came from, and that the rows are a sample is left open too.
 
     Attributes
     ----------
@@ -91,6 +96,15 @@ class Change(Mapping[str, MetricDistribution]):
     def __contains__(self, name: object) -> bool:
         return name in self.laws
 
+    @property
+    def scope(self) -> str:
+        """What it is about: the "rows" of both evaluations, or the "population" that each came from."""
+        return scope_of(self.after)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The law of a metric's difference, or the default where there is none."""
+        return self.laws.get(key, default)
+
     def fell(self, metric: str, by: float = 0.0) -> float:
         """How likely is it that a metric fell, by more than `by`? NaN where it is never defined.
 
@@ -121,8 +135,9 @@ class Change(Mapping[str, MetricDistribution]):
 
     def sentence(self, metric: str) -> str:
         """What happened to a metric, in words."""
+        law = self[metric]  # an unknown name gets its error here
         means = self.before[metric].mean(), self.after[metric].mean()
-        return moved_text(metric, means, self[metric], self.confidence_level)
+        return moved_text(metric, means, law, self.confidence_level)
 
     def words(self) -> list[str]:
         """What stands above the table: what is compared, and what is surest to have got worse, else to have moved."""
@@ -143,8 +158,10 @@ class Change(Mapping[str, MetricDistribution]):
 
     def notes(self) -> list[str]:
         """What stands below the table: what the intervals are for, what both share, and the mix of rows."""
-        what = "these rows" if scope_of(self.after) == "rows" else "the populations that the rows came from"
+        what = "these rows" if self.scope == "rows" else "the populations that the rows came from"
         notes = [f"Intervals are for {what}. The two evaluations are taken to have no row in common."]
+        if _look_identical(self.after, self.before):
+            notes.append(_SAME)
         cuts = [one.data.threshold for one in (self.after, self.before)]
         if cuts[0] != cuts[1]:
             said = ["as given" if cut is None else f"score >= {cut:g}" for cut in cuts]
@@ -179,6 +196,7 @@ class Change(Mapping[str, MetricDistribution]):
         return {
             "schema": SCHEMA,
             "names": list(self.names),
+            "scope": self.scope,
             "counts": {"after": self.after.data.counts(), "before": self.before.data.counts()},
             "confidence_level": self.confidence_level,
             "notes": self.notes(),
@@ -218,3 +236,12 @@ class Change(Mapping[str, MetricDistribution]):
 
     def _repr_html_(self) -> str:
         return f"<div>{html_lines(self.words())}{html_table(*self.table())}{html_lines(self.notes())}</div>"
+
+
+def _look_identical(after: Evaluation, before: Evaluation) -> bool:
+    """Whether two evaluations have the same rows, as far as scores, decisions and labels tell."""
+    columns = [
+        (cells.score, cells.decision, cells.positives, cells.negatives, cells.missing)
+        for cells in (after.data.cells, before.data.cells)
+    ]
+    return all(np.array_equal(one, other) for one, other in zip(*columns, strict=True))

@@ -21,7 +21,8 @@ def change(
     """Did it get worse? The law of each metric's difference between two evaluations of different rows.
 
     June against May, one segment against another, a new version on new rows against the old one on old rows. The
-    answer is about these rows: how far the metrics differ on them, once all their labels were known. What is open about
+    answer is about these rows: how far the metrics differ on them, once all their labels were known; where both were
+    evaluated with scope="population", about the populations that the rows came from. What is open about
     the labels of both is counted once where it is one and the same: the reason why labels are missing where none was
     stated, delays that `evaluate_by` has learnt from both, reference rows that both have learnt from.
 

@@ -8,8 +8,16 @@ import numpy as np
 
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import sum_law
-from darkmetrics.changes.node_tables import AtNodes
-from darkmetrics.changes.words import amount, chance_above, chance_below, chance_text, check_amount
+from darkmetrics.changes.node_tables import AtNodes, scope_of
+from darkmetrics.changes.words import (
+    LIKELY,
+    amount,
+    chance_above,
+    chance_below,
+    chance_text,
+    check_amount,
+    is_sure,
+)
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
@@ -23,7 +31,8 @@ class Trend:
     """Is a metric falling? The law of the slope of a straight line through the periods, each counting once.
 
     The slope is that of least squares, per period, on the rows of these periods; that missing labels are not known is
-    what is left open. It says nothing about periods to come.
+    what is left open. Where the periods were evaluated with scope="population", it is that of the populations that the
+    rows came from. It says nothing about periods to come.
 
     Attributes
     ----------
@@ -47,6 +56,8 @@ class Trend:
         What is open about all periods and taken to be the same, in a sentence; empty if nothing is.
     confidence_level : float
         Of the intervals.
+    scope : str
+        What it is about: "rows" or "population".
 
     Examples
     --------
@@ -72,6 +83,7 @@ class Trend:
     left_out: tuple[str, ...] = ()
     together: str = ""
     confidence_level: float = 0.9
+    scope: str = "rows"
 
     def falling(self, by: float = 0.0) -> float:
         """How likely is it that the metric falls, by more than `by` per period? NaN where it is never defined."""
@@ -96,8 +108,10 @@ class Trend:
         if low == high:
             size = number_text(abs(amount(low)), decimals)
             said = f"{name} {verb} by {size} per {self.unit} over {number}, for certain."
-        elif max(falling, rising) >= 0.9:
+        elif max(falling, rising) >= LIKELY:
             near, far = (-high, -low) if down else (low, high)
+            if not is_sure(max(falling, rising), near):
+                verb = "seems to fall" if down else "seems to rise"
             said = (
                 f"{name} {verb} by {number_text(abs(law.mean()), decimals)} per {self.unit} ({level}: "
                 f"{interval_text((near, far), decimals)}) over {number}."
@@ -108,7 +122,8 @@ class Trend:
                 f"({level})."
             )
         texts = [f"{said} Probability that it is {chance}: {chance_text(max(falling, rising))}."]
-        texts.append("It is the slope of a straight line on these rows; part of it is the mix of rows.")
+        where = "on these rows" if self.scope == "rows" else "in the populations that the rows came from"
+        texts.append(f"It is the slope of a straight line {where}; part of it is the mix of rows.")
         if self.left_out:
             texts.append(f"Left out, with too few labels: {', '.join(self.left_out)}.")
         return [*texts, *filter(None, [self.together])]
@@ -120,6 +135,7 @@ class Trend:
             "metric": self.metric.name,
             "better": self.metric.better,
             "unit": self.unit,
+            "scope": self.scope,
             "falling": finite(self.falling()),
             "rising": finite(self.rising()),
             **self.law.to_dict(self.confidence_level),
@@ -176,4 +192,5 @@ def trend_over(
         left_out=tuple(left_out),
         together=found.words,
         confidence_level=evaluations[0].confidence_level,
+        scope=scope_of(evaluations[0]),
     )

@@ -12,12 +12,19 @@ from darkmetrics.tables import decimals_for, level_text, number_text
 
 # Half a unit in the last place of 1.
 _ROUNDING = 2.0**-53
+# From this probability on a metric is said to seem to have moved, and from the second to have moved.
+LIKELY, _SURE = 0.9, 0.95
 
 
-def check_amount(by: Any, name: str = "by") -> float:
+def is_sure(chance: float, near: float) -> bool:
+    """Whether a metric may be said to have moved: `near` is the end of the interval towards zero."""
+    return chance >= _SURE and near >= 0.0
+
+
+def check_amount(by: Any, name: str = "by", what: str = "how far the metric moved at least") -> float:
     """How far a metric may move and still count as unmoved, checked."""
     if not is_number(by) or not np.isfinite(by) or by < 0.0:
-        raise InputError(f"{name}: {by!r}. It must be a number of at least 0: how far the metric moved at least.")
+        raise InputError(f"{name}: {by!r}. It must be a number of at least 0: {what}.")
     return float(by)
 
 
@@ -80,10 +87,11 @@ def moved_text(metric: str, means: tuple[float, float], law: MetricDistribution,
     near, far = (-high, -low) if down else (low, high)
     size = number_text(abs(amount(law.mean())), decimals)
     chance = chance_text(fell if down else rose)
-    if max(fell, rose) >= 0.9:
+    if max(fell, rose) >= LIKELY:
         inside = f"{number_text(near, decimals)} to {number_text(far, decimals)}"
+        moved = verb if is_sure(max(fell, rose), near) else f"seems to have {'fallen' if down else 'risen'}"
         return (
-            f"{metric} {verb} from {first} to {second}: by {size} ({level_text(level)}: {inside}). "
+            f"{metric} {moved} from {first} to {second}: by {size} ({level_text(level)}: {inside}). "
             f"Probability that it {verb}: {chance}."
         )
     ends = f"{number_text(low, decimals)} to {number_text(high, decimals)}"

@@ -12,7 +12,7 @@ from darkmetrics.changes.trend import Trend, trend_over
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import Metric, metrics_from
-from darkmetrics.monitoring.group_names import counted, in_order, key_text, listed
+from darkmetrics.monitoring.group_names import counted, in_order, key_text, listed, told_apart
 from darkmetrics.monitoring.periods import period_name
 from darkmetrics.monitoring.summary import Key
 
@@ -111,6 +111,11 @@ def gap_of_groups(result: "GroupedEvaluation", metric: str | None, kind: str, gr
             raise InputError(
                 f"metric: {metric!r}. Equalized odds are those of {listed(list(map(repr, _ODDS)))}: leave it out."
             )
+        if result.total.scope == "population":
+            raise InputError(
+                "kind: 'equalized_odds' is about rows, and this was evaluated with scope='population'. Evaluate with "
+                "scope='rows', or ask for the 'difference' in 'recall' and in 'fpr'."
+            )
         metrics = metrics_from(list(_ODDS))
     elif metric is None:
         raise InputError(f"metric: missing. Name one of {', '.join(map(repr, result.metrics))}.")
@@ -130,7 +135,8 @@ def gap_of_groups(result: "GroupedEvaluation", metric: str | None, kind: str, gr
         [result.task.question.fill_of(one) for one in metrics],
         kind,
         [result[key] for key in keys],
-        [result.label(key) for key in keys],
+        # What is said of a group stands under its name.
+        told_apart([result.label(key) for key in keys]),
         left_out=left_out,
         pair_of=partial(_pair, result, metrics[0].name),
     )
@@ -144,5 +150,7 @@ def _listed(result: "GroupedEvaluation", groups: Any) -> list[Key]:
 
 def _pair(result: "GroupedEvaluation", metric: str, one: Any, other: Any) -> MetricDistribution:
     """The law of the difference between two groups."""
-    found = change_of_groups(result, one, other, None)
-    return found[metric]
+    keys = _known(result, one, "one"), _known(result, other, "other")
+    if keys[0] == keys[1]:
+        raise InputError(f"other: {result.label(keys[1])}, the same group as one. Name two different ones.")
+    return change_of_groups(result, *keys, None)[metric]

@@ -31,9 +31,34 @@ def key_text(value: Any, every: str | None = None) -> str:
         return _period(value, every)
     # Text that looks like a missing value is marked as text.
     raw = repr(value) if value == "(missing)" else str(value)
-    # Cut before it is written out: a name of a million signs takes no time.
-    text = "".join(s if s.isprintable() else s.encode("unicode_escape").decode() for s in raw[: _LONGEST + 1])
-    return text if len(raw) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    if len(raw) <= _LONGEST:
+        return _shown(raw)
+    # Long names often differ at their end. Cut before it is written out: one of a million signs takes no time.
+    half = _LONGEST // 2
+    return f"{_shown(raw[:half])[:half]}…{_shown(raw[1 - half :])[1 - half :]}"
+
+
+def _shown(text: str) -> str:
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+
+
+def told_apart(texts: Sequence[str]) -> list[str]:
+    """The texts, with a number where one was there before.
+
+    Examples
+    --------
+    >>> from darkmetrics.monitoring.group_names import told_apart
+    >>> told_apart(["web", "app", "web"])
+    ['web', 'app', 'web (2)']
+    """
+    found: dict[str, None] = {}
+    for text in texts:
+        number, name = 1, text
+        while name in found:
+            number += 1
+            name = f"{text} ({number})"
+        found[name] = None
+    return list(found)
 
 
 def _period(day: dt.date, every: str | None) -> str:

@@ -245,11 +245,12 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         return trend_of_groups(self, metric, segment)
 
     def gap(self, metric: str | None = None, kind: str = "difference", *, groups: Sequence[Any] | None = None) -> Gap:
-        """Do groups differ? The law of how far they are apart in a metric, on the rows of these groups.
+        """Do groups differ? The law of how far they are apart in a metric.
 
         With no label missing it is what fairlearn's `MetricFrame` has: `difference()`, `ratio()` and
         `equalized_odds_difference`. Groups with too few labels (`too_small`) are left out, unless none of their labels
         is missing. It is the gap of these rows: among groups of few rows it is larger than that of the populations.
+        With scope="population" it is that of the populations.
 
         Parameters
         ----------
@@ -257,7 +258,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             One of the metrics; not needed for equalized odds, which are those of "recall" and "fpr".
         kind : {"difference", "ratio", "equalized_odds"}
             Largest less smallest; smallest over largest; the larger of the differences in true and in false positive
-            rate.
+            rate, which is for scope="rows" alone.
         groups : list of keys, optional
             The groups to compare; all of them unless given, 256 at most.
 

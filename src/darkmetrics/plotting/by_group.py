@@ -174,11 +174,11 @@ def _draw_intervals(ax: "Axes", place: FloatArray, shown: Column, level: float) 
 def _draw_target(ax: "Axes", place: FloatArray, shown: Column, target: float) -> None:
     """The value to reach, and how likely each group misses it; of groups that are too small nobody should say."""
     ax.axvline(
-        target, color=style.TARGET, linestyle=style.LINES[1], linewidth=1.2, zorder=1, label=f"target {target:g}"
+        target, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.2, zorder=1, label=f"target {target:g}"
     )
     right: dict[str, Any] = {"fontsize": "small", "transform": ax.get_yaxis_transform()}
     for line in place[np.isfinite(shown.below)].astype(int):
-        colour = style.GREY if shown.small[line] else style.TARGET
+        colour = style.GREY if shown.small[line] else style.ink(ax)
         ax.text(1.02, line, chance_text(float(shown.below[line])), va="center", color=colour, **right)
     ax.text(1.02, 1.01, "P(missed)", va="bottom", ha="left", fontsize="small", transform=ax.transAxes)
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 # Inches that a line of text takes, and all that is not lines; groups that are drawn.
 _LINE, _REST, _MOST = 0.24, 1.9, 20
-# Letters of a name under a picture.
-_LETTERS = 44
+# Letters of a name under a picture, and of a group beside it; inches of a letter there.
+_LETTERS, _NAME, _LETTER = 44, 20, 0.075
 
 
 def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" = None) -> "Axes":
@@ -77,15 +77,15 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
             fill = {"alpha": 0.4, "hatch": "////"} if left else {"alpha": 0.25}
             ax.fill_between(at, np.interp(at, x, y), linewidth=0.0, **fill, **look)
     if stems is None:
-        ax.plot(x, y, color=style.TARGET, linewidth=1.0)
+        ax.plot(x, y, color=style.ink(ax), linewidth=1.0)
     elif np.any(x == 0.0):
         ax.plot([0.0], y[x == 0.0], color=style.GREY, marker="o", markersize=5, linestyle="none")
         ax.vlines([0.0], 0.0, y[x == 0.0], color=style.GREY, linewidth=2.2, label="no change")
-    ax.axvline(0.0, color=style.TARGET, linestyle=style.LINES[1], linewidth=1.2)
+    ax.axvline(0.0, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.2)
     width = high - low
     inside = f"{level_text(change.confidence_level)}: {style.number(low, width)} to {style.number(high, width)}"
-    ax.axvline(law.mean(), color=style.TARGET, linewidth=1.2, label=f"mean {style.number(law.mean(), width)}")
-    ax.hlines([0.0], low, high, color=style.TARGET, linewidth=4.0, label=inside, clip_on=False, zorder=4)
+    ax.axvline(law.mean(), color=style.ink(ax), linewidth=1.2, label=f"mean {style.number(law.mean(), width)}")
+    ax.hlines([0.0], low, high, color=style.ink(ax), linewidth=4.0, label=inside, clip_on=False, zorder=4)
     ax.set(ylabel="density" if stems is None else "probability", ylim=(0.0, 1.08 * float(y.max())))
     first, last = min(float(x[0]), 0.0, low), max(float(x[-1]), 0.0, high)
     margin = 0.05 * (last - first) or 0.05
@@ -186,20 +186,24 @@ def plot_gap(gap: Gap, *, ax: "Axes | None" = None) -> "Axes":
     if len(groups) > _MOST:
         notes.append(f"{len(groups) - _MOST:,} groups in the middle not drawn")
         groups = [*groups[: _MOST // 2], *groups[-_MOST // 2 :]]
-    ax = style.axes(ax, height=_REST + _LINE * len(groups))
+    names = style.shortened_apart(groups, _NAME)
+    wider = _LETTER * max(0, max(map(len, names)) - _NAME)
+    ax = style.axes(ax, height=_REST + _LINE * len(groups), width=style.WIDTH + wider)
     place = np.arange(len(groups))
     low, high = np.array([gap.intervals[group] for group in groups]).T
     level = level_text(gap.confidence_level)
     ax.hlines(place, low, high, color=style.ESTIMATE, linewidth=2.2, label=f"{level} interval")
     means = [gap.means[group] for group in groups]
     ax.plot(means, place, color=style.ESTIMATE, marker="o", linestyle="none", label="mean")
-    right: dict[str, Any] = {"fontsize": "small", "va": "center", "transform": ax.get_yaxis_transform()}
+    right: dict[str, Any] = {"fontsize": "small", "textcoords": "offset points"}
     for column, (title, chances) in enumerate((("highest", gap.largest), ("lowest", gap.smallest))):
-        across = 1.03 + 0.17 * column
+        # In points: a share of axes that long names have made narrow would have columns run together.
+        across = 6.0 + 44.0 * column
         for line, group in enumerate(groups):
-            ax.text(across, line, chance_text(chances[group]), **right)
-        ax.text(across, 1.01, title, va="bottom", fontsize="small", transform=ax.transAxes)
-    ax.set_yticks(place, [plain_text(group, 20) for group in groups], fontsize="small")
+            text, at = chance_text(chances[group]), (1.0, line)
+            ax.annotate(text, at, (across, 0.0), ax.get_yaxis_transform(), va="center", **right)
+        ax.annotate(title, (1.0, 1.0), (across, 3.0), "axes fraction", va="bottom", **right)
+    ax.set_yticks(place, [style.plain(name) for name in names], fontsize="small")
     ax.set_ylim(len(groups) - 0.4, -0.6)
     name = "true positive rate" if gap.kind == "equalized_odds" else gap.metric
     ax.set(xlabel=style.wrapped(name, _LETTERS), ylabel="group")

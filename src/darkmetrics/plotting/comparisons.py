@@ -61,7 +61,7 @@ def plot_difference(
     ax = style.axes(ax)
     names = [style.shortened(style.plain(name).strip(), 20) for name in (model, other)]
     ax.set_xlabel(style.folded(f"{style.plain(metric).strip()}: {names[0]} less {names[1]}", 52))
-    ax.axvline(0.0, color=style.TARGET, linestyle=style.LINES[1], label="no difference")
+    ax.axvline(0.0, color=style.ink(ax), linestyle=style.LINES[1], label="no difference")
     if np.isnan(law.mean()):
         style.message(ax, "undefined (0/0) whatever the missing labels are")
         ax.set(ylabel="probability", ylim=(0.0, 1.05), yticks=[0.0, 1.0])
@@ -87,7 +87,7 @@ def plot_difference(
             ax.vlines(x[own], 0.0, y[own], color=colour, linewidth=2.5)
             ax.plot(x[own], y[own], "s" if hatch else "o", color=colour, markersize=5, label=word)
     if stems is None:
-        ax.plot(x, y, color=style.TARGET, linewidth=1.0)
+        ax.plot(x, y, color=style.ink(ax), linewidth=1.0)
     ax.set_ylabel("density" if stems is None else "probability")
     ax.set_ylim(0.0, 1.08 * float(y.max()))
     width = high - low
@@ -96,7 +96,7 @@ def plot_difference(
     ax.plot(
         [low, high],
         [0.0, 0.0],
-        color=style.TARGET,
+        color=style.ink(ax),
         linewidth=4.0,
         solid_capstyle="butt",
         transform=ax.get_xaxis_transform(),
@@ -110,7 +110,7 @@ def plot_difference(
         marker="D",
         markersize=6,
         markeredgecolor="white",
-        color=style.TARGET,
+        color=style.ink(ax),
         linestyle="none",
         transform=ax.get_xaxis_transform(),
         clip_on=False,

@@ -87,7 +87,7 @@ def plot_distribution(
         certain = best < target or worst >= target
         known = f" {style.chance(below, certain=certain)}" if np.isfinite(below) else " is undefined"
         name = style.shortened(style.plain(metric).strip(), 20)
-        ax.axvline(target, color=style.TARGET, linestyle=style.LINES[1], label=f"P({name} < {target:g}){known}")
+        ax.axvline(target, color=style.ink(ax), linestyle=style.LINES[1], label=f"P({name} < {target:g}){known}")
     ax.set_xlabel(style.wrapped(metric, 44))
     style.legend_above(ax, notes)
     return ax
@@ -137,7 +137,7 @@ def _set_view(ax: "Axes", law: MetricDistribution, shown: FloatArray) -> None:
         outside = not left <= end <= right
         place = float(np.clip(end, left - margin, right + margin))
         marker = arrow if outside else "|"
-        _on_axis(ax, place, marker, label, style.TARGET, size=6 if outside else 12)
+        _on_axis(ax, place, marker, label, style.ink(ax), size=6 if outside else 12)
         label = "_"  # one entry for both
 
 

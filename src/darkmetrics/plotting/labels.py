@@ -194,7 +194,7 @@ def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
             ax.stairs(height, edges, fill=True, color=colour, alpha=0.25)
         ax.stairs(height, edges, color=colour, linestyle=line, linewidth=1.6, label=label)
     if data.threshold is not None:
-        ax.axvline(data.threshold, color=style.TARGET, linestyle=style.LINES[3], label=f"threshold {data.threshold:g}")
+        ax.axvline(data.threshold, color=style.ink(ax), linestyle=style.LINES[3], label=f"threshold {data.threshold:g}")
     ax.set(xlabel="score", ylabel="share of rows")
     ax.set_ylim(bottom=0.0)
     style.legend_above(ax)

@@ -109,7 +109,7 @@ def plot_over_time(
     _draw_bars(ax, x[small], line.column.take(small), floor, 1.0 if crowd else _NOW, label, hatch=None, band=band)
     _draw_values(ax, x, line.column, crowd=crowd)
     if target is not None:
-        ax.axhline(target, color=style.TARGET, linestyle=style.LINES[1], linewidth=1.2, label=f"target {target:g}")
+        ax.axhline(target, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.2, label=f"target {target:g}")
     _draw_missing(ax, x, line.column, earlier)
     name_periods(ax, x, [key_text(period, result.every) for period in line.periods])
     ax.set_xlabel(style.wrapped(line.name, 40))

@@ -29,7 +29,7 @@ WIDTH, HEIGHT = 4.8, 3.4
 _HALF, _WHOLE = 28, 46
 
 
-def axes(ax: "Axes | None", height: float = HEIGHT) -> "Axes":
+def axes(ax: "Axes | None", height: float = HEIGHT, width: float = WIDTH) -> "Axes":
     """The axes to draw on: those given, or those of a new figure."""
     if ax is not None:
         return ax
@@ -37,8 +37,14 @@ def axes(ax: "Axes | None", height: float = HEIGHT) -> "Axes":
         import matplotlib.pyplot as plt
     except ImportError:
         raise MethodError("plot: needs matplotlib; pip install 'darkmetrics[plot]'.") from None
-    new: Axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")[1]
+    new: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
     return new
+
+
+def ink(ax: "Axes") -> Any:
+    """The colour of lines and marks that are neither one side nor the other: that of texts, where the paper is dark."""
+    colour = ax.xaxis.label.get_color()
+    return TARGET if colour == "black" else colour
 
 
 def checked(argument: str, result: Any, kind: type, how: str) -> None:
@@ -105,6 +111,17 @@ def plain(text: str) -> str:
 def shortened(text: str, width: int) -> str:
     """The text, with its end cut off where it is longer than `width`."""
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def shortened_apart(texts: Sequence[str], width: int) -> list[str]:
+    """The texts, with their middle cut out where they are longer than `width`, or than it takes to tell them apart."""
+    longest = max(map(len, texts), default=width)
+    for most in range(width, max(width, longest) + 1):
+        half = most // 2
+        cut = [text if len(text) <= most else f"{text[: most - half]}…{text[len(text) - half + 1 :]}" for text in texts]
+        if len(set(cut)) == len(set(texts)):
+            return cut
+    return list(texts)
 
 
 def wrapped(name: str, width: int = 22) -> str:

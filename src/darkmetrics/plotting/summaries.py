@@ -75,7 +75,7 @@ def draw_means(ax: "Axes", x: FloatArray, y: FloatArray, column: Column, size: f
     for chosen, marker, look, least, label in (
         (~column.small & ~column.alert, "o", usual, 0.0, "mean"),
         (column.small, "o", {"color": style.GREY, "markerfacecolor": "white"}, 0.0, "mean, too few labels"),
-        (column.alert, "D", {"color": style.TARGET}, 5.0, "mean, alert"),
+        (column.alert, "D", {"color": style.ink(ax)}, 5.0, "mean, alert"),
     ):
         if (chosen & np.isfinite(x) & np.isfinite(y)).any():
             ax.plot(x[chosen], y[chosen], marker, markersize=max(size, least), **look, zorder=4, label=label)

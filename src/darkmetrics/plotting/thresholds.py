@@ -65,7 +65,7 @@ def plot_curves(curves: Curves, metrics: str | Sequence[str] | None = None, *, a
         ax.plot(x, band.mean, **style.style_of(number), **marks, label=style.plain(name) if not alone else "mean")
         if alone:
             _draw_comparisons(ax, x, band)
-    ax.axvline(curves.current, color=style.TARGET, linestyle=style.LINES[3], label=f"threshold {curves.current:.4g}")
+    ax.axvline(curves.current, color=style.ink(ax), linestyle=style.LINES[3], label=f"threshold {curves.current:.4g}")
     ax.set(xlabel="threshold", ylabel=style.wrapped(names[0], 40) if alone else "value of the metric")
     ax.margins(x=0.02)
     _keep_to_the_possible(ax, [curves[name] for name in names])
@@ -164,7 +164,7 @@ def _draw_rates(ax: "Axes", rates: RateCurve, current: float, x_name: str, y_nam
         rates.x.mean[[here]],
         rates.y.mean[[here]],
         "o",
-        color=style.TARGET,
+        color=style.ink(ax),
         markersize=6,
         zorder=4,
         label=f"threshold {rates.thresholds[here]:.4g}",

@@ -69,6 +69,7 @@ def groups_page(
         "periods": pictures[:_PICTURES],
         "not_drawn": max(0, len(pictures) - _PICTURES),
         "compared_words": compared(result, time, drawn),
+        "scope": result.total.scope,
         "has_target": bool(result.targets),
         "header": header,
         "rows": _rows(result, header, spans),
