@@ -39,7 +39,6 @@ from darkmetrics.cli.output import (
 )
 from darkmetrics.cli.scope import ASSUMED
 from darkmetrics.files import FORMATS, MISSING_WORDS
-from darkmetrics.tables import plain_numbers
 
 EXAMPLE = (
     "Example: darkmetrics compare june.parquet --label fraud --score champion=p1 --score challenger=p2 "
@@ -268,6 +267,8 @@ def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
     said = [one._replace(message=for_the_command_line(one.message)) for one in found.warnings]
     document["warnings"] = [one._asdict() for one in said]
     if verdicts:
+        from darkmetrics.tables import plain_numbers  # with numpy, which --help does without
+
         document["gate"] = [plain_numbers(one) for one in verdicts]
     header, rows = found.table()
     lines = [f"Warning: {one.message}" for one in said]
