@@ -21,9 +21,9 @@ from darkmetrics.cli.commands import (
     monitor,
     report,
 )
-from darkmetrics.cli.options import command
 from darkmetrics.cli.output import BAD_INPUT, DONE, INTERRUPTED, OWN_ERROR, TARGET_MISSED, fail
 from darkmetrics.cli.streams import no_standard_output, patient_output
+from darkmetrics.cli.unfolding import command
 
 EXIT_CODES = {
     DONE: "done; also when the reader of the result, such as head, stopped before its end",

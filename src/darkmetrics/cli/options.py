@@ -1,21 +1,13 @@
-"""The options of the commands, in groups that several commands share, and the decorator that unfolds a group."""
+"""The options of the commands, in groups that several commands share."""
 
-import copy
-import functools
-import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from math import inf
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated
 
 import typer
-from typer.models import OptionInfo
 
-from darkmetrics._text import number_from, whole_number_from
 from darkmetrics.cli import completion
-from darkmetrics.cli.output import guarded
 from darkmetrics.cli.scope import ASSUMED, ScopeOption
 from darkmetrics.files import FORMATS
 
@@ -42,6 +34,20 @@ LABEL_MODELS = ("auto", "calibrated", "label_shift", "selection", "late", "half"
 PERIODS = ("hour", "day", "week", "month", "quarter", "year")
 COLUMNS, OUTPUT = "Columns and labels", "Output"
 LATE = "Labels that come with time"
+
+# What every command that reads rows is told of them.
+WeightColumn = Annotated[
+    str | None, typer.Option(metavar="COL", help="Column of row weights.", rich_help_panel=COLUMNS)
+]
+PositiveLabel = Annotated[
+    str, typer.Option(metavar="VALUE", help="The label that counts as positive.", rich_help_panel=COLUMNS)
+]
+_ALSO_MISSING = "A label that also means missing, such as -1."
+MissingLabel = Annotated[str | None, typer.Option(metavar="VALUE", help=_ALSO_MISSING, rich_help_panel=COLUMNS)]
+_FORMAT = "Format of FILE, if its name does not say it."
+FormatOfFile = Annotated[
+    InputFormat | None, typer.Option(metavar="|".join(FORMATS), help=_FORMAT, rich_help_panel=COLUMNS)
+]
 
 
 @dataclass(frozen=True)
@@ -73,22 +79,10 @@ class DataOptions:
             rich_help_panel=COLUMNS,
         ),
     ] = None
-    weight: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of row weights.", rich_help_panel=COLUMNS)
-    ] = None
-    pos_label: Annotated[
-        str, typer.Option(metavar="VALUE", help="The label that counts as positive.", rich_help_panel=COLUMNS)
-    ] = "1"
-    missing_label: Annotated[
-        str | None,
-        typer.Option(metavar="VALUE", help="A label that also means missing, such as -1.", rich_help_panel=COLUMNS),
-    ] = None
-    input_format: Annotated[
-        InputFormat | None,
-        typer.Option(
-            metavar="|".join(FORMATS), help="Format of FILE, if its name does not say it.", rich_help_panel=COLUMNS
-        ),
-    ] = None
+    weight: WeightColumn = None
+    pos_label: PositiveLabel = "1"
+    missing_label: MissingLabel = None
+    input_format: FormatOfFile = None
 
 
 @dataclass(frozen=True)
@@ -435,66 +429,3 @@ class PageOptions(CommonOptions):
             rich_help_panel=OUTPUT,
         ),
     ] = None
-
-
-def command(function: Callable[..., int | None]) -> Callable[..., int]:
-    """A command whose dataclass parameters are unfolded into options, and whose errors become exit codes."""
-    hints = get_type_hints(function, include_extras=True)
-    parameters: list[inspect.Parameter] = []
-    groups: dict[str, type] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if is_dataclass(hints[name]):
-            groups[name] = hints[name]
-            parameters += _unfolded(hints[name])
-        else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
-
-    @functools.wraps(function)
-    def unfolded(**given: Any) -> int:
-        folded = {
-            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
-        }
-        return guarded(functools.partial(function, **folded, **given), debug=folded["common"].debug)
-
-    parameters = [parameter.replace(annotation=_strict(parameter.annotation)) for parameter in parameters]
-    unfolded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions may have one
-    unfolded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return unfolded
-
-
-def _strict(annotation: Any) -> Any:
-    """The annotation of an option with the library's rule of what a number is: click also takes 1_000."""
-    kind, *information = get_args(annotation) if get_origin(annotation) is Annotated else [annotation]
-    number = next((one for one in (int, float) if one in (kind, *get_args(kind))), None)
-    option = next((one for one in information if isinstance(one, OptionInfo)), None)
-    if number is None or option is None:
-        return annotation
-    strict = copy.copy(option)
-
-    def parsed(given: Any) -> Any:
-        read: Callable[[str], float | None] = whole_number_from if number is int else number_from
-        value: Any = read(given) if isinstance(given, str) else given
-        if value is None:
-            raise typer.BadParameter(f"{given!r} is not a {'whole ' * (number is int)}number.")
-        low, high = -inf if option.min is None else option.min, inf if option.max is None else option.max
-        if (low, high) != (-inf, inf) and not low <= value <= high:  # as it stands, so that NaN is refused
-            rule = f"at least {low:g}" if high == inf else f"from {low:g} to {high:g}"
-            raise typer.BadParameter(f"{given} is not {rule}.")
-        return value
-
-    strict.parser, strict.min, strict.max = parsed, None, None
-    return Annotated[kind, strict]
-
-
-def _unfolded(group: type) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(group)
-    ]

@@ -19,9 +19,12 @@ from darkmetrics.cli.options import (
     LABEL_MODELS,
     CommonOptions,
     DataOptions,
-    InputFormat,
+    FormatOfFile,
     MetricOptions,
+    MissingLabel,
+    PositiveLabel,
     ReferenceOption,
+    WeightColumn,
     ZeroDivisionOption,
 )
 from darkmetrics.cli.output import (
@@ -38,7 +41,7 @@ from darkmetrics.cli.output import (
     seen_by_a_person,
 )
 from darkmetrics.cli.scope import ASSUMED
-from darkmetrics.files import FORMATS, MISSING_WORDS
+from darkmetrics.files import MISSING_WORDS
 
 EXAMPLE = (
     "Example: darkmetrics compare june.parquet --label fraud --score champion=p1 --score challenger=p2 "
@@ -85,22 +88,10 @@ class ScoresOptions:
             rich_help_panel=COLUMNS,
         ),
     ] = None
-    weight: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of row weights.", rich_help_panel=COLUMNS)
-    ] = None
-    pos_label: Annotated[
-        str, typer.Option(metavar="VALUE", help="The label that counts as positive.", rich_help_panel=COLUMNS)
-    ] = "1"
-    missing_label: Annotated[
-        str | None,
-        typer.Option(metavar="VALUE", help="A label that also means missing, such as -1.", rich_help_panel=COLUMNS),
-    ] = None
-    input_format: Annotated[
-        InputFormat | None,
-        typer.Option(
-            metavar="|".join(FORMATS), help="Format of FILE, if its name does not say it.", rich_help_panel=COLUMNS
-        ),
-    ] = None
+    weight: WeightColumn = None
+    pos_label: PositiveLabel = "1"
+    missing_label: MissingLabel = None
+    input_format: FormatOfFile = None
 
     def as_data(self) -> DataOptions:
         """The same for one that reads a single score."""
