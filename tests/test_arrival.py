@@ -99,6 +99,15 @@ def test_what_never_comes_and_when_most_has_come_are_those_of_the_truth(many, ti
         assert all(of.to_come.mean < of.missing.mean for of in parts)
 
 
+@pytest.mark.xfail(
+    strict=True, reason="missed: with delays 81% of the upper ends of the wait of positives, 88% of negatives"
+)
+def test_the_wait_errs_on_the_long_side(many):
+    for name, mean in (("positives", SLOW), ("negatives", FAST)):
+        ends = [getattr(found, name).wait.high for found, _ in many[True]]
+        assert np.mean([mean * np.log(10.0) <= end for end in ends]) >= 0.95
+
+
 @pytest.mark.parametrize("timed", [True, False])
 def test_equal_delays_raise_no_alarm(many, timed):
     checks = [check for found, _ in many[timed] for check in (found.by_score, found.by_cohort)]
