@@ -2,8 +2,9 @@
 
 import csv
 import os
+import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,18 @@ def work_of(study: str) -> Path:
 def results_of(study: str) -> Path:
     """The file of a study's results, which its page is written from."""
     return ROOT / "experiments" / "results" / f"{study}.csv"
+
+
+def marks_of(study: str) -> re.Pattern[str]:
+    """The blocks of a page that are written from a study's results, by name."""
+    return re.compile(rf"(<!-- {study}: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def filled(
+    page: str, marks: re.Pattern[str], tables: Mapping[str, Callable[[pd.DataFrame], str]], found: pd.DataFrame
+) -> str:
+    """The page with every marked block made anew; the words around them stay."""
+    return marks.sub(lambda mark: f"{mark[1]}\n{tables[mark['name']](found)}\n\n{mark[3]}", page)
 
 
 def _on_file(

@@ -11,7 +11,6 @@ import darkmetrics as dm
 ANY = {
     "Audit.plot(ax)": "matplotlib may not be installed, and its types with it",
     "audit(asked)": "handed on to evaluate, which has the types",
-    "Change.get(default)": "whatever the caller wants back, as from every mapping",
     "Change.plot(ax)": "matplotlib may not be installed, and its types with it",
     "Evaluation.plot(ax)": "matplotlib may not be installed, and its types with it",
     "Evaluation.plot_arrival(ax)": "matplotlib may not be installed, and its types with it",

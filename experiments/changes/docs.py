@@ -1,14 +1,13 @@
 """The tables of docs/how-to/did-it-get-worse.md that come from experiments/results/changes.csv."""
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 
-ROOT = Path(__file__).parents[2]
-RESULTS, PAGE = ROOT / "experiments" / "results" / "changes.csv", ROOT / "docs" / "how-to" / "did-it-get-worse.md"
-MARKED = re.compile(r"(<!-- changes: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+from experiments.pieces import ROOT, filled, marks_of, results_of
+
+RESULTS, PAGE = results_of("changes"), ROOT / "docs" / "how-to" / "did-it-get-worse.md"
+MARKED = marks_of("changes")
 
 
 def both_ways(found: pd.DataFrame) -> pd.DataFrame:
@@ -84,7 +83,7 @@ TABLES: dict[str, Callable[[pd.DataFrame], str]] = {
 
 def written(page: str, found: pd.DataFrame) -> str:
     """The page with every marked block made anew; the words around them stay."""
-    return MARKED.sub(lambda mark: f"{mark[1]}\n{TABLES[mark['name']](found)}\n\n{mark[3]}", page)
+    return filled(page, MARKED, TABLES, found)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 """The tables of docs/how-to/late-labels.md that come from experiments/results/late.csv."""
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 
-ROOT = Path(__file__).parents[2]
-RESULTS, PAGE = ROOT / "experiments" / "results" / "late.csv", ROOT / "docs" / "how-to" / "late-labels.md"
-MARKED = re.compile(r"(<!-- late: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+from experiments.pieces import ROOT, filled, marks_of, results_of
+
+RESULTS, PAGE = results_of("late"), ROOT / "docs" / "how-to" / "late-labels.md"
+MARKED = marks_of("late")
 _FIVE = ["precision", "recall", "accuracy", "f1", "roc_auc"]
 _AGES = ("ages", "ages and arrivals")
 
@@ -36,7 +35,7 @@ TABLES: dict[str, Callable[[pd.DataFrame], str]] = {
 
 def written(page: str, found: pd.DataFrame) -> str:
     """The page with every marked block made anew; the words around them stay."""
-    return MARKED.sub(lambda mark: f"{mark[1]}\n{TABLES[mark['name']](found)}\n\n{mark[3]}", page)
+    return filled(page, MARKED, TABLES, found)
 
 
 if __name__ == "__main__":

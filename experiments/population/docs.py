@@ -1,14 +1,13 @@
 """The tables of docs/how-to/population.md that come from experiments/results/population.csv."""
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 
-ROOT = Path(__file__).parents[2]
-RESULTS, PAGE = ROOT / "experiments" / "results" / "population.csv", ROOT / "docs" / "how-to" / "population.md"
-MARKED = re.compile(r"(<!-- population: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+from experiments.pieces import ROOT, filled, marks_of, results_of
+
+RESULTS, PAGE = results_of("population"), ROOT / "docs" / "how-to" / "population.md"
+MARKED = marks_of("population")
 _FIVE = ["precision", "recall", "accuracy", "f1", "roc_auc"]
 _WORDS = {"random": "at random", "by label": "by label"}
 
@@ -93,7 +92,7 @@ TABLES: dict[str, Callable[[pd.DataFrame], str]] = {
 
 def written(page: str, found: pd.DataFrame) -> str:
     """The page with every marked block made anew; the words around them stay."""
-    return MARKED.sub(lambda mark: f"{mark[1]}\n{TABLES[mark['name']](found)}\n\n{mark[3]}", page)
+    return filled(page, MARKED, TABLES, found)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,13 @@ class UnknownNameError(InputError):
     """A metric, method or label model that does not exist; the message suggests the nearest one."""
 
 
+class MissingKeyError(UnknownNameError, KeyError):
+    """A name that a result does not have: also a KeyError, as mappings raise, printed as it is written."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class MethodError(InputError):
     """A method that cannot give the law of the metric asked for."""
 

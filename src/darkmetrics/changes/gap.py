@@ -18,7 +18,7 @@ from darkmetrics.changes.laws import (
     spread_law,
     value_draws,
 )
-from darkmetrics.changes.node_tables import AtNodes, NodeTable, scope_of
+from darkmetrics.changes.node_tables import AtNodes, NodeTable
 from darkmetrics.changes.words import chance_above, chance_below, chance_text, check_amount
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
@@ -291,7 +291,7 @@ def gap_between(
         left_out=tuple(left_out),
         together=found.words,
         confidence_level=level,
-        scope=scope_of(evaluations[0]),
+        scope=evaluations[0].scope,
         pair_of=pair_of,
     )
 

@@ -53,11 +53,6 @@ class NodeTable(NamedTuple):
     given_defined: bool
 
 
-def scope_of(evaluation: Evaluation) -> str:
-    """What the laws of an evaluation are about: the "rows", or the "population" that they came from."""
-    return str(getattr(evaluation, "scope", "rows"))
-
-
 class AtNodes:
     """The rows of an evaluation at `nodes`: its own, or others for the same rows; what its metrics share is kept."""
 
@@ -92,7 +87,7 @@ class AtNodes:
 
     def table(self, metric: Metric, fill: float | None = None) -> NodeTable:
         """A metric at every node: on the rows, or in their population, whichever the evaluation is about."""
-        if scope_of(self.evaluation) == "rows":
+        if self.evaluation.scope == "rows":
             return self._on_rows(metric, fill)
         if metric.name not in self.evaluation.laws:
             raise InputError(f"metric: {metric.name!r} was not evaluated for the population. Name it in metrics=.")
@@ -107,7 +102,7 @@ class AtNodes:
         if known is not None and self.nodes is self.evaluation.nodes:
             return known
         found = next(self.evaluation.method.laws([functional], self.cases, rng=0))
-        if scope_of(self.evaluation) == "rows":
+        if self.evaluation.scope == "rows":
             return found
         return Population(self.rows, self.cases).law(metric, found)
 

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics.changes.node_tables import scope_of
 from darkmetrics.changes.words import amount, chance_above, chance_below, chance_text, check_amount, moved_text
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import unknown_name
+from darkmetrics.exceptions import MissingKeyError, unknown_name
 from darkmetrics.metrics import Metric
 from darkmetrics.tables import (
     decimals_for,
@@ -84,7 +83,7 @@ class Change(Mapping[str, MetricDistribution]):
 
     def __getitem__(self, name: str) -> MetricDistribution:
         if name not in self.laws:
-            raise unknown_name("metric", "metric", str(name), self.laws)
+            raise MissingKeyError(str(unknown_name("metric", "metric", str(name), self.laws)))
         return self.laws[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -99,11 +98,7 @@ class Change(Mapping[str, MetricDistribution]):
     @property
     def scope(self) -> str:
         """What it is about: the "rows" of both evaluations, or the "population" that each came from."""
-        return scope_of(self.after)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The law of a metric's difference, or the default where there is none."""
-        return self.laws.get(key, default)
+        return self.after.scope
 
     def fell(self, metric: str, by: float = 0.0) -> float:
         """How likely is it that a metric fell, by more than `by`? NaN where it is never defined.

@@ -4,7 +4,7 @@ from typing import Any
 
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import sum_law
-from darkmetrics.changes.node_tables import AtNodes, scope_of
+from darkmetrics.changes.node_tables import AtNodes
 from darkmetrics.changes.result import Change
 from darkmetrics.distribution import check_level
 from darkmetrics.evaluation import Evaluation
@@ -67,9 +67,9 @@ def change(
             "before: the same rows as after. A change is one between different rows; two models on the same rows share "
             "their missing labels, and their difference is another question."
         )
-    if scope_of(after) != scope_of(before):
+    if after.scope != before.scope:
         raise InputError(
-            f"before: about the {scope_of(before)}, and after is about the {scope_of(after)}. Evaluate both with the "
+            f"before: about the {before.scope}, and after is about the {after.scope}. Evaluate both with the "
             "same scope=."
         )
     level = after.confidence_level if confidence_level is None else check_level(confidence_level)

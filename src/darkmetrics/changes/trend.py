@@ -8,7 +8,7 @@ import numpy as np
 
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import sum_law
-from darkmetrics.changes.node_tables import AtNodes, scope_of
+from darkmetrics.changes.node_tables import AtNodes
 from darkmetrics.changes.words import (
     LIKELY,
     amount,
@@ -192,5 +192,5 @@ def trend_over(
         left_out=tuple(left_out),
         together=found.words,
         confidence_level=evaluations[0].confidence_level,
-        scope=scope_of(evaluations[0]),
+        scope=evaluations[0].scope,
     )

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.comparison.rows import MissingModelError
 from darkmetrics.comparison.together import Together
-from darkmetrics.exceptions import unknown_name
+from darkmetrics.exceptions import MissingKeyError, unknown_name
 from darkmetrics.tables import finite, html_table, number_text, text_table
 
 # Values that differ by less are the same: what is left of it is rounding.
@@ -51,7 +50,7 @@ class Best:
 
     def __getitem__(self, model: str) -> float:
         if model not in tuple(self.chances):
-            raise MissingModelError(str(unknown_name("model", "model", str(model), self.chances)))
+            raise MissingKeyError(str(unknown_name("model", "model", str(model), self.chances)))
         return self.chances[model]
 
     def to_dict(self) -> dict[str, Any]:

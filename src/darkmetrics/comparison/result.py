@@ -23,7 +23,7 @@ from darkmetrics.exceptions import InputError, Warned, unknown_name
 from darkmetrics.label_models import Given
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
-from darkmetrics.question import Question
+from darkmetrics.question import Question, scope_from
 from darkmetrics.storing import made_of
 from darkmetrics.tables import (
     decimals_for,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # What a law is about.
-_SCOPES = ("rows", "population")
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +167,7 @@ class Comparison(Mapping[str, Evaluation]):
         >>> law.atoms.round(2).tolist(), law.masses.round(2).tolist()
         ([-0.25, 0.25], [0.6, 0.4])
         """
-        if scope not in _SCOPES:
-            raise unknown_name("scope", "scope", str(scope), _SCOPES)
+        scope_from(scope)
         record = self._metric(metric)
         b, a = self._pair(model, other)
         key = (metric, model, other)

@@ -21,7 +21,7 @@ from darkmetrics.data.rules import (
     row_probabilities,
     row_weights,
 )
-from darkmetrics.exceptions import InputError, UnknownNameError, unknown_name
+from darkmetrics.exceptions import InputError, MissingKeyError, unknown_name
 from darkmetrics.storing import made_of
 
 # Fully labelled rows: labels, and the scores of every model by its name.
@@ -32,13 +32,6 @@ ReferenceRows: TypeAlias = tuple[ArrayLike, Mapping[str, ArrayLike]]
 _MOST_OWN = (1 << 13, 1 << 15)
 # Ranks of a score are told apart in so many steps at most.
 _STEPS = 256
-
-
-class MissingModelError(UnknownNameError, KeyError):
-    """A name of no model: also a KeyError, as mappings raise, whose message is printed as it is written."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class Ordered(NamedTuple):
@@ -95,7 +88,7 @@ class SharedRows:
     def index(self, name: Any, argument: str) -> int:
         """The place of a model by its name."""
         if name not in self.names:
-            raise MissingModelError(str(unknown_name(argument, "model", str(name), self.names)))
+            raise MissingKeyError(str(unknown_name(argument, "model", str(name), self.names)))
         return self.names.index(name)
 
     @cached_property

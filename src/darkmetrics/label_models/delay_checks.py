@@ -128,14 +128,13 @@ def _by_delay(fitted: Arrivals, data: EvaluationSet, ages: Ages, late_bins: Bool
         design=design,
     )
     assert wider.map.shape[3] + width == size + len(tested)
-    mode = posterior_mode(likelihood.expand, fitted.draws.mean(axis=0))[0]
-    start = np.append(mode, np.zeros(len(tested)))
+    start = np.append(fitted.mode, np.zeros(len(tested)))
     at = wider.expand(start)
     # What the other parameters can explain is taken out.
     carried = np.linalg.solve(at.precision[:size, :size], at.precision[:size, size:])
     score = at.gradient[size:] - carried.T @ at.gradient[:size]
     information = at.precision[size:, size:] - at.precision[size:, :size] @ carried
-    effect = np.linalg.solve(information, score)
+    effect, best = np.linalg.solve(information, score), None
     statistic = float(score @ effect)
     if np.linalg.eigvalsh(information)[0] <= 0.0:
         # Bent the wrong way here, a mixture of classes has its best factors elsewhere: by the ratio of likelihoods.
@@ -147,7 +146,7 @@ def _by_delay(fitted: Arrivals, data: EvaluationSet, ages: Ages, late_bins: Bool
     if not found.differs:
         return replace(found, words=f"Rows scored early and late get their labels equally fast ({p_text(p_value)}).")
     # The test needs no fit; how large the factors are does, away from 1.
-    effect = posterior_mode(wider.expand, start)[0][size:]
+    effect = (posterior_mode(wider.expand, start)[0] if best is None else best)[size:]
     found = replace(found, effect=float(effect[most]))
     soon = "sooner" if effect[most] > 0.0 else "later"
     return replace(

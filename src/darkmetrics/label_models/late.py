@@ -84,12 +84,12 @@ class LateLabels(LabelModel):
         calibrator = material.logistic_calibrator(self.calibrator)
         grid = grid_of(data, ages, calibrator)
         rows = grid.rows(data)
-        grid, likelihood = _with_steps(grid, _likelihood(grid, rows, ages, data, material.credit))
-        draws = _draws(likelihood, grid, draws_for(self.n_nodes))
+        grid, likelihood, mode = _with_steps(grid, _likelihood(grid, rows, ages, data, material.credit))
+        draws = _draws(likelihood, grid, mode, draws_for(self.n_nodes))
         p = likelihood.share(draws, rows.X, rows.place)
         above, below = p @ rows.decided, p @ (rows.missing - rows.decided)
         chosen = representatives(above, below, np.full(len(draws), 1.0 / len(draws)), self.n_nodes)
-        return Arrivals(self, grid, likelihood, draws, chosen)
+        return Arrivals(self, grid, likelihood, mode, draws, chosen)
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         ages = ages_of(data)
@@ -191,26 +191,26 @@ def _by_calendar(grid: Grid, counts: dict[str, FloatArray], rows: FloatArray) ->
     return bool(differs and abs(np.log((found + 1.0) / (expected + 1.0))) > np.log(_MUCH))
 
 
-def _with_steps(grid: Grid, likelihood: ArrivalLikelihood) -> tuple[Grid, ArrivalLikelihood]:
-    """Both with days on which labels of a class come at once, where rows around such a day clearly show it.
+def _with_steps(grid: Grid, likelihood: ArrivalLikelihood) -> tuple[Grid, ArrivalLikelihood, FloatArray]:
+    """Both with days on which labels of a class come at once, where rows around such a day clearly show it; the mode.
 
     A hazard that only walks from bin to bin would rise long before such a day, and rows would lie in the middle of
     the bin that it is in.
     """
-    start = posterior_mode(likelihood.expand, likelihood.prior_mean)[0]
+    mode = posterior_mode(likelihood.expand, likelihood.prior_mean)[0]
     for _ in range(_STEPS):
-        slope, square = likelihood.passed_slopes(start)
+        slope, square = likelihood.passed_slopes(mode)
         scores = np.abs(slope) / np.sqrt(np.maximum(square, 1.0))
         class_, bin_ = np.unravel_index(int(np.argmax(scores)), scores.shape)
         if scores[class_, bin_] < _STEP_CLEAR:
             break
         near = set(range(max(0, int(bin_) - 1), min(grid.bins, int(bin_) + 2))) - {day.bin_ for day in grid.days}
-        found = [_with_day(grid, likelihood, start, int(class_), place) for place in sorted(near)]
+        found = [_with_day(grid, likelihood, mode, int(class_), place) for place in sorted(near)]
         if not found:
             break
         _, grid, likelihood = min(found, key=lambda one: one[0])
-        start = posterior_mode(likelihood.expand, start)[0]
-    return grid, likelihood
+        mode = posterior_mode(likelihood.expand, mode)[0]
+    return grid, likelihood, mode
 
 
 def _with_day(
@@ -252,9 +252,9 @@ def _walk(steps: FloatArray) -> FloatArray:
     return np.asarray((moves.T * steps**-2.0) @ moves, dtype=np.float64)
 
 
-def _draws(likelihood: ArrivalLikelihood, grid: Grid, size: int) -> FloatArray:
+def _draws(likelihood: ArrivalLikelihood, grid: Grid, mode: FloatArray, size: int) -> FloatArray:
     """Draws of the parameters, as many from each prior as the evidence gives it weight."""
-    found, start = [], likelihood.prior_mean
+    found, start = [], mode
     for zone, drift in product(_ZONES, _DRIFTS if grid.knots.size > 1 else _DRIFTS[:1]):
         own = replace(likelihood, prior_precision=_prior(grid, zone, drift)[1])
         found.append(gaussian_posterior(own, start, size))
@@ -272,6 +272,7 @@ class Arrivals(LabelModel):
     model: LateLabels
     grid: Grid
     likelihood: ArrivalLikelihood
+    mode: FloatArray
     draws: FloatArray
     chosen: IntArray
 
@@ -287,7 +288,7 @@ class Arrivals(LabelModel):
 
     def finer(self, n_draws: int) -> "Arrivals":
         """The same with so many draws, all of which are nodes: for sums over labels that no few nodes would hold."""
-        draws = _draws(self.likelihood, self.grid, n_draws)
+        draws = _draws(self.likelihood, self.grid, self.mode, n_draws)
         return replace(self, draws=draws, chosen=np.arange(n_draws))
 
     def odds_of_coming(self, rows: Rows, at: IntArray, since: float, until: float) -> tuple[FloatArray, BoolArray]:
