@@ -29,7 +29,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates roc-auc audit paper \
-	paper-quick walk gallery clean
+	paper-quick walk gallery docs clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -119,8 +119,11 @@ walk: $(STAMP) ## count and draw the modules that one call walks through, for th
 gallery: $(STAMP) ## draw the pictures of the documentation anew
 	@$(BIN)/python docs/gallery.py
 
+docs: $(STAMP) ## build the documentation as a site into build/site, strictly, and check its links, search and accessibility
+	@$(BIN)/pytest -q -m site tests/browser/test_site.py && echo "build/site/index.html"
+
 clean: ## remove the virtual environment, caches and build products
-	@rm -rf tests/browser/node_modules .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf tests/browser/node_modules .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Made anew when the dependencies change. The stamp comes last, so a broken install is tried again.

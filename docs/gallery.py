@@ -18,12 +18,17 @@ DEMO = Path(__file__).parents[1] / "examples" / "demo.py"
 
 
 def frauds() -> tuple[np.ndarray, np.ndarray]:
-    """The 1,000 transactions of the README: frauds take longer to confirm."""
+    """The 1,000 transactions of "How to read the numbers": frauds take longer to confirm."""
     rng = np.random.default_rng(2)
     y_score = rng.beta(1, 3, 1000)
     fraud = rng.random(1000) < y_score
     late = rng.random(1000) < np.where(fraud, 0.6, 0.2)
     return np.where(late, np.nan, fraud), y_score
+
+
+def alerts() -> tuple[list[int | None], list[float]]:
+    """The 1,000 payments of the README: all 200 alerts were looked at, and 100 of the others."""
+    return [1] * 145 + [0] * 55 + [1] * 10 + [0] * 90 + [None] * 700, [0.9] * 200 + [0.1] * 800
 
 
 def frauds_known_on(day: str) -> pd.DataFrame:
@@ -73,6 +78,7 @@ def main() -> None:
     curves = dm.curves(result, metrics=["precision", "recall", "accuracy"], thresholds=60, method="exact")
     FOLDER.mkdir(exist_ok=True)
     for name, ax in {
+        "recall": dm.plotting.plot_distribution(dm.evaluate(*alerts(), missingness="by_score"), "recall"),
         "distribution": dm.plotting.plot_distribution(result, "precision", target=0.6),
         "metrics": dm.plotting.plot_metrics(result),
         "curves": dm.plotting.plot_curves(curves),

@@ -91,7 +91,7 @@ def test_the_quick_study_goes_through_all_steps_and_writes_the_same_bytes_twice(
 
     first = everything()
     assert sum(name.endswith(".png") and "figures" in name for name in first) == 4
-    for path in (work / "results").rglob("*.*"):
+    for path in (*(work / "results").rglob("*.*"), *(work / "pages").rglob("*.png")):
         path.unlink()
     assert everything() == first
 

@@ -52,10 +52,10 @@ def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_
         files = {way: [sorted(folder.glob("*.csv")) for folder in folders] for way, folders in centre.items()}
         written.append(write_centre(files, results.folder))
     if "figures" in steps:
-        written = draw(results, config)
+        written = draw(results, config, pages / "figures")
     if "docs" in steps:
         if quick:
-            shutil.copytree(PAGES, pages, dirs_exist_ok=True)
+            shutil.copytree(PAGES, pages, dirs_exist_ok=True, ignore=shutil.ignore_patterns("figures"))
         written = fill_pages(results, config, pages)
     return written
 

@@ -64,8 +64,8 @@ __all__ = [
     "roc_auc",
 ]
 
-# What is evaluated when nothing is said.
 DEFAULT_METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
+"""What is evaluated when nothing is said."""
 
 for _record in (*CONFUSION_METRICS, *RANKING_METRICS, *SCORING_METRICS):
     register_metric(_record)
