@@ -61,6 +61,16 @@ def test_the_reference_has_exactly_the_public_names():
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_names_of_the_library_on_a_page_exist(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for name in re.findall(r"`dm\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)", text):
+        found: object = dm
+        for part in name.split("."):
+            assert hasattr(found, part), f"dm.{name}"
+            found = getattr(found, part)
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_python_on_a_page_is_run_as_a_doctest(page):
     unrun = [code for where, language, code in BLOCKS if where == page and language == "python" and ">>>" not in code]
     assert bool(unrun) == (page in RUN_ELSEWHERE), unrun
