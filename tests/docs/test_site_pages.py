@@ -40,12 +40,12 @@ COMMANDS = list(commands())
 
 def test_the_contents_list_has_every_page_once():
     listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert sorted(listed) == PAGES
+    assert sorted(listed) == PAGES, "nav of mkdocs.yml"
 
 
 def test_the_index_leads_to_every_page_but_those_of_the_parameters():
     linked = set(re.findall(r"\]\(([^)#:]+\.md)", (DOCS / "index.md").read_text(encoding="utf-8")))
-    assert {page for page in PAGES if not page.startswith("reference/api/")} - linked == {"index.md"}
+    assert {page for page in PAGES if not page.startswith("reference/api/")} - linked == {"index.md"}, "docs/index.md"
 
 
 def test_the_reference_has_exactly_the_public_names():
