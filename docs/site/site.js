@@ -9,6 +9,8 @@ const mend = () => {
       bar.querySelector("[data-clipboard-target]")?.setAttribute("data-clipboard-text", input.join("\n") + "\n");
     }
   }
+  // A doctest writes so for an empty line of output.
+  for (const line of document.querySelectorAll("code .go")) if (line.textContent === "<BLANKLINE>") line.textContent = "";
   for (const table of document.querySelectorAll(".md-typeset__scrollwrap:not([tabindex])")) table.tabIndex = 0;
 };
 new MutationObserver(mend).observe(document.documentElement, { childList: true, subtree: true });
