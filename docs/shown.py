@@ -54,10 +54,13 @@ def page(path: Path) -> str:
                     lines.append(f"{code}\n")
                     continue
                 program, *words = shlex.split(command.replace("\\\n", ""))
+                quiet = words[-1:] == ["2>/dev/null"]
                 if program != "darkmetrics":
                     raise ValueError(f"{path.name}: a console runs darkmetrics or 'echo $?', not {program!r}.")
-                with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
-                    code = run(words)
+                out = io.StringIO()
+                errors = io.StringIO() if quiet else out
+                with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+                    code = run(words[:-1] if quiet else words)
                 lines.append(re.sub(r"\n{2,}", "\n\n", out.getvalue()))
             return "".join(lines)
 

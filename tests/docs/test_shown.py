@@ -36,6 +36,12 @@ def test_another_output_would_be_found(tmp_path):
     assert shown.page(page).endswith("\n$ echo $?\n2\n```\n")
 
 
+def test_standard_error_can_be_left_out(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ darkmetrics metrics --format nothing 2>/dev/null\n$ echo $?\n2\n```\n")
+    assert shown.page(page) == page.read_text()
+
+
 def test_a_console_runs_nothing_else(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```console\n$ rm june.csv\n```\n")

@@ -32,7 +32,7 @@ def commands():
         if language in ("", "console", "yaml"):
             for line in code.replace("\\\n", " ").splitlines():
                 for command in re.findall(r"(?:^|[ ;&|$])darkmetrics ((?:[a-z]+) .*)", line):
-                    yield page, shlex.split(re.split(r" (?:&&|\|\||>>?|\|) ?", command)[0])
+                    yield page, shlex.split(re.split(r" (?:&&|\|\||2?>>?|\|) ?", command)[0])
 
 
 COMMANDS = list(commands())
