@@ -46,7 +46,7 @@ from darkmetrics.label_models.auto import (
     reasons_in_words,
     weight_of_reasons,
 )
-from darkmetrics.label_models.choice import stated_reason
+from darkmetrics.label_models.choice import reason_from, stated_reason
 from darkmetrics.label_models.clusters import clustered, shared_in_words
 from darkmetrics.label_models.score_table import score_table
 from darkmetrics.methods import Method, method_from
@@ -146,7 +146,7 @@ class Question:
             confidence_level=check_level(confidence_level),
             fill=fill_value(zero_division),
             model=_named_model(label_model, **stated) if is_named(label_model) else _given(stated),
-            missingness=missingness,
+            missingness=reason_from(missingness),
             believes=auto and all(value is None for value in stated.values()),
             rng=generator_from(rng),
             scope=scope_from(scope),

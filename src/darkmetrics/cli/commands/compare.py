@@ -27,20 +27,9 @@ from darkmetrics.cli.options import (
     WeightColumn,
     ZeroDivisionOption,
 )
-from darkmetrics.cli.output import (
-    DONE,
-    TARGET_MISSED,
-    Result,
-    Table,
-    check_writable,
-    emit,
-    in_words,
-    progress,
-    rendered,
-    say,
-    seen_by_a_person,
-)
+from darkmetrics.cli.output import check_writable, in_words, progress, publish, seen_by_a_person
 from darkmetrics.cli.scope import ASSUMED
+from darkmetrics.cli.shapes import Check, Result, Table
 from darkmetrics.files import MISSING_WORDS
 
 EXAMPLE = (
@@ -176,10 +165,8 @@ def main(
                 confidence_level=assumed.confidence_level,
             )
             verdicts = _verdicts(found, wanted)
-            say("\n".join([*(for_the_command_line(text) for text in found.words()), ""]))
-            emit(rendered(_as_result(found, verdicts), common.result_format), common.output)
-    say("\n".join(["", *found.notes()]))
-    return _tell(found, verdicts)
+            result = _as_result(found, verdicts)
+    return publish(result, common.result_format, common.output)
 
 
 def _columns(given: Sequence[str]) -> dict[str, str]:
@@ -262,15 +249,19 @@ def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
 
         document["gate"] = [plain_numbers(one) for one in verdicts]
     header, rows = found.table()
-    lines = [f"Warning: {one.message}" for one in said]
-    return Result(document, found.records(), [Table(header, rows, words=2)], lines)
+    return Result(
+        document,
+        found.records(),
+        [Table(header, rows, words=2)],
+        above=[for_the_command_line(text) for text in found.words()],
+        below=found.notes(),
+        warnings=[f"Warning: {one.message}" for one in said],
+        checks=[_check(one) for one in verdicts],
+        about=("metric", "model"),
+    )
 
 
-def _tell(found: dm.Comparison, verdicts: Sequence[Mapping[str, Any]]) -> int:
-    """Say how each gate stands; the exit code."""
-    for one in verdicts:
-        word = "PASS" if one["met"] else "FAIL"
-        enough = "enough" if one["met"] else f"less than the {one['wanted']:g} asked for"
-        said = f"is better than {one['other']} in {one['metric']} with probability {one['better']:.4g}, {enough}"
-        say(f"{word}: {one['model']} {said}.")
-    return DONE if all(one["met"] for one in verdicts) else TARGET_MISSED
+def _check(one: Mapping[str, Any]) -> Check:
+    enough = "enough" if one["met"] else f"less than the {one['wanted']:g} asked for"
+    name = f"{one['model']} is better than {one['other']} in {one['metric']}"
+    return Check(name, one["met"], f"{name} with probability {one['better']:.4g}, {enough}.")
