@@ -14,6 +14,7 @@ import numpy as np
 
 from darkmetrics.accepted import ProgressLike
 from darkmetrics.exceptions import InputError
+from darkmetrics.logs import LOGGER
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.question import generator_from
 
@@ -41,8 +42,9 @@ def run_each(
     if not (progress is None or isinstance(progress, (bool, np.bool_)) or callable(progress)):
         raise InputError(f"progress: expected True, False, None or a function of (done, total), got {progress!r}.")
     jobs = min(jobs, len(pieces))
+    LOGGER.info("%s: %d pieces of work, %d at a time", title, len(pieces), max(jobs, 1))
     if jobs <= 1:
-        return list(_shown(map(function, pieces), len(pieces), progress, title))
+        return list(shown(map(function, pieces), len(pieces), progress, title))
     try:
         pickle.dumps(function)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -53,7 +55,7 @@ def run_each(
     try:
         with _one_thread_each(), ProcessPoolExecutor(jobs, mp_context=_context()) as pool:
             results = pool.map(function, pieces, chunksize=max(1, len(pieces) // (8 * jobs)))
-            return list(_shown(results, len(pieces), progress, title))
+            return list(shown(results, len(pieces), progress, title))
     except BrokenProcessPool as error:
         raise InputError(
             f"n_jobs: {jobs} processes could not be started, or one of them died ({error}). A script that is run by "
@@ -82,7 +84,7 @@ def _context() -> Any:
     return multiprocessing.get_context("forkserver" if clean else None)
 
 
-def _shown(results: Iterable[Any], total: int, progress: ProgressLike, title: str) -> Iterator[Any]:
+def shown(results: Iterable[Any], total: int, progress: ProgressLike, title: str) -> Iterator[Any]:
     """The same, with a progress bar on standard error where one is wanted, or a function that is told."""
     if callable(progress):
         return _told(results, total, progress)

@@ -45,7 +45,7 @@ def flat_numbers(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     {'fbeta_2': 0.5, 'fbeta_2_low': 0.4}
     """
     return {
-        re.sub(r"\W+", "_", f"{name}_{key}").strip("_"): float(value)
+        "_".join(filter(None, [re.sub(r"\W+", "_", name).strip("_"), key])): float(value)
         for name, numbers in entries.items()
         for key, value in numbers.items()
         if finite(value) is not None

@@ -90,6 +90,12 @@ def _cannot_write(output: str, error: OSError, option: str) -> WordedError:
     return WordedError(f"{option}: {output} cannot be written: {error.strerror or error}.")
 
 
+def check_format(format_: str, checks: object, option: str) -> None:
+    """Refuse a file of tests that would have none, before the work and not after it."""
+    if format_ == "junit" and not checks:
+        raise WordedError(f"--format: junit has a test case for each check, and there is none. Give {option}.")
+
+
 def seen_by_a_person(format_: str, output: str | None = None) -> bool:
     """Whether a result goes to a terminal, as text that a person reads."""
     return output is None and format_ in FOR_PEOPLE and sys.stdout is not None and sys.stdout.isatty()
@@ -155,10 +161,29 @@ def in_words(names: Mapping[str, str], metrics: str = "--metric", *, said: bool 
         say(f"Warning: {for_the_command_line(text, names, metrics)}")
 
 
+@contextlib.contextmanager
+def _log() -> Iterator[None]:
+    """The log of the library on standard error."""
+    import logging
+
+    from darkmetrics.logs import LOGGER
+
+    handler, level = logging.StreamHandler(sys.stderr), LOGGER.level
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
+
+
 def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
     """Run a command; what goes wrong is one line and an exit code, below the traceback if that is asked for."""
     try:
-        return work() or DONE
+        with _log() if debug else contextlib.nullcontext():
+            return work() or DONE
     except KeyboardInterrupt:
         return fail("interrupted", INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # the last one to see it: a user gets a line, not a traceback

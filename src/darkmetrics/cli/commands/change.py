@@ -16,8 +16,9 @@ from darkmetrics._text import number_from
 from darkmetrics.cli.evaluation import columns_assumed, evaluated, label_model_of, zero_division_of
 from darkmetrics.cli.inputs import load, load_reference, paths_of
 from darkmetrics.cli.messages import WordedError, for_the_command_line
-from darkmetrics.cli.options import CommonOptions, DecisionOptions, EstimateOptions
-from darkmetrics.cli.output import check_writable, in_words, progress, publish
+from darkmetrics.cli.options import CheckedOptions, DecisionOptions, EstimateOptions
+from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish
+from darkmetrics.cli.scope import ScopeOption
 from darkmetrics.cli.shapes import Check, Result, Table
 from darkmetrics.cli.targets import metrics_wanted
 
@@ -27,7 +28,7 @@ _OF_CELLS = {"label": "label", "score": "score"}
 
 
 @dataclass(frozen=True)
-class ChangeOptions(DecisionOptions, EstimateOptions):
+class ChangeOptions(ScopeOption, DecisionOptions, EstimateOptions):
     """What both evaluations take."""
 
 
@@ -41,7 +42,7 @@ def main(
             show_default=False,
         ),
     ],
-    common: CommonOptions,
+    common: CheckedOptions,
     worse: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,6 +62,7 @@ def main(
     Both are files of rows in the same columns, or stored cells (Parquet, without --label and --score). They must have
     no row in common. What is assumed about missing labels holds for both.
     """
+    check_format(common.result_format, worse, "--worse")
     limits = _limits(worse)
     check_writable(common.output, *paths_of(options.file), *paths_of(before), options.reference)
     with progress("reading", "evaluating", "comparing") as begin:
@@ -127,6 +129,7 @@ def _evaluated(
             return evaluated(rows, metrics, options, seed), rows.names
     if options.threshold is not None and options.threshold != cells.threshold:
         raise WordedError(f"--threshold: cells of {options.file} are already decided. Leave it out.")
+    scope: Any = options.scope
     with in_words(_OF_CELLS):
         found = dm.evaluate(
             cells,
@@ -139,6 +142,7 @@ def _evaluated(
             zero_division=zero_division_of(options),
             rng=seed,
             confidence_level=options.confidence_level,
+            scope=scope,
         )
     return found, None
 

@@ -13,9 +13,10 @@ from darkmetrics._text import whole_number_from
 from darkmetrics.cli.evaluation import label_model_of, zero_division_of
 from darkmetrics.cli.inputs import load_reference, paths_of
 from darkmetrics.cli.messages import WordedError, for_the_command_line
-from darkmetrics.cli.options import CommonOptions, MonitorOptions
-from darkmetrics.cli.output import check_writable, in_words, progress, publish, say, write_output
+from darkmetrics.cli.options import CheckedOptions, CommonOptions, MonitorOptions
+from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish, say, write_output
 from darkmetrics.cli.rows import Rows
+from darkmetrics.cli.settings import command_line
 from darkmetrics.cli.shapes import Check, Result, Table
 from darkmetrics.cli.table import load_table
 from darkmetrics.cli.targets import metrics_wanted, targets_from
@@ -32,7 +33,7 @@ _SHOWN = 40
 
 def main(
     options: MonitorOptions,
-    common: CommonOptions,
+    common: CheckedOptions,
     context: typer.Context,
     fdr: Annotated[
         float,
@@ -88,6 +89,7 @@ def main(
     Groups are told apart by --by, --time or both. An alert is a group that misses its --target; among all alerts at
     most the share --fdr is false, on average. With an alert the exit code is 1; with --known, with a new alert.
     """
+    check_format(common.result_format, options.target, "--target")
     inputs = [*paths_of(options.file), options.reference]
     check_writable(common.output, *inputs)
     known = _known_file(known, common)
@@ -128,7 +130,9 @@ def main(
         from darkmetrics.report.groups import groups_page
 
         source = {"file": table.source, **{f"{role} column": name for role, name in table.names.items()}}
-        write_output(report, groups_page(result, title=title, source=source | {"command": context.obj}), "--report")
+        write_output(
+            report, groups_page(result, title=title, source=source | {"command": command_line(context)}), "--report"
+        )
     return publish(_as_result(result), common.result_format, common.output)
 
 

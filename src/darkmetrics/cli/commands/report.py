@@ -19,6 +19,7 @@ from darkmetrics.cli.output import (
     seen_by_a_person,
     write_output,
 )
+from darkmetrics.cli.settings import command_line
 from darkmetrics.cli.targets import verdicts
 
 EXAMPLE = "Example: darkmetrics report june.parquet --label fraud --score p --target recall=0.8 -o june.html"
@@ -42,7 +43,7 @@ def main(
         begin()
         with in_words(rows.names):
             source = {"file": rows.source, **{f"{role} column": name for role, name in rows.names.items()}}
-            source["command"] = context.obj
+            source["command"] = command_line(context)
             summary = dm.report.summarize(result, targets=targets, title=title, source=source)
             page = dm.report.render(summary, view)
     write_output(output, page)
