@@ -46,8 +46,9 @@ columns wide where that can be, or as wide as the terminal. Beside the other for
 to standard error. `--format json` is `to_dict()` of the library's result, at full precision; the columns of
 `--format csv` are listed with each command, and what is undefined is empty there. Without `--format` the suffix of
 `--output` says it: `.json`, `.csv` or `.md`. `evaluate`, `monitor`, `compare` and `change` also write
-`--format prometheus`, gauges for [dashboards](../how-to/dashboards.md), and `--format junit`, a test case for each target,
-gate or group that pipelines show beside their other tests; known alerts and groups that are too small are skipped ones.
+`--format prometheus`, gauges for [dashboards](../how-to/dashboards.md), and `--format junit`, a test case for each
+target, gate or group that pipelines show beside their other tests; known alerts and groups that are too small are
+skipped ones.
 
 **Settings.** Options that a pipeline always gives may stand in `darkmetrics.toml` of the folder that the command is run
 in, or in the file that `darkmetrics --config FILE COMMAND` names. Keys at the top are for every command that has such

@@ -1,4 +1,4 @@
-"""The pages on benchmarks and on Spark show the results that are committed beside the scripts."""
+"""The page on benchmarks shows the results that are committed beside the scripts."""
 
 import shutil
 from pathlib import Path
@@ -17,14 +17,6 @@ def test_the_benchmark_page_shows_the_committed_results(tmp_path):
     shutil.copy(PAGE, tmp_path)
     fill_page(ROOT / "benchmarks" / "results", tmp_path / PAGE.name)
     assert (tmp_path / PAGE.name).read_text() == PAGE.read_text(), "the page is behind; run python -m benchmarks.docs"
-
-
-def test_the_spark_page_shows_the_committed_results(tmp_path):
-    from experiments.scale.docs import PAGE, fill_page
-
-    shutil.copy(PAGE, tmp_path)
-    fill_page(ROOT / "experiments" / "results" / "scale.json", tmp_path / PAGE.name)
-    assert (tmp_path / PAGE.name).read_text() == PAGE.read_text(), "the page is behind; run python -m experiments.scale"
 
 
 def test_a_peer_that_did_not_run_is_named_with_its_reason(tmp_path):

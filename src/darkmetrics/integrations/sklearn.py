@@ -156,7 +156,7 @@ class RocCurveDisplay(_Display):
     >>> from darkmetrics.integrations.sklearn import RocCurveDisplay
     >>> display = RocCurveDisplay.from_predictions([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
     >>> round(display.roc_auc.mean(), 3)
-    1.0
+    0.9
     """
 
     _metrics = ("roc_auc",)
@@ -180,7 +180,7 @@ class PrecisionRecallDisplay(_Display):
     >>> from darkmetrics.integrations.sklearn import PrecisionRecallDisplay
     >>> display = PrecisionRecallDisplay.from_predictions([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
     >>> round(display.average_precision.mean(), 3)
-    0.9
+    0.933
     """
 
     _metrics = ("average_precision",)
