@@ -1,6 +1,7 @@
 """What pipelines read and write: Prometheus text, JUnit XML, a file of settings, scopes of gates."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,16 @@ def test_prometheus_has_groups_as_labels_whatever_they_are_called(run, shops):
     rows_of = {dict(labels)["shop"]: value for labels, value in found["darkmetrics_rows"].items()}
     assert rows_of == {"web": 150.0, 'a"b\\c': 142.0, "tiny": 8.0}
     assert set(found) <= {f"darkmetrics_{name}" for name in GAUGES} | {"darkmetrics_checks_failed"}
+
+
+def test_the_page_on_dashboards_names_gauges_that_there_are():
+    page = (Path(__file__).parents[2] / "docs/how-to/dashboards.md").read_text(encoding="utf-8")
+    known = {f"darkmetrics_{name}" for name in GAUGES} | {"darkmetrics_checks_failed"}
+    assert set(re.findall(r"darkmetrics_[a-z_]+", page)) <= known
+    short = {f"darkmetrics{name}" for name in re.findall(r"`(_[a-z_]+)`", page)}
+    assert short <= known
+    (panel,) = re.findall(r"```json\n(.*?)```", page, flags=re.DOTALL)
+    assert [target["refId"] for target in json.loads(panel)["targets"]] == ["mean", "low", "high"]
 
 
 def test_columns_become_names_of_labels_and_what_is_unknown_is_left_out():
