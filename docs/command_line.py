@@ -40,9 +40,32 @@ one of `NaN`, `nan`, `null`, `NULL`, `None`, `NA`, `N/A` and `<NA>`, written lik
 (label, target, y_true, ...; score, probability, y_score, ...), and the guess is printed.
 
 **Output.** Results go to standard output or to `--output`, which is written under another name and renamed when it is
-complete, and must not be one of the files that are read; everything else goes to standard error. `--format json` is
-`to_dict()` of the library's result, at full precision; the columns of `--format csv` are listed with each command, and
-what is undefined is empty there. Without `--format` the suffix of `--output` says it: `.json`, `.csv` or `.md`.
+complete, and must not be one of the files that are read. A table and Markdown have what was assumed above the numbers
+and `PASS` or `FAIL` below them, so that nothing is lost in a pipe (`>> $GITHUB_STEP_SUMMARY`); a table is at most 80
+columns wide where that can be, or as wide as the terminal. Beside the other formats, and beside a file, these words go
+to standard error. `--format json` is `to_dict()` of the library's result, at full precision; the columns of
+`--format csv` are listed with each command, and what is undefined is empty there. Without `--format` the suffix of
+`--output` says it: `.json`, `.csv` or `.md`. `evaluate`, `monitor`, `compare` and `change` also write
+`--format prometheus`, gauges for [dashboards](../how-to/dashboards.md), and `--format junit`, a test case for each
+target, gate or group that pipelines show beside their other tests; known alerts and groups that are too small are
+skipped ones.
+
+**Settings.** Options that a pipeline always gives may stand in `darkmetrics.toml` of the folder that the command is run
+in, or in the file that `darkmetrics --config FILE COMMAND` names. Keys at the top are for every command that has such
+an option, those of a table for one command; what is typed goes first, and a key that nobody knows is an error:
+
+```toml
+label = "fraud"
+score = "p"
+missingness = "by_score"
+
+[evaluate]
+target = ["recall>=0.8", "fpr<=0.01"]
+
+[monitor]
+time = "booked"
+every = "month"
+```
 
 **Exit codes.** What could not be said on a standard error that is closed or full, the code still says.
 
@@ -123,10 +146,15 @@ CSV: dict[str, dict[str, str]] = {
         "difference_mean": "the estimate of its metric less that of the first model",
         "difference_low": "lower end of the interval of that difference",
         "difference_high": "upper end of it",
+        "population_better_than_first": "with --scope population: the same probability there",
+        "population_difference_mean": "with --scope population: the estimate of the difference there",
+        "population_difference_low": "with --scope population: lower end of its interval",
+        "population_difference_high": "with --scope population: upper end of it",
     },
     "monitor": {
         "month": "with `--by month`: its value; one such column for each `--by`, and for `--time`",
         "metric": _METRIC["metric"],
+        "scope": "what the numbers are about: rows or population",
         "rows": "rows of the group",
         "labelled": "rows with a label",
         "positive": "rows labelled positive",

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -50,3 +50,6 @@ ZeroDivision: TypeAlias = float | str
 Duration: TypeAlias = float | dt.timedelta | np.timedelta64
 # A day, or a moment: a date, a datetime, either of NumPy's, or text in ISO form.
 PointInTime: TypeAlias = dt.date | np.datetime64 | str
+# Whether long work shows how far it is: a bar, nothing, a bar where there is a terminal (None), or a function that is
+# called with how many pieces are done and how many there are.
+ProgressLike: TypeAlias = bool | Callable[[int, int], object] | None

@@ -14,7 +14,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distribution import Interval, MetricDistribution
-from darkmetrics.exceptions import InputError, Warned, unknown_name
+from darkmetrics.exceptions import InputError, MissingKeyError, Warned, unknown_name
 from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.auto import REFUTED, nodes_of_reason, weight_of_reasons
@@ -28,6 +28,7 @@ from darkmetrics.stating import what_narrows
 from darkmetrics.tables import (
     decimals_for,
     finite,
+    flat_numbers,
     html_lines,
     html_table,
     interval_text,
@@ -35,6 +36,7 @@ from darkmetrics.tables import (
     number_text,
     text_table,
 )
+from darkmetrics.variance import variance_shares
 
 if TYPE_CHECKING:
     from darkmetrics.sensitivity import Sensitivity, TippingPoint
@@ -85,7 +87,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     def __getitem__(self, name: str) -> MetricDistribution:
         if name not in self.laws:
-            raise _MissingMetricError(str(unknown_name("metric", "metric", str(name), self.laws)))
+            raise MissingKeyError(str(unknown_name("metric", "metric", str(name), self.laws)))
         return self.laws[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -258,26 +260,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
             known = 0.0 if self.nodes.given or not law.var() > 0.0 else min(1.0, self.on_rows[metric].var() / law.var())
             parts_of_rows = self.on_rows.variance_split(metric)
             return {source: known * share for source, share in parts_of_rows.items()} | {"sampling": 1.0 - known}
-        parts = law.by_node
-        if parts is None or not law.var() > 0.0:
-            return {"labels": 1.0, "calibration": 0.0, "prevalence": 0.0}
-        within, between = float(parts.weight @ parts.var), float(parts.weight @ (parts.mean - law.mean()) ** 2)
-        explained = 0.0
-        if self.nodes.shift is not None and np.ptp(self.nodes.shift) > 0.0 and between > 0.0:
-            # What a smooth function of the shift tells about the mean is due to the prevalence, the rest to
-            # calibration.
-            shift = (self.nodes.shift - self.nodes.shift.mean()) / self.nodes.shift.std()
-            root = np.sqrt(parts.weight)
-            curve = np.column_stack([np.ones(shift.size), shift, shift**2]) * root[:, None]
-            fitted = curve @ np.linalg.lstsq(curve, root * parts.mean, rcond=None)[0]
-            left = float(((root * parts.mean - fitted) ** 2).sum())
-            explained = max(0.0, between - left)
-        total = within + between
-        return {
-            "labels": within / total,
-            "calibration": (between - explained) / total,
-            "prevalence": explained / total,
-        }
+        return variance_shares(law, self.nodes.shift)
 
     def plot(self, ax: Any = None) -> Any:
         """All metrics in one forest plot (`plotting.plot_metrics`); needs matplotlib. Returns the Axes drawn on."""
@@ -291,8 +274,36 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
         return plot_arrival(self, ax=ax)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema)."""
+    def sentence(self, metric: str) -> str:
+        """What is known of one metric, in words for somebody who has never heard of it, with what is assumed.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6]).sentence("recall")
+        'recall is 0.600, 90% between 0.500 and 0.667; dropping unlabelled rows would have said 0.500. Assumed: missing
+        labels are independent, with the probabilities given.'
+        """
+        from darkmetrics.report.sentences import headline
+
+        entry = self[metric].to_dict(self.confidence_level) | {"labelled_only": finite(self.labelled_only[metric])}
+        said = headline(metric, entry, self.data.counts(), self.scope)
+        return " ".join(filter(None, [f"{said}.", *self.assumption.split("\n")]))
+
+    def to_dict(self, *, flat: bool = False) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema).
+
+        With `flat`, numbers alone, each by one name, as `mlflow.log_metrics` takes them: "recall", "recall_low",
+        "recall_high", "recall_labelled_only", and how many rows there are. What is undefined is left out.
+        """
+        if flat:
+            return flat_numbers(
+                {"": self.data.counts()}
+                | {
+                    name: {"": law.mean(), "low": low, "high": high, "labelled_only": self.labelled_only[name]}
+                    for (name, law), (low, high) in zip(self.laws.items(), self.intervals.values(), strict=True)
+                }
+            )
         found: dict[str, Any] = {
             "schema": "darkmetrics.evaluation/1",
             "scope": self.scope,
@@ -484,10 +495,3 @@ def chance_of_target(law: MetricDistribution, target: float, better: str) -> flo
     at_most = float(law.cdf(target))
     # A metric that is just the target meets it, and P(X < t) is twice the PIT less P(X <= t).
     return at_most if better == "lower" else 1.0 - (2.0 * float(law.pit(target)) - at_most)
-
-
-class _MissingMetricError(KeyError):
-    """A KeyError, as mappings raise, whose message is printed as it is written."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])

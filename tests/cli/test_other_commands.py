@@ -238,7 +238,7 @@ def test_the_demo_shows_the_truth_and_writes_a_report_without_scikit_learn(run, 
     done = run("demo")
     assert done.code == 0
     assert done.err.splitlines()[-1] == f"Report: {Path('darkmetrics-demo.html').resolve()}"
-    assert "285 rows: 144 labelled, 141 missing" in done.err
+    assert "285 rows: 144 labelled, 141 missing" in done.out
     assert Path("darkmetrics-demo.html").stat().st_size > 1000
 
 

@@ -21,12 +21,18 @@ class OutputFormat(StrEnum):
     markdown = "markdown"
 
 
-_FORMAT_OF_SUFFIX = {
-    ".json": OutputFormat.json,
-    ".csv": OutputFormat.csv,
-    ".md": OutputFormat.markdown,
-    ".markdown": OutputFormat.markdown,
-}
+class CheckedFormat(StrEnum):
+    """How a result is written that numbers may be watched of, and that may fail."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+    prometheus = "prometheus"
+    junit = "junit"
+
+
+_FORMAT_OF_SUFFIX = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
 InputFormat = StrEnum("InputFormat", list(FORMATS))  # type: ignore[misc]  # the members are those of one list
 
 # Those that need nothing but what the command line can give.
@@ -394,15 +400,32 @@ class CommonOptions:
             metavar="N", min=0, help="Makes random draws, where there are any, repeatable.", rich_help_panel=OUTPUT
         ),
     ] = None
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT)] = (
-        False
-    )
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show what is done, and the traceback of an error.", rich_help_panel=OUTPUT)
+    ] = False
 
     @property
-    def result_format(self) -> OutputFormat:
+    def result_format(self) -> str:
         """The format that is asked for, or that the name of the output says."""
         suffix = "" if self.output is None else Path(self.output).suffix.lower()
-        return self.format or _FORMAT_OF_SUFFIX.get(suffix, OutputFormat.table)
+        return self.format or _FORMAT_OF_SUFFIX.get(suffix, "table")
+
+
+@dataclass(frozen=True)
+class CheckedOptions(CommonOptions):
+    """What a command takes whose result has numbers to watch and checks that may fail."""
+
+    format: Annotated[  # type: ignore[assignment]  # more formats than the others have
+        CheckedFormat | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="|".join(CheckedFormat),
+            help="How the result is written. By default the suffix of --output (.json, .csv, .md) says, else a table. "
+            "prometheus: numbers for its textfile collector; junit: a test case per check.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from darkmetrics.metrics.metric import (
     metric_from_text,
     register_metric,
     registered,
+    understand,
 )
 from darkmetrics.metrics.ranking import (
     RANKING_METRICS,
@@ -37,6 +38,7 @@ from darkmetrics.metrics.ranking import (
     roc_auc,
 )
 from darkmetrics.metrics.scoring import SCORING_METRICS, CallableMetric, LossMetric, metric_from_callable
+from darkmetrics.metrics.unlisted import OTHER_NAMES, UNLISTED_METRICS
 
 __all__ = [
     "DEFAULT_METRICS",
@@ -69,10 +71,19 @@ DEFAULT_METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
 
 for _record in (*CONFUSION_METRICS, *RANKING_METRICS, *SCORING_METRICS):
     register_metric(_record)
+for _unlisted in UNLISTED_METRICS:
+    understand(_unlisted)
+for _alias, _name in OTHER_NAMES.items():
+    understand(replace(metric_from_text(_name), name=_alias))
 
 
 def metrics_from(metrics: Any) -> list[Metric]:
-    """The metrics that a name, a record, a callable, or a sequence or mapping of these stands for."""
+    """The metrics that a name, a record, a callable, or a sequence or mapping of these stands for.
+
+    "all" stands for every listed metric that needs no parameter, and no scores that are probabilities.
+    """
+    if isinstance(metrics, str) and metrics == "all":
+        return [metric_from_text(name) for name in list_metrics() if _of_any(registered(name))]
     if isinstance(metrics, Mapping):
         chosen = [_named(str(name), metric) for name, metric in metrics.items()]
     elif isinstance(metrics, (str, Metric, Family)) or callable(metrics):
@@ -88,6 +99,13 @@ def metrics_from(metrics: Any) -> list[Metric]:
     if twice is not None:
         raise InputError(f"metrics: {twice!r} is asked for twice.")
     return chosen
+
+
+def _of_any(record: Metric | Family) -> bool:
+    """Whether a metric takes any scores, and no parameter."""
+    if isinstance(record, Family):
+        return not record.needs_argument
+    return not (isinstance(record, LossMetric) and record.needs_probabilities)
 
 
 def _one(metric: Any) -> Metric:

@@ -16,6 +16,7 @@ from darkmetrics.accepted import (
     Missingness,
     PathLike,
     PointInTime,
+    ProgressLike,
     RngLike,
     Scope,
     ZeroDivision,
@@ -96,7 +97,7 @@ def evaluate_by(
     confidence_level: float = 0.9,
     scope: Scope = "rows",
     n_jobs: int = 1,
-    progress: bool | None = None,
+    progress: ProgressLike = None,
     calibration: ReferenceLike | FrameLike | None = None,
 ) -> GroupedEvaluation:
     """How good is this classifier in each segment and period, and which of them miss their target?
@@ -157,8 +158,9 @@ def evaluate_by(
         Source of randomness for Monte Carlo; each group has its own, so that neither order nor `n_jobs` matter.
     n_jobs : int
         Processes, -1 for one per core.
-    progress : bool, optional
-        Show a progress bar (needs the package rich); by default where standard error is a terminal.
+    progress : bool or callable, optional
+        Show a progress bar (needs the package rich); by default where standard error is a terminal. Or a function,
+        which is called with how many pieces are done and how many there are.
     calibration
         An older word for `reference`, with a FutureWarning.
 

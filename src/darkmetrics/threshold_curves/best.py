@@ -81,10 +81,14 @@ def best_threshold(
     risk: str | float,
     method: str,
     *,
+    may_stay: bool = True,
     n_resamples: int,
     rng: Any,
 ) -> BestThreshold:
-    """The threshold with the best mean or quantile; of equally good ones the current one, else the lowest."""
+    """The threshold with the best mean or quantile; of equally good ones the current one, else the lowest.
+
+    `may_stay`: whether the current one, also if it is not among them, may be the answer.
+    """
     if metric.better == "neither":
         raise InputError(f"metric: {metric.name!r} is neither better high nor low, so no threshold is best for it.")
     sign = -1.0 if metric.better == "lower" else 1.0
@@ -101,7 +105,7 @@ def best_threshold(
         raise InputError(f"metric: {metric.name!r} is undefined (0/0) at every threshold.")
     highest = float(known[candidates].max())
     good = known >= highest - _ROUNDING * max(1.0, abs(highest))
-    place = here if good[here] else int(candidates[np.argmax(good[candidates])])
+    place = here if good[here] and may_stay else int(candidates[np.argmax(good[candidates])])
     chance = 0.0
     if grid[place] != current:
         chance = probability_better(evaluation, metric, float(grid[place]), current, n_resamples=n_resamples, rng=rng)
