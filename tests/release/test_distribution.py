@@ -7,6 +7,7 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,10 @@ WHEEL = f"darkmetrics-{VERSION}-py3-none-any.whl"
 SOURCES = f"darkmetrics-{VERSION}.tar.gz"
 
 
-def said(*command: object, **settings: object) -> str:
+def said(*command: object, **settings: Any) -> str:
     """What a command printed; if it fails, the test shows what it complained about."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **settings)  # type: ignore[call-overload]
+    words = [str(word) for word in command]
+    done: Any = subprocess.run(words, check=False, capture_output=True, text=True, **settings)
     assert done.returncode == 0, done.stdout + done.stderr
     return str(done.stdout)
 
@@ -130,7 +132,8 @@ def test_nothing_but_what_it_needs_was_installed(empty):
 
 
 def test_the_command_without_its_extra_says_what_to_install(empty, tmp_path):
-    done = subprocess.run([empty / "darkmetrics", "demo"], cwd=tmp_path, env=outside(), capture_output=True, text=True)
+    command = [str(empty / "darkmetrics"), "demo"]
+    done = subprocess.run(command, check=False, cwd=tmp_path, env=outside(), capture_output=True, text=True)
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     assert "darkmetrics[cli]" in done.stderr
