@@ -29,7 +29,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates roc-auc audit paper \
-	paper-quick walk gallery dist dist-check leg clean
+	paper-quick walk gallery notebooks live dist dist-check leg clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -119,6 +119,9 @@ walk: $(STAMP) ## count and draw the modules that one call walks through, for th
 gallery: $(STAMP) ## draw the pictures of the documentation anew
 	@$(BIN)/python docs/gallery.py
 
+notebooks: $(STAMP) ## run the notebooks of examples/ and compare what they print with what is stored (a minute)
+	@PYTHONPATH=src $(BIN)/python examples/run_notebooks.py
+
 # From a copy of the last commit, so that nothing lying in the working copy gets in, with the commit's time as that of
 # every file. Without isolation: the version of hatchling is written into the wheel, and `dev` holds it to one.
 DIST ?= dist
@@ -129,6 +132,10 @@ dist: $(STAMP) ## wheel and source archive of the last commit in DIST=dist: the 
 
 dist-check: dist ## what is in both, that they are the same again, and that the wheel works in an empty environment
 	@$(BIN)/pytest -q -m release tests/release
+
+live: dist ## the page that runs the wheel in the browser, and the wheel, in build/live
+	@mkdir -p build/live
+	@cp docs/live/* "$(DIST)"/*.whl build/live
 
 # Another environment for other versions of what the library runs on; build/ is not part of the repository.
 LEG ?= lowest
