@@ -137,7 +137,8 @@ live: dist ## the page that runs the wheel in the browser, and the wheel, in bui
 	@mkdir -p build/live
 	@cp docs/live/* "$(DIST)"/*.whl build/live
 
-# Another environment for other versions of what the library runs on; build/ is not part of the repository.
+# Another environment for other versions of what the library runs on; build/ is not part of the repository. Old versions call
+# what newer ones of others have deprecated; pages are made with the versions of `dev`.
 LEG ?= lowest
 leg: ## a slice of the tests with the oldest (LEG=lowest) or the newest (LEG=newest) dependencies, on PYTHON=python3
 	@$(PYTHON) -m venv --clear build/$(LEG)
@@ -145,7 +146,8 @@ leg: ## a slice of the tests with the oldest (LEG=lowest) or the newest (LEG=new
 	@build/$(LEG)/bin/python -m pip install -qq --disable-pip-version-check \
 		$(if $(filter lowest,$(LEG)),--constraint build/lowest.txt,--pre) --editable '.[all,test]'
 	@build/$(LEG)/bin/python -m pip list --disable-pip-version-check
-	@build/$(LEG)/bin/pytest -q -n auto $(if $(filter lowest,$(LEG)),-W ignore::DeprecationWarning) $(QUICK)
+	@build/$(LEG)/bin/pytest -q -n auto $(if $(filter lowest,$(LEG)),-W ignore::DeprecationWarning) \
+		$(filter-out tests/docs/%,$(QUICK))
 
 clean: ## remove the virtual environment, caches and build products
 	@rm -rf tests/browser/node_modules .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
