@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -283,7 +284,7 @@ def test_progress_may_be_a_function(n_jobs):
     heard: list[tuple[int, int]] = []
     table = pd.DataFrame({"y": y, "p": score, "shop": np.arange(200) % 4})
     if n_jobs == 1:
-        told = {
+        told: dict[str, Any] = {
             "metrics": "recall",
             "missingness": "random",
             "progress": lambda done, total: heard.append((done, total)),
@@ -292,17 +293,15 @@ def test_progress_may_be_a_function(n_jobs):
         assert heard == [(1, 4), (2, 4), (3, 4), (4, 4)]
         heard.clear()
     complete = np.nan_to_num(y, nan=0.0)
-    settings = {"mechanism": 0.3, "n_repeats": 3, "metrics": "recall", "rng": 0, "n_jobs": n_jobs}
+    settings: dict[str, Any] = {"mechanism": 0.3, "n_repeats": 3, "metrics": "recall", "rng": 0, "n_jobs": n_jobs}
     dm.backtest(complete, score, progress=lambda done, total: heard.append((done, total)), **settings)
     assert heard == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_progress_that_is_neither_is_refused():
-    y, score = many(100)
+    odd: dict[str, Any] = {"progress": "yes"}
     with pytest.raises(dm.InputError, match="progress: expected True, False, None or a function"):
-        dm.evaluate_by(
-            pd.DataFrame({"y": y, "p": score, "a": 1}), "a", label="y", score="p", label_model="half", progress="yes"
-        )
+        dm.evaluate_by(TABLE.assign(a=1), "a", label="fraud", score="p", label_model="half", **odd)
 
 
 def test_the_logger_is_silent_until_it_is_asked(caplog, capfd):

@@ -7,6 +7,7 @@ import sys
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -102,7 +103,8 @@ def test_no_nan_is_logged(logged):
 def test_periods_are_steps_and_segments_come_before_the_name(logged, rows):
     table = pd.DataFrame({"y": rows.y, "p": 1.0 / (1.0 + np.exp(-rows.X[:, 0])), "shop": np.arange(150) % 2})
     table["month"] = pd.to_datetime([f"2026-0{1 + i // 50}-01" for i in range(150)])
-    told = {"time": "month", "every": "month", "label": "y", "score": "p", "missingness": "random", "metrics": "recall"}
+    told: dict[str, Any] = {"time": "month", "every": "month", "label": "y", "score": "p", "metrics": "recall"}
+    told["missingness"] = "random"
     months = dm.evaluate_by(table, **told)
     done = logged(lambda: log_groups(months))
     history = done.client.get_metric_history(done.run.info.run_id, "recall_low")
@@ -165,7 +167,7 @@ def test_words_are_labels_too_and_either_may_be_positive(rows, model):
     words = np.where(rows.truth, "fraud", "fine")
     model.fit(rows.X, words)
     partly = [None if np.isnan(y) else word for y, word in zip(rows.y, words, strict=True)]
-    told = {"missingness": "random", "metrics": ["recall", "specificity", "roc_auc"]}
+    told: dict[str, Any] = {"missingness": "random", "metrics": ["recall", "specificity", "roc_auc"]}
     # The second of the sorted classes is positive, as in scikit-learn.
     fraud = displays.from_estimator(model, rows.X, partly, **told)
     fine = displays.from_estimator(model, rows.X, partly, pos_label="fine", **told)
@@ -199,8 +201,8 @@ def test_the_display_of_roc_has_the_law_of_its_area(rows):
     shown = displays.RocCurveDisplay.from_estimator(model, rows.X, rows.y, missingness="random")
     expected = dm.evaluate(rows.y, model.predict_proba(rows.X)[:, 1], missingness="random")["roc_auc"]
     assert shown.roc_auc.mean() == expected.mean()
-    shown = displays.PrecisionRecallDisplay.from_estimator(model, rows.X, rows.truth)
-    assert shown.average_precision.std() == 0.0
+    known = displays.PrecisionRecallDisplay.from_estimator(model, rows.X, rows.truth)
+    assert known.average_precision.std() == 0.0
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ def test_the_display_of_roc_has_the_law_of_its_area(rows):
             lambda rows: displays.from_estimator(LogisticRegression().fit(rows.X, np.arange(150) % 3), rows.X, rows.y),
             "has 3 classes. It must be fitted, for two classes",
         ),
-        (lambda rows: displays.RocCurveDisplay({}), "evaluation: expected what evaluate"),
+        (lambda rows: displays.RocCurveDisplay(rows), "evaluation: expected what evaluate"),
     ],
 )
 def test_mistakes_get_one_clear_error(rows, call, answer):

@@ -415,7 +415,7 @@ class CommonOptions:
 class CheckedOptions(CommonOptions):
     """What a command takes whose result has numbers to watch and checks that may fail."""
 
-    format: Annotated[  # type: ignore[assignment]  # more formats than the others have
+    format: Annotated[
         CheckedFormat | None,
         typer.Option(
             "--format",
@@ -425,7 +425,7 @@ class CheckedOptions(CommonOptions):
             "prometheus: numbers for its textfile collector; junit: a test case per check.",
             rich_help_panel=OUTPUT,
         ),
-    ] = None
+    ] = None  # type: ignore[assignment]  # more formats than the others have
 
 
 @dataclass(frozen=True)

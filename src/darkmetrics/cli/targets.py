@@ -44,6 +44,8 @@ def _parts(text: str) -> tuple[str, str, str]:
     name, sign, value = text.rpartition("=")
     if sign and name[-1:] in (">", "<"):
         name, sign = name[:-1], name[-1] + sign
+    elif name.endswith("="):
+        sign = ""  # two of them are a slip
     return name.strip(), sign, value.strip()
 
 
