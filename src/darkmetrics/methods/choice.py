@@ -47,11 +47,10 @@ def method_from(method: Any) -> Method:
     if isinstance(method, Method):
         return method
     if isinstance(method, str):
-        known = _WORDS | _PAPER
-        word = method.lower().replace("-", "_")
-        if word not in known:
+        found = _WORDS.get(method) or _PAPER.get(method.lower().replace("-", "_"))
+        if found is None:
             raise unknown_name("method", "method", method, _WORDS)
-        return known[word]()
+        return found()
     raise InputError(
         f"method: expected one of {', '.join(map(repr, sorted(_WORDS)))} or a settings object such as "
         f"methods.MonteCarlo(n_resamples=1000), got {method!r}."
