@@ -1,19 +1,20 @@
 """Evaluation: the laws of all metrics on one evaluation set, with what was assumed, as words, table and numbers."""
 
-from collections.abc import Iterator, Mapping
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics.accepted import PathLike, Scope
+from darkmetrics.accepted import PathLike, ReportSettings, Scope
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
-from darkmetrics.distribution import Interval, MetricDistribution
+from darkmetrics.distribution import Interval, MetricDistribution, chance_of_target
 from darkmetrics.exceptions import InputError, Warned, unknown_name
 from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words
 from darkmetrics.label_models.arrival import Arrival
@@ -24,7 +25,7 @@ from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
 from darkmetrics.population import Population
-from darkmetrics.stating import what_narrows
+from darkmetrics.stating import split_of_variance, what_narrows
 from darkmetrics.tables import (
     decimals_for,
     finite,
@@ -37,6 +38,7 @@ from darkmetrics.tables import (
 )
 
 if TYPE_CHECKING:
+    from darkmetrics.report.notebook import ReportPage
     from darkmetrics.sensitivity import Sensitivity, TippingPoint
 
 # How many times the odds of the missing rows are taken to be off where nobody says otherwise.
@@ -258,32 +260,26 @@ class Evaluation(Mapping[str, MetricDistribution]):
             known = 0.0 if self.nodes.given or not law.var() > 0.0 else min(1.0, self.on_rows[metric].var() / law.var())
             parts_of_rows = self.on_rows.variance_split(metric)
             return {source: known * share for source, share in parts_of_rows.items()} | {"sampling": 1.0 - known}
-        parts = law.by_node
-        if parts is None or not law.var() > 0.0:
-            return {"labels": 1.0, "calibration": 0.0, "prevalence": 0.0}
-        within, between = float(parts.weight @ parts.var), float(parts.weight @ (parts.mean - law.mean()) ** 2)
-        explained = 0.0
-        if self.nodes.shift is not None and np.ptp(self.nodes.shift) > 0.0 and between > 0.0:
-            # What a smooth function of the shift tells about the mean is due to the prevalence, the rest to
-            # calibration.
-            shift = (self.nodes.shift - self.nodes.shift.mean()) / self.nodes.shift.std()
-            root = np.sqrt(parts.weight)
-            curve = np.column_stack([np.ones(shift.size), shift, shift**2]) * root[:, None]
-            fitted = curve @ np.linalg.lstsq(curve, root * parts.mean, rcond=None)[0]
-            left = float(((root * parts.mean - fitted) ** 2).sum())
-            explained = max(0.0, between - left)
-        total = within + between
-        return {
-            "labels": within / total,
-            "calibration": (between - explained) / total,
-            "prevalence": explained / total,
-        }
+        return split_of_variance(law, self.nodes)
 
-    def plot(self, ax: Any = None) -> Any:
-        """All metrics in one forest plot (`plotting.plot_metrics`); needs matplotlib. Returns the Axes drawn on."""
+    def plot(self, metric: str | Sequence[str] | None = None, *, ax: Any = None, **settings: Any) -> Any:
+        """All metrics, or some, in one forest plot (`plotting.plot_metrics`); of one named metric its law.
+
+        The latter is `plotting.plot_distribution`. Needs matplotlib. Returns the Axes drawn on.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+        >>> result.plot("recall", target=0.6).get_xlabel()
+        'recall'
+        """
+        from darkmetrics.plotting.distribution import plot_distribution
         from darkmetrics.plotting.metrics import plot_metrics
 
-        return plot_metrics(self, ax=ax)
+        if isinstance(metric, str):
+            return plot_distribution(self, metric, ax=ax, **settings)
+        return plot_metrics(self, metric, ax=ax, **settings)
 
     def plot_arrival(self, ax: Any = None) -> Any:
         """Labels that are in by age (`plotting.plot_arrival`); needs matplotlib. Returns the Axes drawn on."""
@@ -339,29 +335,43 @@ class Evaluation(Mapping[str, MetricDistribution]):
         }
         return frames.to_native_frame(columns, backend)
 
+    @overload
+    def report(self, path: None = None, **about: Unpack[ReportSettings]) -> "ReportPage": ...
+    @overload
+    def report(self, path: PathLike, **about: Unpack[ReportSettings]) -> Path: ...
     def report(
         self,
-        path: PathLike,
+        path: PathLike | None = None,
         *,
         targets: Mapping[str, float] | None = None,
+        confidence: float = 0.9,
         title: str | None = None,
         source: str | Mapping[str, Any] | None = None,
-    ) -> Path:
+        date: str | dt.date | None = None,
+        audit: Mapping[str, Any] | None = None,
+    ) -> "Path | ReportPage":
         """Writes everything this evaluation says into one file to look at or to mail, and returns its path.
 
         The suffix says what: ".html" for a page with pictures and sliders that opens offline (needs jinja2), ".md" for
-        Markdown, ".json" for the numbers. The file appears when it is complete.
+        Markdown, ".json" for the numbers. The file appears when it is complete. Without a path the page is returned,
+        and a notebook shows it.
 
         Parameters
         ----------
-        path : str or path
+        path : str or path, optional
             The file to write; one that exists is replaced.
         targets : mapping from metric to number, optional
             Values to reach: the chance of each, and what would have to be true of the missing rows to cross it.
+        confidence : float
+            A target passes (PASS, else FAIL) when its chance is at least this.
         title : str, optional
             Heading of the report.
         source : str or mapping, optional
             Where the rows came from: a file name, or facts by name.
+        date : str or date, optional
+            Date of the report; that of SOURCE_DATE_EPOCH, else today, unless given.
+        audit : mapping, optional
+            Facts for an audit file by name: adds a section with these, a hash of the rows, and versions.
 
         Examples
         --------
@@ -375,7 +385,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
         """
         from darkmetrics.report.render import write_report
 
-        return write_report(self, path, targets=targets, title=title, source=source)
+        about = {"targets": targets, "confidence": confidence, "title": title, "source": source}
+        return write_report(self, path, **about, date=date, audit=audit)
 
     def __repr__(self) -> str:
         n, m = self.data.n_rows, self.data.n_missing
@@ -468,22 +479,6 @@ def oracle_bounds(metric: Metric, data: EvaluationSet, fill: float) -> Interval:
     values = functional.values(np.stack([wrong, right]))
     pessimistic, optimistic = np.where(np.isnan(values), functional.fill, values).tolist()
     return Interval(pessimistic, optimistic)
-
-
-def chance_of_target(law: MetricDistribution, target: float, better: str) -> float:
-    """The probability that a metric is at least the target, or at most where lower is better; NaN if never defined.
-
-    Examples
-    --------
-    >>> import darkmetrics as dm
-    >>> from darkmetrics.evaluation import chance_of_target
-    >>> law = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="accuracy")["accuracy"]
-    >>> round(chance_of_target(law, 0.75, "higher"), 9), chance_of_target(law, 0.75, "lower")
-    (0.6, 1.0)
-    """
-    at_most = float(law.cdf(target))
-    # A metric that is just the target meets it, and P(X < t) is twice the PIT less P(X <= t).
-    return at_most if better == "lower" else 1.0 - (2.0 * float(law.pit(target)) - at_most)
 
 
 class _MissingMetricError(KeyError):

@@ -70,3 +70,27 @@ def met_in_words(chances: Mapping[str, float], enough: float) -> str:
 
 def _listed(chances: Iterable[tuple[str, float]]) -> str:
     return " or ".join(f"{_IN_WORDS.get(reason, reason)} ({chance:.4g})" for reason, chance in chances)
+
+
+def split_of_variance(law: MetricDistribution, nodes: Nodes) -> dict[str, float]:
+    """Shares of a law's variance: due to the labels themselves, to calibration, and to the prevalence."""
+    parts = law.by_node
+    if parts is None or not law.var() > 0.0:
+        return {"labels": 1.0, "calibration": 0.0, "prevalence": 0.0}
+    within, between = float(parts.weight @ parts.var), float(parts.weight @ (parts.mean - law.mean()) ** 2)
+    explained = 0.0
+    if nodes.shift is not None and np.ptp(nodes.shift) > 0.0 and between > 0.0:
+        # What a smooth function of the shift tells about the mean is due to the prevalence, the rest to
+        # calibration.
+        shift = (nodes.shift - nodes.shift.mean()) / nodes.shift.std()
+        root = np.sqrt(parts.weight)
+        curve = np.column_stack([np.ones(shift.size), shift, shift**2]) * root[:, None]
+        fitted = curve @ np.linalg.lstsq(curve, root * parts.mean, rcond=None)[0]
+        left = float(((root * parts.mean - fitted) ** 2).sum())
+        explained = max(0.0, between - left)
+    total = within + between
+    return {
+        "labels": within / total,
+        "calibration": (between - explained) / total,
+        "prevalence": explained / total,
+    }

@@ -40,7 +40,15 @@ from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
-from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
+from darkmetrics.monitoring.alerts import (
+    Alert,
+    Alerts,
+    check_correction,
+    check_rate,
+    q_values_of,
+    side_of,
+    targets_from,
+)
 from darkmetrics.monitoring.group_names import counted, group_text, in_order, named, plain
 from darkmetrics.monitoring.known import compared, earlier_alerts
 from darkmetrics.monitoring.result import GroupedEvaluation
@@ -300,7 +308,7 @@ def evaluate_by(
         total=total,
         metrics=metrics_by_name,
         targets=numbers,
-        alerts=tuple(sorted(alerts, key=lambda alert: (alert.q_value, -alert.probability))),
+        alerts=Alerts(sorted(alerts, key=lambda alert: (alert.q_value, -alert.probability))),
         q_values=q_values,
         false_discovery_rate=rate,
         correction=procedure,

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.distribution import MetricDistribution
-from darkmetrics.evaluation import Evaluation, chance_of_target
+from darkmetrics.distribution import MetricDistribution, chance_of_target
+from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.label_models import LabelModel, Tilted
 from darkmetrics.label_models.base import missing_prevalence
@@ -27,6 +27,8 @@ _DRAWS = 2_000
 _FEW_MISSING = 10
 # Nearer to the end than this, a curve touches a value and does not cross it.
 _TOUCH = 1e-6
+# Two shares that are one.
+_SAME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def what_if(
         return {"absent": "No label is missing, so there is nothing to ask."}
     found = missing_prevalence(data, evaluation.nodes)
     shares = np.arange(STEPS + 1) / STEPS
-    if np.abs(shares - found.mean).min() > 1e-9:
+    if np.abs(shares - found.mean).min() > _SAME:
         shares = np.sort(np.append(shares, found.mean))
     nodes_at = {float(share): _nodes_at(evaluation, float(share)) for share in shares}
     tilted = {share: nodes for share, nodes in nodes_at.items() if nodes is not None}
@@ -74,18 +76,21 @@ def what_if(
         "left_out": {},
     }
     laws: dict[str, list[MetricDistribution]] = {name: [] for name in metrics}
-    for nodes in tilted.values():
+    for share, nodes in tilted.items():
         problem = Problem(nodes)
         for name, metric in metrics.items():
             if name not in summary["left_out"]:
                 try:
-                    laws[name].append(_law(evaluation, metric, problem))
+                    # At the share that was found stands what was found, by whatever method: one chance, printed once.
+                    here = abs(share - found.mean) <= _SAME
+                    own = evaluation[name] if here else _law(evaluation, metric, problem)
+                    laws[name].append(own)
                 except MethodError as error:
                     summary["left_out"][name] = str(error)
     for name in metrics:
         if name in summary["left_out"]:
             continue
-        summary["metrics"][name] = _band(laws[name], evaluation.confidence_level)
+        summary["metrics"][name] = _band(laws[name], evaluation[name], evaluation.confidence_level)
         if name in targets:
             better = metrics[name].better
             chances = [finite(chance_of_target(law, targets[name], better)) for law in laws[name]]
@@ -167,13 +172,15 @@ def _method(evaluation: Evaluation, metric: Metric) -> Method:
     return own if quick else Gaussian()
 
 
-def _band(laws: list[MetricDistribution], confidence_level: float) -> dict[str, Any]:
+def _band(laws: list[MetricDistribution], own: MetricDistribution, confidence_level: float) -> dict[str, Any]:
     """Mean and interval of each law, and how they were found."""
     intervals = [law.interval(confidence_level) for law in laws]
-    # At the ends nothing is random, and every method gives the point; what is said is about the others.
+    # At the ends nothing is random, and every method gives the point, and one was there before; what is said is about
+    # the others.
+    middle = laws[len(laws) // 2 :]
     return {
         "mean": [finite(law.mean()) for law in laws],
         "low": [finite(interval.low) for interval in intervals],
         "high": [finite(interval.high) for interval in intervals],
-        "method": laws[len(laws) // 2].method,
+        "method": next((law.method for law in middle if law is not own), own.method),
     }

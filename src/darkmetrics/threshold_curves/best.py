@@ -15,7 +15,7 @@ from darkmetrics.methods import Exact, Method, MonteCarlo, Problem
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.nodes import Nodes
 from darkmetrics.question import generator_from
-from darkmetrics.tables import level_text
+from darkmetrics.tables import html_lines, html_table, level_text
 from darkmetrics.threshold_curves.sweep import fill_of, sweep
 
 # Up to so many combinations of counts the probability is summed instead of drawn.
@@ -65,6 +65,14 @@ class BestThreshold:
             f"{self.metric}: best at {self.threshold:g}, where {what} (at the current {self.current:g}: "
             f"{self.current_value:.3f}); better than now with probability {_chance(self.probability_better)}."
         )
+
+    def _repr_html_(self) -> str:
+        header = ["", "threshold", self.metric]
+        rows = [
+            ["best", f"{self.threshold:g}", f"{self.value:.3f}"],
+            ["current", f"{self.current:g}", f"{self.current_value:.3f}"],
+        ]
+        return f"<div>{html_lines([str(self)])}{html_table(header, rows)}</div>"
 
 
 def _chance(probability: float) -> str:

@@ -44,7 +44,9 @@ def main(
         with in_words(rows.names):
             source = {"file": rows.source, **{f"{role} column": name for role, name in rows.names.items()}}
             source["command"] = context.obj
-            summary = dm.report.summarize(result, targets=targets, title=title, source=source)
+            summary = dm.report.summarize(
+                result, targets=targets, title=title, source=source, confidence=options.confidence
+            )
             page = dm.report.render(summary, view)
     write_output(output, page)
     found = verdicts(result, targets, options.confidence)
