@@ -47,9 +47,11 @@ def monitored() -> dict[str, Any]:
         dm.evaluate_by(frauds_known_on(day), time="booked", every="month", **settings)
         for day in ("2026-07-01", "2026-08-15")
     )
+    segments = dm.evaluate_by(frauds_known_on("2026-08-15"), "country", time="booked", every="month", **settings)
     return {
         "groups": dm.plotting.plot_groups(dm.evaluate_by(frauds_known_on("2026-07-01"), "country", **settings)),
         "over-time": dm.plotting.plot_over_time(august, before=july),
+        "segments": dm.plotting.plot_segments(segments)[0],
     }
 
 
@@ -84,15 +86,15 @@ def main() -> None:
 
 
 def photograph_report() -> None:
-    """The top of the demo's report, light and dark."""
+    """The top of the demo's report in light, its thresholds in dark."""
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         subprocess.run([sys.executable, DEMO], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for name, scheme in (("report", "light"), ("report-dark", "dark")):
+        for name, scheme, place in (("report", "light", ""), ("report-dark", "dark", "#thresholds")):
             page = browser.new_page(viewport={"width": 1000, "height": 1290}, color_scheme=scheme)
-            page.goto((Path(folder) / "demo-report.html").as_uri())
+            page.goto((Path(folder) / "demo-report.html").as_uri() + place)
             page.screenshot(path=FOLDER / f"{name}.png")
         browser.close()
 

@@ -562,7 +562,9 @@ def test_a_title_that_is_set_later_stands_above_the_legend(plot, few, curves, ba
     title = ax.set_title("Frauds of June")
     for _ in range(2):  # the layout settles at the second drawing
         ax.figure.canvas.draw()
-    assert title.get_window_extent().y0 >= ax.get_legend().get_window_extent().y1 - 1.0
+    legend = ax.get_legend()
+    assert legend is not None
+    assert title.get_window_extent().y0 >= legend.get_window_extent().y1 - 1.0
     assert title.get_window_extent().y1 <= ax.figure.bbox.y1 + 1.0
 
 

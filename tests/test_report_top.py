@@ -6,6 +6,7 @@ import pickle
 import re
 import warnings
 from itertools import product
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -21,15 +22,15 @@ Y_SCORE = [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1, 0.55, 0.65]
 P = [0.7, 0.2, 0.5]
 
 
-def small(**said):
-    return dm.evaluate(Y_TRUE, Y_SCORE, **{"label_model": P, "metrics": ["precision", "recall"]} | said)
+def small(**said: Any):
+    return dm.evaluate(Y_TRUE, Y_SCORE, label_model=P, metrics=["precision", "recall"], **said)
 
 
-def learnt(n=80, **said):
+def learnt(metrics: Any, n=80):
     rng = np.random.default_rng(4)
     y_score = rng.random(n)
     y_true = np.where(rng.random(n) < 0.3, np.nan, rng.random(n) < y_score)
-    return dm.evaluate(y_true, y_score, **{"missingness": "by_score"} | said)
+    return dm.evaluate(y_true, y_score, missingness="by_score", metrics=metrics)
 
 
 def test_the_confusion_matrix_equals_brute_force():
@@ -211,14 +212,16 @@ def test_without_a_path_the_page_is_returned_for_a_notebook():
 
 def test_a_notebook_shows_laws_sets_thresholds_and_alerts_as_tables():
     result, groups = small(), grouped()
+    alerts: Any = groups.alerts
+    empty: Any = type(alerts)()
     law = result["recall"]._repr_html_()
     assert f"<td>mean</td><td>{result['recall'].mean():.3f}</td>" in law
     rows = result.data._repr_html_()
     assert "<tr><td>decided positive</td><td>3</td><td>1</td><td>2</td></tr>" in rows
     best = dm.curves(result, metrics="recall").best_threshold("recall")
     assert f"<td>{best.threshold:g}</td><td>{best.value:.3f}</td>" in best._repr_html_()
-    assert groups.alerts
-    assert groups.alerts._repr_html_().count("<tr>") == 1 + len(groups.alerts)
-    assert isinstance(groups.alerts, tuple)
-    assert "No alert" in type(groups.alerts)()._repr_html_()
-    assert type(pickle.loads(pickle.dumps(groups.alerts))) is type(groups.alerts)
+    assert alerts
+    assert alerts._repr_html_().count("<tr>") == 1 + len(alerts)
+    assert isinstance(alerts, tuple)
+    assert "No alert" in empty._repr_html_()
+    assert type(pickle.loads(pickle.dumps(alerts))) is type(alerts)

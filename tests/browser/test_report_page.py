@@ -256,9 +256,9 @@ def test_a_pointer_reads_the_value_under_it(open_page, report):
     page = open_page(path)
     curves = summary["curves"]
     page.locator("#threshold-2").hover()
-    threshold, value, low, high = re.fullmatch(
-        r"(\S+): (\S+) \((\S+) to (\S+)\)", page.locator("#threshold-2 .readout").text_content()
-    ).groups()
+    said = re.fullmatch(r"(\S+): (\S+) \((\S+) to (\S+)\)", page.locator("#threshold-2 .readout").text_content())
+    assert said is not None
+    threshold, value, low, high = said.groups()
     (place,) = [i for i, one in enumerate(curves["thresholds"]) if agrees(threshold, one)]
     recall = curves["metrics"]["recall"]
     assert agrees(value, recall["mean"][place])

@@ -175,7 +175,7 @@ class _Held:
     def __call__(self, ax: Any, renderer: Any) -> Any:
         from matplotlib.transforms import Bbox, TransformedBbox
 
-        axes = self.legend.axes
+        axes: Any = self.legend.axes
         if axes is None or axes.get_legend() is not self.legend:  # it was removed, or made anew by the user
             return Bbox.from_bounds(0.0, 0.0, 0.0, 0.0)
         box = self.legend.get_window_extent(renderer)

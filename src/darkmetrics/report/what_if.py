@@ -11,6 +11,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import MetricDistribution, chance_of_target
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
+from darkmetrics.functional import Functional
 from darkmetrics.label_models import LabelModel, Tilted
 from darkmetrics.label_models.base import missing_prevalence
 from darkmetrics.methods import Auto, Gaussian, Method, MonteCarlo, Problem
@@ -76,6 +77,8 @@ def what_if(
         "left_out": {},
     }
     laws: dict[str, list[MetricDistribution]] = {name: [] for name in metrics}
+    # Bound once: what a functional finds out about itself, such as its bounds, is the same at every share.
+    functionals = {name: metric.bind(data, evaluation.fills[name]) for name, metric in metrics.items()}
     for share, nodes in tilted.items():
         problem = Problem(nodes)
         for name, metric in metrics.items():
@@ -83,7 +86,7 @@ def what_if(
                 try:
                     # At the share that was found stands what was found, by whatever method: one chance, printed once.
                     here = abs(share - found.mean) <= _SAME
-                    own = evaluation[name] if here else _law(evaluation, metric, problem)
+                    own = evaluation[name] if here else _law(evaluation, metric, functionals[name], problem)
                     laws[name].append(own)
                 except MethodError as error:
                     summary["left_out"][name] = str(error)
@@ -144,8 +147,7 @@ def _nodes_at(evaluation: Evaluation, share: float) -> Nodes | None:
     return nodes if bool(np.all(nodes.probability[:, nodes.used] == share)) else None
 
 
-def _law(evaluation: Evaluation, metric: Metric, problem: Problem) -> MetricDistribution:
-    functional = metric.bind(evaluation.data, evaluation.fills[metric.name])
+def _law(evaluation: Evaluation, metric: Metric, functional: Functional, problem: Problem) -> MetricDistribution:
     # The same draws at every share, so that sampled curves are smooth.
     rng = np.random.default_rng(0)
     try:
