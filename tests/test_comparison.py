@@ -12,6 +12,7 @@ import sklearn.metrics
 
 import darkmetrics as dm
 import oracle
+from darkmetrics.frames import collecting, joint_counting
 
 CONFUSION = ["accuracy", "precision", "recall", "f1", "specificity", "mcc", "balanced_accuracy", "expected_cost(1, 5)"]
 OTHERS = ["roc_auc", "gini", "brier", "average_precision", "precision_at_k(5)"]
@@ -505,6 +506,22 @@ def test_a_table_says_what_its_columns_say():
             assert abs(law.mean() - same.mean()) < 1e-9
             assert abs(law.std() / same.std() - 1.0) < 1e-6
         assert found.rows.counts == expected.rows.counts
+
+
+def test_a_database_is_asked_for_one_group_by(monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    asked: list[str] = []
+
+    def noted(query):
+        asked.append(query.to_native().sql_query())
+        return collecting.collected(query)
+
+    monkeypatch.setattr(joint_counting, "collected", noted)
+    sql = "select i % 3 = 0 as y, (i % 97) / 97.0 as p1, (i % 89) / 89.0 as p2 from range(20000) as t(i)"
+    found = dm.compare_frame(duckdb.sql(sql), label="y", scores=["p1", "p2"], label_model=0.3, metrics="accuracy")
+    assert found.rows.counts["labelled"] == 20_000
+    assert len(asked) == 1
+    assert asked[0].upper().count("GROUP BY") == 1
 
 
 def test_buckets_of_two_scores_move_decisions_nowhere():

@@ -25,9 +25,9 @@ from darkmetrics.tables import decimals_for, interval_text, level_text, text_tab
 
 # Nodes that stand for all of them where an extreme is looked for; there all are asked how far they move.
 _NODES = 32
-# Up to so many missing rows the laws themselves are moved, beyond it their Gaussians; fewer where counts are weighted,
-# whose laws take long.
-_FEW_MISSING, _FEW_WEIGHTED = 64, 16
+# Up to so many missing rows the laws themselves are moved, beyond it their Gaussians; fewer where laws take long: of
+# weighted counts, and of ranks while an extreme is looked for.
+_FEW_MISSING, _FEW_SLOW = 64, 16
 # Labelings of a black box that are gone through at every tilt; beyond, so many are drawn.
 _LABELINGS = 1024
 # How often the search for an extreme inside the square of tilts halves its step.
@@ -293,7 +293,7 @@ class _Moved:
         self._sampling = sampling
         self._functional, self._law, self._few, self._all, self._method = functional, law, few, tilted, method
         self._decided = decided
-        self._known: dict[tuple[int, Tilt], Callable[[float], float]] = {}
+        self._known: dict[tuple[int, Tilt, bool], Callable[[float], float]] = {}
 
     def farthest(self, q: float, start: float, sign: int, reach: float) -> _Farthest:
         """The lowest (`sign` -1) or highest quantile over all tilts within reach, and a tilt that leads there.
@@ -304,7 +304,7 @@ class _Moved:
         known = [(0.0,) if d == 0 else (sign * d * reach,) if d is not None else None for d in self.direction]
 
         def moved(tilt: Tilt) -> float:
-            return sign * self._at(self._few, tilt)(q)
+            return sign * self._at(self._few, tilt, search=True)(q)
 
         tilt = max([none, *_all_tilts(*((-reach, 0.0, reach) if at is None else at for at in known))], key=moved)
         for step in reach * 0.5 ** np.arange(1, 1 + _HALVINGS if None in known and self._smooth else 1):
@@ -327,10 +327,10 @@ class _Moved:
             return None, None
         return _sign(effect[self._decided]), _sign(effect[~self._decided])
 
-    @property
-    def _by_moments(self) -> bool:
+    def _by_moments(self, search: bool) -> bool:
         weighted = isinstance(self._functional, CountFunctional) and self._functional.split.weight is not None
-        few = _FEW_WEIGHTED if weighted else _FEW_MISSING
+        slow = weighted or (search and isinstance(self._functional, RankFunctional))
+        few = _FEW_SLOW if slow else _FEW_MISSING
         return self._smooth and (self._sampling is not None or int(self._functional.missing.sum()) > few)
 
     @property
@@ -342,11 +342,12 @@ class _Moved:
     def _coarse(self) -> tuple[Functional, IntArray]:
         return self._functional.coarse(self._all.bucket)
 
-    def _at(self, nodes: _Tilted, tilt: Tilt) -> Callable[[float], float]:
-        """The quantile function at a tilt."""
-        key = len(nodes.weight), tilt
+    def _at(self, nodes: _Tilted, tilt: Tilt, *, search: bool = False) -> Callable[[float], float]:
+        """The quantile function at a tilt; in a search, near enough to find the farthest one."""
+        by_moments = self._by_moments(search)
+        key = len(nodes.weight), tilt, by_moments
         if key not in self._known:
-            self._known[key] = self._gaussian(nodes, tilt) if self._by_moments else self._exactly(nodes, tilt)
+            self._known[key] = self._gaussian(nodes, tilt) if by_moments else self._exactly(nodes, tilt)
         return self._known[key]
 
     def _gaussian(self, nodes: _Tilted, tilt: Tilt) -> Callable[[float], float]:

@@ -150,7 +150,12 @@ def _corners(case: Case) -> Any:
     ties = np.searchsorted(np.sort(case.score[missing]), np.unique(case.score[missing]))
     steps = np.unique(np.r_[np.linspace(0, m, min(m, 600) + 1).round().astype(int), ties[:: 1 + ties.size // 400]])
     ends = np.stack([right, 1 - right, np.zeros(m), np.ones(m)])
-    flips = np.unique(np.linspace(0, m - 1, min(m, 60)).round().astype(int)) if m else np.empty(0, dtype=int)
+    some = np.linspace(0, m - 1, min(m, 60)).round().astype(int)
+    by_mass = np.lexsort([case.mass[missing], right])
+    by_mass = by_mass[case.mass[missing[by_mass]] > 0.0]
+    kinds = [by_mass[right[by_mass] == decision] for decision in (0, 1)]
+    lightest_and_heaviest = [kind[place] for kind in kinds for place in (np.s_[:1], np.s_[-1:])]
+    flips = np.unique(np.concatenate([some, *lightest_and_heaviest])).astype(int)
     near = [np.abs(end - (np.arange(m) == flip)) for end in ends for flip in flips]
     ordered = [order >= step for step in steps] + [order < step for step in steps]
     found = np.array([*ends, *near, *ordered], dtype=float)

@@ -16,6 +16,9 @@ from darkmetrics.methods.certificates import certifier
 from darkmetrics.methods.exact import exact_law, over_nodes
 from darkmetrics.methods.problem import Problem
 
+# What rounding leaves of a difference of like terms, as a share of these.
+_ROUNDING = 1e-14
+
 
 @dataclass(frozen=True)
 class Gaussian(Method):
@@ -99,5 +102,8 @@ def _(functional: RankFunctional, problem: Problem) -> tuple[float, float]:
     if d <= 0.0:
         return np.nan, np.nan
     # The paper's variances of numerator and denominator have terms of the second order too.
-    variance = (a**2 * var_d + d**2 * var_a - 2.0 * cov * a * d) / d**4
+    terms = a**2 * var_d + d**2 * var_a
+    variance = (terms - 2.0 * cov * a * d) / d**4
+    if abs(variance) * d**4 <= _ROUNDING * terms:  # numerator and denominator move as one
+        variance = 0.0
     return functional.shift + functional.scale * a / d, functional.scale**2 * variance

@@ -1,6 +1,7 @@
 """The law of ROC-AUC at one node or mixed over many: exact where little is open, else by clusters or an expansion."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from darkmetrics.methods.settling import settled
 
 # Combinations of counts that are all gone through, at one node and at many, and those that clusters may have.
 _MOST_ATOMS, _MOST_MIXED, _MOST_COMBINATIONS = 1 << 20, 1 << 18, 1 << 13
+# Where rows have very different weights, clusters may have more.
+_MOST_UNEVEN = 1 << 15
 # From this total label variance on four cumulants describe ROC-AUC to 0.005 or better, unless a few rows of high
 # leverage decide or the law falls into clumps. The errors of many laws that are mixed average out: a smaller variance
 # and larger shares of one row will do.
@@ -38,6 +41,8 @@ _MOVED = 0.002
 _LEFT_OUT = 0.02
 # How many times fewer combinations should lead to the same law, where rows have weights.
 _FEWER = 4
+# By how much steps may move then, in standard deviations: clusters blur more than the places of a lattice do.
+_STEP = 0.025
 # Moments of clusters that are off by such a share of the law's standard deviation or variance are not believed.
 _OTHER = 0.1
 # Rows beyond which there are no clusters: leading rows are settled both ways, and the rest is expanded.
@@ -122,10 +127,37 @@ def _clustered(
     functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray, fill: float, absent: float
 ) -> tuple[MetricDistribution, FloatArray]:
     """The law by clusters; `absent` is the chance that a class has no row."""
-    halved = half_ties(data, weight @ p)
     if data.counts.sum() > _MOST_ROWS:
-        return _settled(functional, halved, p, weight)
-    plan = rank_clusters(halved, p, weight, _MOST_COMBINATIONS)
+        return _settled(functional, half_ties(data, weight @ p), p, weight)
+    by_clusters = partial(_of_clusters, functional, data, p, weight, fill, absent)
+    law, moments = by_clusters(_MOST_COMBINATIONS)
+    # Of rows of like ranks and very different weights few decide, which clusters of them do not show.
+    if np.any(data.weight != 1.0) and not isinstance(law, Undefined):
+        most = _MOST_COMBINATIONS
+        fewer, _ = by_clusters(most // _FEWER)
+        while not settled(law, fewer, step=_STEP):
+            most *= _FEWER
+            if most > _MOST_UNEVEN:
+                raise MethodError(
+                    "method: no exact law of ROC-AUC where few rows of very different weights decide; use 'auto' or "
+                    "'monte_carlo'."
+                )
+            fewer, (law, moments) = law, by_clusters(most)
+    return law, moments if isinstance(law, Undefined) else _in_all(functional, law, moments, weight)
+
+
+def _of_clusters(
+    functional: RankFunctional,
+    data: RankData,
+    p: FloatArray,
+    weight: FloatArray,
+    fill: float,
+    absent: float,
+    most: int,
+) -> tuple[MetricDistribution, FloatArray]:
+    """The law by clusters with so many combinations of counts at most, and moments of the nodes."""
+    halved = half_ties(data, weight @ p)
+    plan = rank_clusters(halved, p, weight, most)
     if data.full_ties and neglected(data, halved, weight @ p, whole_groups(data, plan.clusters)) > _LEFT_OUT:
         raise MethodError(
             "method: no exact law of ROC-AUC with ties in full where few groups of ties decide and their rows have "
@@ -137,17 +169,7 @@ def _clustered(
     if 0.0 < absent < 1.0 and nan.any() and not nan.all():
         masses[nan] *= absent / masses[nan].sum()
         masses[~nan] *= (1.0 - absent) / masses[~nan].sum()
-    law, moments = _discrete(functional, points.values, masses, "near exact"), np.stack(points[2:])
-    if np.any(data.weight != 1.0) and not isinstance(law, Undefined):
-        # Of rows of like ranks and very different weights few decide, which clusters of them do not show.
-        fewer = rank_clusters(halved, p, weight, _MOST_COMBINATIONS // _FEWER)
-        rough = auc_law_of_alike_nodes(data, halved, p, weight, fewer, fill)
-        if not settled(law, _discrete(functional, rough.values, rough.masses, "near exact")):
-            raise MethodError(
-                "method: no exact law of ROC-AUC where few rows of very different weights decide; use 'auto' or "
-                "'monte_carlo'."
-            )
-    return law, moments if isinstance(law, Undefined) else _in_all(functional, law, moments, weight)
+    return _discrete(functional, points.values, masses, "near exact"), np.stack(points[2:])
 
 
 def _in_all(functional: RankFunctional, law: MetricDistribution, moments: FloatArray, weight: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ _TRIED, _MIDDLE, _LITTLE = np.linspace(0.05, 0.95, 11), np.array([0.15, 0.85]), 
 STEP_MOVED, LEVEL_MOVED = 0.05, 0.004
 
 
-def settled(law: MetricDistribution, coarse: MetricDistribution | None) -> bool:
+def settled(law: MetricDistribution, coarse: MetricDistribution | None, *, step: float = STEP_MOVED) -> bool:
     """Whether half as many places, or clusters, lead to the same law, but for steps moved by a little."""
     if isinstance(law, Undefined) or coarse is None or isinstance(coarse, Undefined):
         return isinstance(law, Undefined)
@@ -19,7 +19,7 @@ def settled(law: MetricDistribution, coarse: MetricDistribution | None) -> bool:
     scales = [law.std(), float(np.ptp(law._ppf(_MIDDLE))) / 2.0]
     if law.by_node is not None:
         scales.append(float(np.sqrt(law.by_node.var[law.by_node.weight > _LITTLE]).min(initial=np.inf)))
-    moved = STEP_MOVED * min((scale for scale in scales if scale > 0.0), default=0.0)
+    moved = step * min((scale for scale in scales if scale > 0.0), default=0.0)
     level = law._cdf(t, left=False)
     return bool(
         abs(law.mean() - coarse.mean()) <= moved

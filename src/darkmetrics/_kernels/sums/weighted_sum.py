@@ -90,6 +90,13 @@ class _Rows(NamedTuple):
         return result
 
     @property
+    def open(self) -> BoolArray:
+        """Rows that are not sure at every node."""
+        sure = np.all(self.p == self.p[0], axis=0) & ((self.p[0] == 0.0) | (self.p[0] == 1.0))
+        result: BoolArray = ~sure[self.column]
+        return result
+
+    @property
     def total(self) -> float:
         return float((self.counts * self.weight).sum())
 
@@ -119,10 +126,11 @@ def weighted_sum_laws(
 def _few_atoms(rows: _Rows) -> SumLaws | None:
     """All sums there are, where they are few: rows of one weight only differ in how many of them are positive."""
     most = min(_MOST_ATOMS, _MOST_MASSES // rows.p.shape[0])
+    sure, rows = rows.some(~rows.open), rows.some(rows.open)
     distinct, which = np.unique(rows.weight, return_inverse=True)
     if distinct.size > math.log2(most):
         return None
-    values, masses = np.zeros(1), np.ones((rows.p.shape[0], 1))
+    values, masses = np.full(1, rows.p[0, sure.column] @ (sure.counts * sure.weight)), np.ones((rows.p.shape[0], 1))
     for i, weight in enumerate(distinct.tolist()):
         own = rows.some(which == i)
         offset, pmfs = poisson_binomial_pmfs(rows.p, own.per_column(own.counts).astype(np.int64))
@@ -146,7 +154,8 @@ def _joined(values: FloatArray, masses: FloatArray) -> SumLaws:
 def _window(rows: _Rows) -> tuple[float, float, FloatArray]:
     """Where the sums of all nodes have their mass, and the variance of each."""
     mean, variance = rows.cumulants(2)
-    reach = np.array([tail_reach(float(v), float(rows.weight.max())) for v in variance])
+    heaviest = float(rows.weight[rows.open].max(initial=0.0))
+    reach = np.array([tail_reach(float(v), heaviest) for v in variance])
     low, high = max(0.0, float(np.min(mean - reach))), min(rows.total, float(np.max(mean + reach)))
     return low, high, variance
 
