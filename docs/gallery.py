@@ -47,7 +47,7 @@ def monitored() -> dict[str, Any]:
         dm.evaluate_by(frauds_known_on(day), time="booked", every="month", **settings)
         for day in ("2026-07-01", "2026-08-15")
     )
-    segments = dm.evaluate_by(frauds_known_on("2026-08-15"), "country", time="booked", every="month", **settings)
+    segments = dm.evaluate_by(frauds_known_on("2026-07-01"), "country", time="booked", every="month", **settings)
     return {
         "groups": dm.plotting.plot_groups(dm.evaluate_by(frauds_known_on("2026-07-01"), "country", **settings)),
         "over-time": dm.plotting.plot_over_time(august, before=july),

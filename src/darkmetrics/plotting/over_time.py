@@ -193,14 +193,16 @@ def places_of(periods: Sequence[Any]) -> FloatArray:
     return np.concatenate([[0.0], np.cumsum(np.maximum(1.0, np.rint(np.diff(days) / np.median(np.diff(days)))))])
 
 
-def draw_periods(ax: "Axes", x: FloatArray, column: Column, level: str, floor: float) -> None:
+def draw_periods(
+    ax: "Axes", x: FloatArray, column: Column, level: str, floor: float, *, small_signs: bool = False
+) -> None:
     """Intervals, means and labelled-only values of the periods at these places, above the value `floor`."""
     crowd, band = x.size > _CROWD, x.size > _BAND
     small, label, width = column.small, f"{level} interval", 1.0 if crowd else _NOW
     _draw_bars(ax, x[~small], column.take(~small), floor, width, label, band=band)
     label = f"{label}, too few labels"
     _draw_bars(ax, x[small], column.take(small), floor, width, label, hatch=None, band=band)
-    _draw_values(ax, x, column, crowd=crowd)
+    _draw_values(ax, x, column, (1.8, 2.4) if crowd else (3.0, 3.5) if small_signs else (4.5, 6.0))
 
 
 def _draw_bars(
@@ -242,13 +244,13 @@ def _draw_bars(
         ax.bar(x[seen], high - low, width, bottom=low, label=label, **look)
 
 
-def _draw_values(ax: "Axes", x: FloatArray, column: Column, *, crowd: bool) -> None:
+def _draw_values(ax: "Axes", x: FloatArray, column: Column, sizes: tuple[float, float]) -> None:
     """Means on a line, which stops where a period has no rows or no value, and labelled-only values."""
     apart = np.flatnonzero(np.diff(x) > 1.0) + 1
     places, mean = np.insert(x, apart, np.nan), np.insert(column.mean, apart, np.nan)
     ax.plot(places, mean, color=style.ESTIMATE, linewidth=1.2, zorder=3)
-    draw_labelled_only(ax, x, column.labelled_only, 1.8 if crowd else 4.5)
-    draw_means(ax, x, column.mean, column, 2.4 if crowd else 6.0)
+    draw_labelled_only(ax, x, column.labelled_only, sizes[0])
+    draw_means(ax, x, column.mean, column, sizes[1])
 
 
 def _set_view(ax: "Axes", column: Column, earlier: Column | None, target: float | None) -> float:

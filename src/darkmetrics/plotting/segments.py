@@ -70,7 +70,8 @@ def plot_segments(result: GroupedEvaluation, metric: str | None = None, *, most:
     _set_view(axes, [lines[key].column for key in drawn], target)
     for ax, key in zip(axes, drawn, strict=True):
         x = np.array([places[period] for period in lines[key].periods])
-        draw_periods(ax, x, lines[key].column, level_text(result.confidence_level), ax.get_ylim()[0])
+        level, floor = level_text(result.confidence_level), ax.get_ylim()[0]
+        draw_periods(ax, x, lines[key].column, level, floor, small_signs=True)
         if target is not None:
             ax.axhline(target, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.0, label=f"target {target:g}")
         ax.set_title(plain_text(", ".join(map(key_text, key)), _NAME), fontsize="small", loc="left")
