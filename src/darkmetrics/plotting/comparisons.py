@@ -90,6 +90,7 @@ def plot_difference(
         ax.plot(x, y, color=style.ink(ax), linewidth=1.0)
     ax.set_ylabel("density" if stems is None else "probability")
     ax.set_ylim(0.0, 1.08 * float(y.max()))
+    ax.locator_params(axis="x", nbins=6)  # small numbers are long
     width = high - low
     interval = f"{level_text(comparison.confidence_level)}: {style.number(low, width)} to {style.number(high, width)}"
     # On the axis, half below it: over the law it would hide what is under it.
