@@ -29,7 +29,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates roc-auc audit paper \
-	paper-quick walk gallery clean
+	paper-quick walk gallery docs notebooks live dist dist-check leg clean
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -119,8 +119,41 @@ walk: $(STAMP) ## count and draw the modules that one call walks through, for th
 gallery: $(STAMP) ## draw the pictures of the documentation anew
 	@$(BIN)/python docs/gallery.py
 
+docs: $(STAMP) ## build the documentation as a site into build/site, strictly, and check its links, search and accessibility
+	@$(BIN)/pytest -q -m site tests/browser/test_site.py && echo "build/site/index.html"
+
+notebooks: $(STAMP) ## run the notebooks of examples/ and compare what they print with what is stored (a minute)
+	@PYTHONPATH=src $(BIN)/python examples/run_notebooks.py
+
+# From a copy of the last commit, so that nothing lying in the working copy gets in, with the commit's time as that of
+# every file. Without isolation: the version of hatchling is written into the wheel, and `dev` holds it to one.
+DIST ?= dist
+dist: $(STAMP) ## wheel and source archive of the last commit in DIST=dist: the same bytes wherever they are made
+	@test -z "$$(git status --porcelain)" || echo "Changes that are not committed are not in it." >&2
+	@tree=$$(mktemp -d) && trap 'rm -rf "$$tree"' EXIT && git archive HEAD | tar -x -C "$$tree" && \
+		SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir "$(DIST)" "$$tree"
+
+dist-check: dist ## what is in both, that they are the same again, and that the wheel works in an empty environment
+	@$(BIN)/pytest -q -m release tests/release
+
+live: dist ## the page that runs the wheel in the browser, and the wheel, in build/live
+	@mkdir -p build/live
+	@cp docs/live/* "$(DIST)"/*.whl build/live
+
+# Another environment for other versions of what the library runs on; build/ is not part of the repository. Old versions call
+# what newer ones of others have deprecated; pages are made with the versions of `dev`.
+LEG ?= lowest
+leg: ## a slice of the tests with the oldest (LEG=lowest) or the newest (LEG=newest) dependencies, on PYTHON=python3
+	@$(PYTHON) -m venv --clear build/$(LEG)
+	@$(PYTHON) tests/release/oldest.py >build/lowest.txt
+	@build/$(LEG)/bin/python -m pip install -qq --disable-pip-version-check \
+		$(if $(filter lowest,$(LEG)),--constraint build/lowest.txt,--pre) --editable '.[all,test]'
+	@build/$(LEG)/bin/python -m pip list --disable-pip-version-check
+	@build/$(LEG)/bin/pytest -q -n auto $(if $(filter lowest,$(LEG)),-W ignore::DeprecationWarning) \
+		$(filter-out tests/docs/%,$(QUICK))
+
 clean: ## remove the virtual environment, caches and build products
-	@rm -rf tests/browser/node_modules .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf tests/browser/node_modules .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Made anew when the dependencies change. The stamp comes last, so a broken install is tried again.

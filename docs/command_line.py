@@ -34,15 +34,41 @@ that sign itself; [the rule](../how-to/engines.md#files) is the same for the lib
 
 **Missing labels.** Null and NaN in any format. In a CSV file, where all is text, a label is missing if it is empty or
 one of `NaN`, `nan`, `null`, `NULL`, `None`, `NA`, `N/A` and `<NA>`, written like this, unless it is the `--pos-label`;
-`--missing-label` adds one more value. This holds for labels only: a score must be a number.
+`--missing-label` adds one more value, again for more. This holds for labels only: a score must be a number.
 
-**Columns.** `--label` and `--score` name them. Left out, they are guessed if exactly one column has a likely name
-(label, target, y_true, ...; score, probability, y_score, ...), and the guess is printed.
+**Columns.** `--label` and `--score` name them. Left out, they are guessed if exactly one column has a likely name,
+and the guess is printed. For labels these are label, labels, target, y, y_true, true_label, truth, ground_truth, actual
+and outcome; for scores score, scores, y_score, prob, proba, probability, y_prob, y_proba, pred_proba and p_hat. Case
+and signs such as spaces, dashes and underscores do not count: `True Label` is one too.
 
 **Output.** Results go to standard output or to `--output`, which is written under another name and renamed when it is
-complete, and must not be one of the files that are read; everything else goes to standard error. `--format json` is
-`to_dict()` of the library's result, at full precision; the columns of `--format csv` are listed with each command, and
-what is undefined is empty there. Without `--format` the suffix of `--output` says it: `.json`, `.csv` or `.md`.
+complete, and must not be one of the files that are read. A table and Markdown have what was assumed above the numbers
+and `PASS` or `FAIL` below them, so that nothing is lost in a pipe (`>> $GITHUB_STEP_SUMMARY`); a table is at most 80
+columns wide where that can be, or as wide as the terminal. Beside the other formats, and beside a file, these words go
+to standard error. `--format json` is `to_dict()` of the library's result, at full precision; the columns of
+`--format csv` are listed with each command, and what is undefined is empty there. Without `--format` the suffix of
+`--output` says it: `.json`, `.csv` or `.md`, `.prom` (prometheus) and `.xml` (junit); one of another kind
+of file, such as `.html` or `.parquet`, is refused. `evaluate`, `monitor`, `compare` and `change` also write
+`--format prometheus`, gauges for [dashboards](../how-to/dashboards.md), and `--format junit`, a test case for each
+target, gate or group that pipelines show beside their other tests; known alerts and groups that are too small are
+skipped ones.
+
+**Settings.** Options that a pipeline always gives may stand in `darkmetrics.toml` of the folder that the command is run
+in, or in the file that `darkmetrics --config FILE COMMAND` names. Keys at the top are for every command that has such
+an option, those of a table for one command; what is typed goes first, and a key that nobody knows is an error:
+
+```toml
+label = "fraud"
+score = "p"
+missingness = "by_score"
+
+[evaluate]
+target = ["recall>=0.8", "fpr<=0.01"]
+
+[monitor]
+time = "booked"
+every = "month"
+```
 
 **Exit codes.** What could not be said on a standard error that is closed or full, the code still says.
 
@@ -66,7 +92,8 @@ Every night, all months of this year by country, and a mail when one of the thre
 alert is rarely false, however many groups there are:
 
 ```
-darkmetrics monitor '2026-*.parquet' --by country --time booked --every month --target recall=0.8 --last 3 \\
+darkmetrics monitor '2026-*.parquet' --label fraud --score p --missingness by_label --by country --time booked \\
+    --every month --target recall=0.8 --last 3 \\
     --known alerts.json -o alerts.json --report alerts.html || ./mail alerts.html
 ```
 
@@ -123,10 +150,15 @@ CSV: dict[str, dict[str, str]] = {
         "difference_mean": "the estimate of its metric less that of the first model",
         "difference_low": "lower end of the interval of that difference",
         "difference_high": "upper end of it",
+        "population_better_than_first": "with --scope population: the same probability there",
+        "population_difference_mean": "with --scope population: the estimate of the difference there",
+        "population_difference_low": "with --scope population: lower end of its interval",
+        "population_difference_high": "with --scope population: upper end of it",
     },
     "monitor": {
         "month": "with `--by month`: its value; one such column for each `--by`, and for `--time`",
         "metric": _METRIC["metric"],
+        "scope": "what the numbers are about: rows or population",
         "rows": "rows of the group",
         "labelled": "rows with a label",
         "positive": "rows labelled positive",

@@ -1,101 +1,65 @@
-"""Draws the pictures of the documentation anew: `make gallery`. Look at them before they are committed."""
+"""Draws the pictures of the documentation anew: `make gallery`. Look at them before they are committed.
 
+The code is that of the page `gallery.md`, where each picture follows the lines that draw it.
+"""
+
+import argparse
+import doctest
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
-import numpy as np
-import pandas as pd
 
-import darkmetrics as dm
-
+PAGE = Path(__file__).with_suffix(".md")
 FOLDER = Path(__file__).parent / "gallery"
 DEMO = Path(__file__).parents[1] / "examples" / "demo.py"
+PHOTOGRAPHS = {"report": ("light", ""), "report-dark": ("dark", "#thresholds")}
 
 
-def frauds() -> tuple[np.ndarray, np.ndarray]:
-    """The 1,000 transactions of the README: frauds take longer to confirm."""
-    rng = np.random.default_rng(2)
-    y_score = rng.beta(1, 3, 1000)
-    fraud = rng.random(1000) < y_score
-    late = rng.random(1000) < np.where(fraud, 0.6, 0.2)
-    return np.where(late, np.nan, fraud), y_score
+def steps(page: str) -> Iterator[tuple[str, str]]:
+    """The code between one picture of a page and the next, with the name of the picture that it draws."""
+    before = 0
+    for picture in re.finditer(r"^!\[.+\]\(gallery/([a-z-]+)\.png\)$", page, re.MULTILINE):
+        examples = doctest.DocTestParser().get_examples(page[before : picture.start()])
+        before = picture.end()
+        yield "".join(example.source for example in examples), picture[1]
 
 
-def frauds_known_on(day: str) -> pd.DataFrame:
-    """The 4,000 bookings of the page on plots: half a year, as far as labels had arrived on a day."""
-    rng = np.random.default_rng(2)
-    booked = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 181, 4000), unit="D")
-    country = rng.choice(["AT", "DE", "FR", "IT", "PL"], 4000)
-    chance = rng.beta(1, 2, 4000)
-    fraud = rng.random(4000) < chance
-    delay = pd.to_timedelta(rng.exponential(np.where(fraud, 90, 30)), unit="D")
-    p = np.where((country == "FR") & (booked >= "2026-04-01"), chance**2.5, chance)
-    labels = np.where(booked + delay <= day, fraud, np.nan)
-    return pd.DataFrame({"booked": booked, "country": country, "fraud": labels, "p": p})
-
-
-def monitored() -> dict[str, Any]:
-    """Pictures of segments and of periods, these as evaluated in July and in August."""
-    settings: dict[str, Any] = {"label": "fraud", "score": "p", "missingness": "by_label", "metrics": "recall"}
-    settings["targets"] = {"recall": 0.45}
-    july, august = (
-        dm.evaluate_by(frauds_known_on(day), time="booked", every="month", **settings)
-        for day in ("2026-07-01", "2026-08-15")
-    )
-    return {
-        "groups": dm.plotting.plot_groups(dm.evaluate_by(frauds_known_on("2026-07-01"), "country", **settings)),
-        "over-time": dm.plotting.plot_over_time(august, before=july),
-    }
-
-
-def compared() -> dict[str, Any]:
-    """Pictures of a change and a trend (the page "Did it get worse?"), and of a gap ("Do groups differ?")."""
-    settings: dict[str, Any] = {"label": "fraud", "score": "p", "missingness": "by_label", "metrics": "recall"}
-    months = dm.evaluate_by(frauds_known_on("2026-08-15"), time="booked", every="month", **settings)
-    countries = dm.evaluate_by(frauds_known_on("2026-08-15"), "country", **settings)
-    return {
-        "change": dm.plotting.plot_change(months.change("2026-06", "2026-02")),
-        "trend": dm.plotting.plot_trend(months.trend("recall")),
-        "gap": dm.plotting.plot_gap(countries.gap("recall")),
-    }
-
-
-def main() -> None:
-    """Write every picture."""
+def draw(folder: Path, names: list[str]) -> None:
+    """Run the page and keep the pictures named, or all."""
     mpl.use("Agg")
     mpl.rcdefaults()
-    result = dm.evaluate(*frauds(), missingness="by_label")
-    curves = dm.curves(result, metrics=["precision", "recall", "accuracy"], thresholds=60, method="exact")
-    FOLDER.mkdir(exist_ok=True)
-    for name, ax in {
-        "distribution": dm.plotting.plot_distribution(result, "precision", target=0.6),
-        "metrics": dm.plotting.plot_metrics(result),
-        "curves": dm.plotting.plot_curves(curves),
-        **monitored(),
-        **compared(),
-    }.items():
-        ax.figure.savefig(FOLDER / f"{name}.png", dpi=120)
-    photograph_report()
+    seen: dict[str, object] = {}
+    for code, name in steps(PAGE.read_text(encoding="utf-8")):
+        exec(code, seen)
+        if name not in PHOTOGRAPHS and (not names or name in names):
+            seen["ax"].figure.savefig(folder / f"{name}.png", dpi=120)  # type: ignore[attr-defined]
 
 
-def photograph_report() -> None:
-    """The top of the demo's report, light and dark."""
+def photograph_report(folder: Path) -> None:
+    """The top of the demo's report in light, its thresholds in dark."""
     from playwright.sync_api import sync_playwright
 
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        subprocess.run([sys.executable, DEMO], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
+        subprocess.run([sys.executable, DEMO], cwd=made, check=True, stdout=subprocess.DEVNULL)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for name, scheme in (("report", "light"), ("report-dark", "dark")):
-            page = browser.new_page(viewport={"width": 1000, "height": 1290}, color_scheme=scheme)
-            page.goto((Path(folder) / "demo-report.html").as_uri())
-            page.screenshot(path=FOLDER / f"{name}.png")
+        for name, (scheme, place) in PHOTOGRAPHS.items():
+            page = browser.new_page(viewport={"width": 1000, "height": 1290}, color_scheme=scheme)  # type: ignore[arg-type]
+            page.goto((Path(made) / "demo-report.html").as_uri() + place)
+            page.screenshot(path=folder / f"{name}.png")
         browser.close()
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="of pictures; all if none is named")
+    given = parser.parse_args()
+    FOLDER.mkdir(exist_ok=True)
+    draw(FOLDER, given.names)
+    if not given.names or set(given.names) & PHOTOGRAPHS.keys():
+        photograph_report(FOLDER)

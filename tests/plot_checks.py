@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from matplotlib.colors import to_hex
 
 
 def labels_of(ax):
@@ -52,7 +53,7 @@ def signs(ax):
             found.append((kind, artist[0].get_marker() if artist[0] is not None else ""))
         elif hasattr(artist, "get_marker"):
             dashes = str(artist._dash_pattern) if artist.get_linestyle() != "None" else ""
-            found.append((kind, artist.get_marker(), dashes, artist.get_markerfacecolor() == "white"))
+            found.append((kind, artist.get_marker(), dashes, to_hex(artist.get_markerfacecolor()) == "#ffffff"))
         elif hasattr(artist, "get_linewidths"):  # areas and bundles of lines
             found.append((kind, *np.atleast_1d(artist.get_linewidths()).tolist(), artist.get_alpha()))
         else:

@@ -156,7 +156,8 @@ def test_history_is_drawn_with_what_came_true(rows):
     result = replayed(rows, label_models=["late", "dropping"])
     ax = dm.plotting.plot_history(result, "precision")
     assert [tick.get_text() for tick in ax.get_xticklabels()] == DATES
-    drawn = {round(float(np.asarray(line.get_ydata())[0]), 9) for line in ax.lines if line.get_color() == "black"}
+    (known,) = [line.get_color() for line in ax.lines if line.get_label() == "known now"]
+    drawn = {round(float(np.asarray(line.get_ydata())[0]), 9) for line in ax.lines if line.get_color() == known}
     assert drawn == {round(one.truth, 9) for one in result.history}
     hidden = dm.backtest(rows.truth, rows.score, label_models="half", metrics="precision", n_repeats=2, rng=0)
     with pytest.raises(dm.InputError, match="no dates were replayed"):

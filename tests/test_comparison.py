@@ -616,3 +616,9 @@ def test_the_population_leaves_more_open_than_the_rows():
         found.difference("average_precision", "b", "a", scope="population")
     with pytest.raises(dm.InputError, match="scope"):
         found.difference("f1", "b", "a", scope="world")
+
+
+def test_two_evaluations_are_sent_to_change():
+    one = dm.evaluate([1, 0, None], [0.9, 0.2, 0.5], label_model="half", metrics="recall")
+    with pytest.raises(dm.InputError, match=r"^y_true: an evaluation\. .* there is change\(after, before\)\.$"):
+        dm.compare(one, one)  # type: ignore[arg-type]

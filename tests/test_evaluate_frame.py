@@ -180,7 +180,7 @@ def test_a_column_of_probabilities_is_believed():
 
 def test_the_settings_of_evaluate_are_those_of_evaluate_frame():
     ours, theirs = (inspect.signature(function).parameters for function in (evaluate_frame, dm.evaluate))
-    columns = {"y_true", "y_score", "y_pred", "sample_weight", "age", "delay", "groups"}
+    columns = {"y_true", "y_score", "y_pred", "sample_weight", "age", "delay", "groups", "label", "score"}
     assert {name: p.default for name, p in theirs.items() if name not in columns} == {
         name: ours[name].default for name in theirs if name not in columns
     }

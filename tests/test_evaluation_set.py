@@ -235,6 +235,23 @@ def test_a_missing_label_value_counts_as_missing_only_when_said(labels, code):
     assert "means missing, say missing_label=" in message(labels, SCORE)
 
 
+@pytest.mark.parametrize(
+    "several", [[-1, -9], (-9, -1), {-1, -9}, frozenset({-1, -9, 7}), [-1, None, float("nan"), -9]]
+)
+def test_several_values_mean_missing(several):
+    assert table(EvaluationSet([1, 0, -1, -9, 0, 1], SCORE, missing_label=several)) == table(
+        EvaluationSet([1, 0, None, None, 0, 1], SCORE)
+    )
+    words = ["y", "n", "?", "open", "n", "y"]
+    assert table(EvaluationSet(words, SCORE, pos_label="y", missing_label=["?", "open"])) == table(
+        EvaluationSet([1, 0, None, None, 0, 1], SCORE)
+    )
+
+
+def test_no_value_that_means_missing_adds_nothing():
+    assert table(EvaluationSet(Y, SCORE, missing_label=[])) == EXPECTED
+
+
 def test_a_missing_label_value_among_text_classes():
     labels = ["y", "n", "?", "y", "?", "n"]
     assert table(EvaluationSet(labels, SCORE, pos_label="y", missing_label="?")) == EXPECTED
@@ -513,10 +530,18 @@ def test_a_pos_label_that_no_label_has_is_refused():
     assert message([1.0, None, 0], [0.1, 0.2, 0.3], pos_label=3) == expected.format(3, "1 and 0")
 
 
-@pytest.mark.parametrize("name", ["pos_label", "missing_label"])
 @pytest.mark.parametrize("value", [[1], (1,), np.array([1, 0]), {"a": 1}, pd.Series([1])])
-def test_a_label_value_that_is_several_is_refused(name, value):
-    assert message(Y, SCORE, **{name: value}).startswith(f"{name}: expected one label value, got ")
+def test_a_label_value_that_is_several_is_refused(value):
+    assert message(Y, SCORE, pos_label=value).startswith("pos_label: expected one label value, got ")
+
+
+@pytest.mark.parametrize("value", [np.array([-1, 0]), {"a": 1}, pd.Series([-1]), [-1, [-2]], (-1, (-2,)), [-1, {}]])
+def test_what_cannot_be_a_missing_label_is_refused_by_its_value(value):
+    odd = value[1] if isinstance(value, (list, tuple)) else value
+    kind = type(odd).__name__
+    assert message(Y, SCORE, missing_label=value) == (
+        f"missing_label: expected one label value or a list of some, got {odd!r} of type {kind}."
+    )
 
 
 @pytest.mark.parametrize("gap", [None, NAN, pd.NA, pd.NaT])
@@ -525,7 +550,8 @@ def test_a_gap_as_pos_label_is_refused(gap):
 
 
 def test_one_value_cannot_be_positive_and_missing():
-    assert message(Y, SCORE, missing_label=1) == "missing_label: 1 is also pos_label. A label cannot be both."
+    for several in (1, [-1, 1], {1}, (None, 1)):
+        assert message(Y, SCORE, missing_label=several) == "missing_label: 1 is also pos_label. A label cannot be both."
 
 
 @pytest.mark.parametrize(

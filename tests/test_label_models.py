@@ -173,8 +173,8 @@ def test_by_score_and_label_without_reference_rows_is_refused():
 def test_a_misspelt_mechanism_is_refused_with_the_nearest_one():
     with pytest.raises(InputError, match=r"missingness: unknown mechanism 'by_lable'\. Did you mean 'by_label'\?"):
         label_model_from("auto", missingness="by_lable")
-    with pytest.raises(InputError, match=r"missingness: unknown mechanism 'MNAR'\. Choose from 'by_label', 'by_score'"):
-        label_model_from("auto", missingness="MNAR")
+    with pytest.raises(InputError, match=r"missingness: unknown mechanism 'NMAR'\. Choose from 'by_label', 'by_score'"):
+        label_model_from("auto", missingness="NMAR")
     with pytest.raises(InputError, match="missingness: unknown mechanism 'True'"):
         label_model_from("auto", missingness=True)
 

@@ -544,9 +544,8 @@ def test_alerts_print_well():
     easy = quietly(table, "shop", targets={"recall": 0.1}, **settings)
     chances = {key: group.chance_missed["recall"] for key, group in easy.groups.items()}
     (nearest,) = max(chances, key=lambda key: chances[key])
-    assert (
-        f"No alert for recall >= 0.1 among 12 groups (false-discovery rate 5%). Most likely to miss it: {nearest} ("
-        in (str(easy))
+    assert f"No alert for recall >= 0.1 in 12 groups (false-discovery rate 5%). Most likely to miss: {nearest} (" in (
+        str(easy)
     )
 
 

@@ -1,5 +1,6 @@
 """Plots draw the numbers of the result, for any result, so that they can be read small, in grey and in any names."""
 
+import pickle
 import sys
 from dataclasses import replace
 from functools import cache
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.metrics
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 from scipy.stats import beta
 
@@ -397,7 +399,7 @@ PLOTS = {
 
 def test_every_plot_function_is_among_those_tested():
     public = {name.removeprefix("plot_").replace("_", " ") for name in dm.plotting.__all__}
-    elsewhere = {"groups", "over time"}  # test_plotting_groups
+    elsewhere = {"groups", "over time", "segments"}  # test_plotting_groups
     assert public - elsewhere == set(PLOTS) - {"one curve"}
 
 
@@ -521,11 +523,10 @@ def test_names_are_text_and_not_mathematics_or_hidden():
 
 def test_plots_of_something_else_say_what_they_want():
     result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
-    wrong: Any = result
+    wrong: Any = 3
     for plot in (dm.plotting.plot_curves, dm.plotting.plot_roc, dm.plotting.plot_precision_recall):
-        with pytest.raises(dm.InputError, match=r"curves: expected what curves\(result\) returns, got Evaluation"):
+        with pytest.raises(dm.InputError, match=r"curves: expected what curves\(result\) or evaluate returns, got int"):
             plot(wrong)
-    wrong = 3
     for draw in (dm.plotting.plot_metrics, dm.plotting.plot_variance, dm.plotting.plot_scores):
         with pytest.raises(dm.InputError, match="evaluation: expected what evaluate returns, got int"):
             draw(wrong)
@@ -534,13 +535,82 @@ def test_plots_of_something_else_say_what_they_want():
         dm.plotting.plot_distribution(result, "recall", target=target)
 
 
-@pytest.mark.parametrize("plot", ["change", "difference"])
-def test_on_dark_paper_no_line_is_dark(plot, few, curves, backtest):
-    with plt.style.context("dark_background"):
+def shade(colour):
+    """How light a colour is, from 0 to 1."""
+    return float(np.dot(mpl.colors.to_rgb(colour), (0.299, 0.587, 0.114)))
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+@pytest.mark.parametrize(("look", "paper"), [("default", 1.0), ("dark_background", 0.0)])
+def test_every_line_and_mark_stands_out_from_the_paper(look, paper, plot, few, curves, backtest):
+    with plt.style.context(look):
         ax = PLOTS[plot](few, curves, backtest)
-    assert ax.lines
-    for line in ax.lines:
-        assert max(mpl.colors.to_rgb(line.get_color())) > 0.4
+    colours = [line.get_color() for line in ax.lines] + [
+        colour for one in ax.collections if isinstance(one, LineCollection) for colour in one.get_colors()
+    ]
+    assert colours or plot == "variance"  # which has bars alone
+    assert all(abs(shade(colour) - paper) > 0.25 for colour in colours)
+    texts = [ax.xaxis.label, ax.yaxis.label, *ax.texts]
+    assert all(abs(shade(text.get_color()) - paper) > 0.4 for text in texts)
+    for line in ax.xaxis.get_gridlines() if ax.xaxis.get_gridlines()[0].get_visible() else []:
+        assert abs(shade(line.get_color()) - paper) < 0.3
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_a_title_that_is_set_later_stands_above_the_legend(plot, few, curves, backtest):
+    ax = PLOTS[plot](few, curves, backtest)
+    title = ax.set_title("Frauds of June")
+    for _ in range(2):  # the layout settles at the second drawing
+        ax.figure.canvas.draw()
+    legend = ax.get_legend()
+    assert legend is not None
+    assert title.get_window_extent().y0 >= legend.get_window_extent().y1 - 1.0
+    assert title.get_window_extent().y1 <= ax.figure.bbox.y1 + 1.0
+
+
+def test_a_legend_that_is_made_anew_does_not_hold_the_title_up(few):
+    ax = few.plot()
+    title = ax.set_title("Frauds of June")
+    ax.legend(loc="lower right")
+    ax.figure.canvas.draw()
+    assert title.get_window_extent().y0 < ax.bbox.y1 + 12.0
+
+
+def test_a_figure_with_a_legend_can_be_pickled(few):
+    assert pickle.loads(pickle.dumps(few.plot().figure)).axes
+
+
+def test_plot_of_a_metric_is_its_law_and_of_some_a_forest(few):
+    ax = few.plot("recall", target=0.7)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("recall", "probability")
+    assert [tick.get_text() for tick in few.plot(["recall", "precision"]).get_yticklabels()] == ["recall", "precision"]
+    with pytest.raises(KeyError, match="Did you mean 'recall'"):
+        few.plot("recal")
+
+
+def test_curves_are_made_of_an_evaluation(few):
+    for plot, names in ((dm.plotting.plot_roc, ("false positive rate", "recall")),):
+        ax = plot(few)
+        assert (ax.get_xlabel(), ax.get_ylabel()) == names
+        assert signed(ax, "mean").get_xydata() == pytest.approx(signed(plot(dm.curves(few)), "mean").get_xydata())
+
+
+def test_the_mean_leaves_the_interval_to_be_seen(few):
+    ax = dm.plotting.plot_metrics(few)
+    mean, interval = signed(ax, "mean"), signed(ax, "90% interval")
+    # A tick is as wide as its edge, in points; the bar is as high as its line.
+    assert mean.get_marker() == "|"
+    assert mean.get_markeredgewidth() < 1.5 < 3.0 <= interval.get_linewidths()[0]
+
+
+def test_without_bounds_the_axis_goes_as_far_as_the_intervals(few):
+    ax = dm.plotting.plot_metrics(few, ["recall", "precision"], bounds=False)
+    assert "worst to best" not in labels_of(ax)
+    moved = few.sensitivity()
+    ends = [end for name in ("recall", "precision") for end in (*moved[name], few.labelled_only[name])]
+    low, high = ax.get_xlim()
+    assert low == pytest.approx(min(ends) - 0.03 * (max(ends) - min(ends)))
+    assert high == pytest.approx(max(ends) + 0.03 * (max(ends) - min(ends)))
 
 
 def test_long_names_of_groups_differ_in_a_gap_and_its_columns_do_not_run_together():

@@ -157,9 +157,9 @@ def test_alerts_are_diamonds_and_groups_with_few_labels_open_dots():
     summary = result.groups[("IT",)]
     assert summary.too_small
     if np.isfinite(summary.metrics["recall"].mean):
-        assert signed(ax, "mean, too few labels").get_markerfacecolor() == "white"
+        assert signed(ax, "mean, too few labels").get_markerfacecolor() == (1.0, 1.0, 1.0)
     else:
-        assert "too few labels" in [text.get_text() for text in ax.texts]
+        assert "(too few labels)" in ax.get_yticklabels()[2].get_text()
 
 
 def test_groups_beyond_the_most_are_counted_and_the_worst_are_kept(by_both):
@@ -266,7 +266,8 @@ def test_a_segment_is_chosen_by_its_value(by_both):
     assert bars(ax)[:, 1:] == pytest.approx(np.array([[one.low, one.high] for one in expected]))
     assert ax.get_ylabel() == "recall\nFR"
     with pytest.raises(
-        dm.InputError, match=r"segment: there are 3 of country. Say which one to draw: 'DE', 'FR', 'IT'"
+        dm.InputError,
+        match=r"there are 3 of country. Say which one to draw, or draw all with plot_segments: 'DE'",
     ):
         dm.plotting.plot_over_time(by_both)
     with pytest.raises(dm.InputError, match=r"segment: there is none 'ES'. Say which one to draw: 'DE', 'FR', 'IT'"):
@@ -278,7 +279,7 @@ def test_rows_without_a_segment_are_drawn_when_asked_for_and_only_then():
     table.loc[table["country"] == "IT", "country"] = None
     result = of_rows(table, "country", time="booked", every="month")
     with pytest.raises(
-        dm.InputError, match=r"segment: there are 3 of country. Say which one to draw: 'DE', 'FR', None"
+        dm.InputError, match=r"segment: there are 3 of country. Say which one to draw, .*: 'DE', 'FR', None"
     ):
         dm.plotting.plot_over_time(result)
     ax = dm.plotting.plot_over_time(result, segment=None)
@@ -442,3 +443,27 @@ def test_plots_of_something_else_say_what_they_want():
     for plot in (dm.plotting.plot_groups, dm.plotting.plot_over_time):
         with pytest.raises(dm.InputError, match="result: expected what evaluate_by returns, got Evaluation"):
             plot(wrong)
+
+
+# ---------------------------------------------------------------------------------------------------- small multiples
+
+
+def test_small_multiples_have_the_periods_of_each_segment_on_one_scale(by_both):
+    axes = dm.plotting.plot_segments(by_both)
+    assert sorted(ax.get_title("left") for ax in axes) == ["DE", "FR", "IT"]
+    for ax in axes:
+        expected = [g.metrics["recall"] for key, g in by_both.groups.items() if key[0] == ax.get_title("left")]
+        assert bars(ax)[:, 1:] == pytest.approx(np.array([[one.low, one.high] for one in expected]))
+        assert ax.get_ylim() == axes[0].get_ylim()
+        assert ax.get_xlim() == axes[0].get_xlim()
+    figure = axes[0].figure
+    figure.canvas.draw()
+    assert figure.legends[0].get_window_extent().y0 >= max(ax.bbox.y1 for ax in axes)
+
+
+def test_small_multiples_that_are_left_out_are_counted(by_both):
+    axes = dm.plotting.plot_segments(by_both, most=2)
+    assert len(axes) == 2
+    assert "1 segment not drawn" in [text.get_text() for text in axes[0].figure.legends[0].get_texts()]
+    with pytest.raises(dm.InputError, match="most: 0"):
+        dm.plotting.plot_segments(by_both, most=0)

@@ -13,6 +13,7 @@ ANY = {
     "audit(asked)": "handed on to evaluate, which has the types",
     "Change.plot(ax)": "matplotlib may not be installed, and its types with it",
     "Evaluation.plot(ax)": "matplotlib may not be installed, and its types with it",
+    "Evaluation.plot(settings)": "handed on to plot_metrics and plot_distribution, which have the types",
     "Evaluation.plot_arrival(ax)": "matplotlib may not be installed, and its types with it",
     "Gap.pair(one)": "a value of the user's own column, or a tuple of them",
     "Gap.pair(other)": "a value of the user's own column, or a tuple of them",

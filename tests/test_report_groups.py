@@ -158,12 +158,12 @@ def test_many_groups_are_cut_and_the_page_says_so(monkeypatch):
 
 def test_it_says_how_to_make_it_again():
     result = evaluated(rows(), time="booked", every="month", last=2, targets={"recall": 0.5}, rng=3)
-    page = Page(groups_page(result, title="June"))
+    page = Page(groups_page(result, title="June", date="2026-07-01"))
     code = "".join(page.of_tag["code"])
     assert "time='booked', every='month'" in code
     assert "last=2" in code
     assert "targets={'recall': 0.5}" in code
-    assert code.endswith("result.report(\"report.html\", title='June')")
+    assert code.endswith("result.report(\"report.html\", title='June', date='2026-07-01')")
     assert "The seed was rng=3." in "".join(page.text)
 
 
@@ -172,18 +172,18 @@ def test_it_says_how_to_make_it_again():
 
 def test_names_of_groups_make_no_markup():
     page = Page(hostile_page())
-    assert set(page.tags) <= {*TAGS, "span", "circle"}
+    assert set(page.tags) <= {*TAGS, "circle"}
     assert page.attributes <= {*ATTRIBUTES, "cx", "cy", "r"}
-    assert page.tags.count("script") == 0
+    assert page.tags.count("script") == 2
     text = "".join(page.text)
     for name in ("<script>alert(1)</script>", "</style><img src=x onerror=alert(1)>", "🧪👩‍🔬"):
         assert name in text
     assert "{{ 7 * 7 }}" in text
 
 
-def test_the_policy_lets_no_script_in():
+def test_the_policy_lets_one_script_in():
     policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', hostile_page())[0]
-    assert "script-src &#39;none&#39;" in policy
+    assert len(re.findall(r"script-src &#39;sha256-[^;&]+&#39;;", policy)) == 1
     assert "default-src &#39;none&#39;" in policy
     assert not re.search(r"https?:", hostile_page())
 

@@ -37,13 +37,13 @@ TAGS = re.findall(
     r"\w+",
     """html head meta link title style script body a header main footer section h1 h2 h3 p ul li dl dt dd bdi div table
     caption thead tbody tr th td figure figcaption svg desc line path rect text label input output button pre code
-    noscript""",
+    noscript nav strong span""",
 )
 ATTRIBUTES = re.findall(
     r"[\w-]+",
-    """aria-hidden aria-labelledby aria-live aria-valuetext autocomplete charset class content d data-column data-row
-    dir for height hidden href http-equiv id lang max min name rel role scope step type value viewbox width x x1 x2 y
-    y1 y2""",
+    """aria-hidden aria-label aria-labelledby aria-live aria-valuetext autocomplete charset class content d data-column
+    data-line data-row data-slider dir download for height hidden href http-equiv id lang max min name rel role
+    scope step type value viewbox width x x1 x2 y y1 y2""",
 )
 
 
@@ -194,7 +194,8 @@ def test_rates_that_are_undefined_have_no_picture():
 def test_data_for_the_script_cannot_end_its_block(hostile_page):
     (data,) = re.findall(r'<script type="application/json" id="report-data">(.*?)</script>', hostile_page, re.DOTALL)
     assert not re.search("[<>&\u2028\u2029]", data)
-    assert set(json.loads(data)) == {"threshold", "share"}
+    assert set(json.loads(data)) == {"sliders", "hover"}
+    assert set(json.loads(data)["sliders"]) == {"threshold", "share"}
 
 
 def test_headings_are_in_order_and_ids_are_unique(hostile_page):
@@ -214,10 +215,10 @@ def test_every_picture_has_words(hostile_page):
 def test_every_slider_position_has_a_text_for_every_cell():
     page = dm.report.render(dm.report.summarize(plain_evaluation(), targets={"recall": 0.5}))
     (data,) = re.findall(r'id="report-data">(.*?)</script>', page, flags=re.DOTALL)
-    for name, grid in json.loads(data).items():
+    for name, grid in json.loads(data)["sliders"].items():
         count = len(grid["text"])
         assert f'id="{name}-slider" min="0" max="{count - 1}"' in page
-        assert len(grid["note"]) == len(grid["cursor"]) == count
+        assert len(grid["note"]) == len(grid["cursor"]) == len(grid["short"]) == count
         assert len(set(grid["text"])) == count
         for columns in grid["rows"]:
             assert all(len(column) == count and all(isinstance(text, str) for text in column) for column in columns)

@@ -136,7 +136,7 @@ def test_command_says_it_on_standard_output_as_text_and_markdown(capsys, gate_fi
     for format_ in ("table", "markdown"):
         code, said = command(capsys, gate_file, "--format", format_)
         assert code == 0
-        assert said.out.startswith(f"Warning: {SAID}")
+        assert f"Warning: {SAID}" in " ".join(said.out.replace("*", "").split())
 
 
 def test_command_has_it_in_json_and_csv(capsys, gate_file):
@@ -166,7 +166,8 @@ def test_gate_passes_where_it_is_stated_or_known(capsys, gate_file):
     for target, stated in (("recall=0.6", ["--missingness", "by_score"]), ("recall=0.3", [])):
         code, said = command(capsys, gate_file, "--target", target, *stated)
         assert code == 0
-        assert said.err.splitlines()[-1].startswith("PASS: ")
+        assert "\nPASS: " in said.out
+        assert "FAIL" not in said.out
 
 
 def test_chance_is_the_sum_over_reasons(result):

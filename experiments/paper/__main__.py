@@ -2,11 +2,13 @@
 
 import argparse
 import shutil
+import sys
 from pathlib import Path
 
 from experiments.paper.config import Config
 from experiments.paper.docs import fill_pages
 from experiments.paper.figures import draw
+from experiments.paper.problems import NoDataError
 from experiments.paper.results import Results
 from experiments.paper.run import run
 from experiments.paper.tables import write_centre, write_other_choices, write_tables
@@ -29,7 +31,11 @@ def main() -> None:
     config = Config.load(quick=arguments.quick)
     work = WORK / ("quick" if arguments.quick else "full")
     steps = STEPS if arguments.step == "all" else (arguments.step,)
-    for path in study(config, work, steps, quick=arguments.quick, n_jobs=arguments.jobs):
+    try:
+        written = study(config, work, steps, quick=arguments.quick, n_jobs=arguments.jobs)
+    except NoDataError as error:
+        sys.exit(f"experiments.paper: {error}")
+    for path in written:
         print(path.relative_to(ROOT))
 
 
@@ -52,10 +58,10 @@ def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_
         files = {way: [sorted(folder.glob("*.csv")) for folder in folders] for way, folders in centre.items()}
         written.append(write_centre(files, results.folder))
     if "figures" in steps:
-        written = draw(results, config)
+        written = draw(results, config, pages / "figures")
     if "docs" in steps:
         if quick:
-            shutil.copytree(PAGES, pages, dirs_exist_ok=True)
+            shutil.copytree(PAGES, pages, dirs_exist_ok=True, ignore=shutil.ignore_patterns("figures"))
         written = fill_pages(results, config, pages)
     return written
 

@@ -28,7 +28,7 @@ MEASURES = {"w1": "W1 of PIT", "ks": "KS of PIT", "mae": "MAE", "rmse": "RMSE"}
 VARIANCE, MEANS = 0.0009, (0.1, 0.7, 0.95)
 
 
-def draw(results: Results, config: Config) -> list[Path]:
+def draw(results: Results, config: Config, folder: Path) -> list[Path]:
     """All figures; each file appears when it is whole."""
     figures: dict[str, Callable[[Any], Any]] = {
         "bounds": partial(_bounds, results=results, config=config),
@@ -50,7 +50,7 @@ def draw(results: Results, config: Config) -> list[Path]:
             # Without the name of the program that wrote it the same figure is the same file.
             figure.savefig(image, dpi=120, format="png", metadata={"Software": None})
             plt.close(figure)
-        paths.append(write_whole(results.folder / "figures" / f"{name}.png", image.getvalue()))
+        paths.append(write_whole(folder / f"{name}.png", image.getvalue()))
     return paths
 
 

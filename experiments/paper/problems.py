@@ -19,6 +19,14 @@ OPENML = {"adult": 2, "bank-marketing": 1, "diabetes": 1, "credit-g": 1, "Dota2-
 ALIASES = {"bank": "bank-marketing", "german_credit": "credit-g", "dota2": "Dota2-Games-Results-Data-Set"}
 
 
+# How a folder is named.
+FOLDER = "DARKMETRICS_DATA=/path/to/data python -m experiments.paper"
+
+
+class NoDataError(Exception):
+    """A data set is neither in a folder nor to be had online; the message says what to do."""
+
+
 class Fold(NamedTuple):
     """Labels and scores of a test fold, and of the rows kept for calibration."""
 
@@ -43,6 +51,8 @@ def load(name: str) -> tuple[Any, Any]:
     folder = os.environ.get("DARKMETRICS_DATA")
     if folder and (Path(folder) / name).is_dir():
         return scipy.sparse.load_npz(Path(folder) / name / "X.npz"), np.load(Path(folder) / name / "y.npy")
+    if folder and not (Path(folder) / f"{name}.csv.gz").is_file():
+        raise NoDataError(f"{name}: there is no {name}.csv.gz in the folder that DARKMETRICS_DATA names ({folder}).")
     if folder:
         table = pd.read_csv(Path(folder) / f"{name}.csv.gz", na_values="?")
         words = [column for column in table if not pd.api.types.is_numeric_dtype(table[column])]
@@ -51,7 +61,14 @@ def load(name: str) -> tuple[Any, Any]:
     from sklearn.datasets import fetch_openml
 
     known = ALIASES.get(name, name)
-    found = fetch_openml(known, version=OPENML[known], as_frame=True)
+    if known not in OPENML:
+        raise NoDataError(f"{name}: OpenML does not have it. Name a folder that does: {FOLDER}")
+    try:
+        found = fetch_openml(known, version=OPENML[known], as_frame=True)
+    except OSError as error:  # what urllib raises is one
+        raise NoDataError(
+            f"{name}: OpenML cannot be reached ({error}). Try again online, or name a folder with the data: {FOLDER}"
+        ) from None
     return found.data, (found.target == found.target.value_counts().index[-1]).to_numpy().astype(int)
 
 

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import darkmetrics as dm
+from darkmetrics.accepted import ProgressLike
+from darkmetrics.processes import shown
 from experiments.paper.algorithms import algorithms
 from experiments.paper.config import Config
 from experiments.paper.files import write_whole
-from experiments.paper.problems import Problem, fold_of, problems_of
+from experiments.paper.problems import NoDataError, Problem, fold_of, problems_of
 
 # Rows that hold bounds, not a prediction.
 BOUNDS = "bounds"
@@ -40,8 +42,8 @@ HEADER = (
 )
 
 
-def run(config: Config, folder: Path, n_jobs: int = 2) -> list[Path]:
-    """All folds that are not there yet; the files of all of them."""
+def run(config: Config, folder: Path, n_jobs: int = 2, progress: ProgressLike = None) -> list[Path]:
+    """All folds that are not there yet, with a bar on a terminal; the files of all of them."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {(name, number): folder / f"{name}-{number}.csv" for name in config.sets for number in range(config.folds)}
     todo = [key for key, path in files.items() if not path.exists()]
@@ -51,11 +53,16 @@ def run(config: Config, folder: Path, n_jobs: int = 2) -> list[Path]:
         futures = {
             pool.submit(_fold, config, name, number, files[name, number]): (name, number) for name, number in todo
         }
-        for done, future in enumerate(as_completed(futures), 1):
-            future.result()
+        for done, future in enumerate(shown(as_completed(futures), len(todo), progress, "Folds"), 1):
+            try:
+                future.result()
+            except NoDataError:  # the other folds would say the same
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
             left = (time.monotonic() - started) / done * (len(todo) - done) / 60.0
             name, number = futures[future]
-            sys.stderr.write(f"{name} fold {number + 1}: {done} of {len(todo)}, about {left:.0f} min left\n")
+            if not sys.stderr.isatty():  # a terminal has a bar
+                sys.stderr.write(f"{name} fold {number + 1}: {done} of {len(todo)}, about {left:.0f} min left\n")
     return list(files.values())
 
 

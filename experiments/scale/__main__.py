@@ -4,8 +4,8 @@
     python -m experiments.scale spark 1e7 1e8 --master 'local[2]'
     spark-submit --master yarn experiments/scale/submit.py spark 1e9
 
-Prints a table, writes it to `experiments/results/scale.json` (other engines and sizes there stay) and fills the table
-of `docs/how-to/spark.md`. Only the driver needs darkmetrics installed.
+Prints a table and writes it to `experiments/results/scale.json` (other engines and sizes there stay). Only the driver
+needs darkmetrics installed.
 """
 
 import argparse
@@ -21,7 +21,6 @@ from benchmarks.peer_scripts.harness import peak_memory
 import darkmetrics as dm
 from darkmetrics.evaluating import evaluate_frame
 from experiments.scale import engines
-from experiments.scale.docs import PAGE, fill_page
 
 RESULTS = Path(__file__).parents[1] / "results" / "scale.json"
 
@@ -44,8 +43,6 @@ def main() -> None:
             flush=True,
         )
     write(given.output, measured)
-    if given.output == RESULTS:
-        fill_page(RESULTS, PAGE)
 
 
 def run(engine: str, sizes: list[int], master: str | None) -> Iterator[dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 import datetime as dt
 import os
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -50,3 +50,22 @@ ZeroDivision: TypeAlias = float | str
 Duration: TypeAlias = float | dt.timedelta | np.timedelta64
 # A day, or a moment: a date, a datetime, either of NumPy's, or text in ISO form.
 PointInTime: TypeAlias = dt.date | np.datetime64 | str
+# Whether long work shows how far it is: a bar, nothing, a bar where there is a terminal (None), or a function that is
+# called with how many pieces are done and how many there are.
+ProgressLike: TypeAlias = bool | Callable[[int, int], object] | None
+
+
+class PageSettings(TypedDict, total=False):
+    """What every report is told besides its path."""
+
+    title: str | None
+    source: str | Mapping[str, Any] | None
+    date: str | dt.date | None
+    audit: Mapping[str, Any] | None
+
+
+class ReportSettings(PageSettings, total=False):
+    """What the report of an evaluation is told besides."""
+
+    targets: Mapping[str, float] | None
+    confidence: float

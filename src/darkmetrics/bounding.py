@@ -8,9 +8,8 @@ from darkmetrics import frames
 from darkmetrics.accepted import ArrayLike, LabelValue
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.evaluation import oracle_bounds
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
-from darkmetrics.metrics.metric import MetricsLike
+from darkmetrics.metrics.metric import MetricsLike, oracle_bounds
 from darkmetrics.tables import finite, html_lines, html_table, number_text, text_table
 
 # Parts of a record that are numbers, as the table calls them.

@@ -1,5 +1,6 @@
 """evaluate(): from labels and scores to the law of every metric."""
 
+import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -63,6 +64,8 @@ def evaluate(
     confidence_level: float = 0.9,
     scope: Scope = "rows",
     calibration: ReferenceLike | None = None,
+    label: str | None = None,
+    score: str | None = None,
 ) -> Evaluation:
     """How good is this classifier on these rows, when part of their labels is missing?
 
@@ -130,6 +133,8 @@ def evaluate(
         one as well, as `.rows` and `.population`.
     calibration
         An older word for `reference`, with a FutureWarning.
+    label, score : str, optional
+        For a table instead of columns: `evaluate(df, label="fraud", score="p")` is `evaluate_frame`, which takes more.
 
     Returns
     -------
@@ -161,6 +166,12 @@ def evaluate(
     """
     reference, calibration = reference_from(reference, calibration), None
     given = dict(locals())
+    if label is not None or score is not None:
+        return evaluate_frame(**_asked_of_table(given))
+    if hasattr(y_true, "columns") and (y_score is None or isinstance(y_score, str)):
+        raise InputError(
+            "y_true: a table. Name its columns, as in evaluate(df, label='fraud', score='p'), or see evaluate_frame."
+        )
     question = Question.among(given)
     settings = {name: given[name] for name in ("threshold", "y_pred", "pos_label", "missing_label", "sample_weight")}
     settings |= {name: given[name] for name in ("propensity", "strata", "age", "delay", "maturity", "groups")}
@@ -277,6 +288,23 @@ def evaluate_frame(
         data = evaluation_set_from(EvaluationSet.from_frame(frame, **settings), None)
     today = None if as_of is None else frames.AsOf.of(as_of).date
     return question.answer(data, arguments=arguments_given(evaluate_frame, given), as_of=today)
+
+
+def _asked_of_table(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `evaluate_frame` among those of `evaluate`, which was given a table and names of columns."""
+    for name in ("label", "score"):
+        if given[name] is None:
+            raise InputError(f"{name}: missing. A table needs the names of its columns for label= and score=.")
+    known, own = inspect.signature(evaluate_frame).parameters, inspect.signature(evaluate).parameters
+    there = {"y_pred": "decision", "sample_weight": "weight", "age": "scored_at", "delay": "labelled_at"}
+    asked: dict[str, Any] = {"frame": given["y_true"]}
+    for name, value in given.items():
+        if name in known:
+            asked[name] = value
+        elif name != "y_true" and value is not own[name].default:
+            advice = f"evaluate_frame has {there[name]}=, the name of a column." if name in there else "Leave it out."
+            raise InputError(f"{name}: not for a table with label= and score=. {advice}")
+    return asked
 
 
 @contextmanager

@@ -1,33 +1,36 @@
 """Evaluation: the laws of all metrics on one evaluation set, with what was assumed, as words, table and numbers."""
 
-from collections.abc import Iterator, Mapping
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics.accepted import PathLike, Scope
+from darkmetrics.accepted import PathLike, ReportSettings, Scope
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
-from darkmetrics.distribution import Interval, MetricDistribution
-from darkmetrics.exceptions import InputError, Warned, unknown_name
+from darkmetrics.distribution import Interval, MetricDistribution, chance_of_target
+from darkmetrics.exceptions import InputError, MissingKeyError, Warned, unknown_name
 from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.auto import REFUTED, nodes_of_reason, weight_of_reasons
-from darkmetrics.label_models.base import LabelModel, missing_prevalence
+from darkmetrics.label_models.base import LabelModel, prevalence_in_words
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
+from darkmetrics.metrics.metric import oracle_bounds
 from darkmetrics.nodes import Nodes
 from darkmetrics.population import Population
 from darkmetrics.stating import what_narrows
 from darkmetrics.tables import (
     decimals_for,
     finite,
+    flat_numbers,
     html_lines,
     html_table,
     interval_text,
@@ -35,8 +38,10 @@ from darkmetrics.tables import (
     number_text,
     text_table,
 )
+from darkmetrics.variance import variance_shares
 
 if TYPE_CHECKING:
+    from darkmetrics.report.notebook import ReportPage
     from darkmetrics.sensitivity import Sensitivity, TippingPoint
 
 # How many times the odds of the missing rows are taken to be off where nobody says otherwise.
@@ -85,7 +90,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     def __getitem__(self, name: str) -> MetricDistribution:
         if name not in self.laws:
-            raise _MissingMetricError(str(unknown_name("metric", "metric", str(name), self.laws)))
+            raise MissingKeyError(str(unknown_name("metric", "metric", str(name), self.laws)))
         return self.laws[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -127,7 +132,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         `self[metric].support()` for bounds that nothing can pass.
         """
         self[metric]  # an unknown name gets its error here
-        return oracle_bounds(self.metrics[metric], self.data, self.fills[metric])
+        return Interval(*oracle_bounds(self.metrics[metric], self.data, self.fills[metric]))
 
     def target_probability(self, metric: str, target: float) -> float:
         """How likely is it that a metric meets a target: is at least as large, or at most where lower is better?
@@ -258,32 +263,26 @@ class Evaluation(Mapping[str, MetricDistribution]):
             known = 0.0 if self.nodes.given or not law.var() > 0.0 else min(1.0, self.on_rows[metric].var() / law.var())
             parts_of_rows = self.on_rows.variance_split(metric)
             return {source: known * share for source, share in parts_of_rows.items()} | {"sampling": 1.0 - known}
-        parts = law.by_node
-        if parts is None or not law.var() > 0.0:
-            return {"labels": 1.0, "calibration": 0.0, "prevalence": 0.0}
-        within, between = float(parts.weight @ parts.var), float(parts.weight @ (parts.mean - law.mean()) ** 2)
-        explained = 0.0
-        if self.nodes.shift is not None and np.ptp(self.nodes.shift) > 0.0 and between > 0.0:
-            # What a smooth function of the shift tells about the mean is due to the prevalence, the rest to
-            # calibration.
-            shift = (self.nodes.shift - self.nodes.shift.mean()) / self.nodes.shift.std()
-            root = np.sqrt(parts.weight)
-            curve = np.column_stack([np.ones(shift.size), shift, shift**2]) * root[:, None]
-            fitted = curve @ np.linalg.lstsq(curve, root * parts.mean, rcond=None)[0]
-            left = float(((root * parts.mean - fitted) ** 2).sum())
-            explained = max(0.0, between - left)
-        total = within + between
-        return {
-            "labels": within / total,
-            "calibration": (between - explained) / total,
-            "prevalence": explained / total,
-        }
+        return variance_shares(law, self.nodes.shift)
 
-    def plot(self, ax: Any = None) -> Any:
-        """All metrics in one forest plot (`plotting.plot_metrics`); needs matplotlib. Returns the Axes drawn on."""
+    def plot(self, metric: str | Sequence[str] | None = None, *, ax: Any = None, **settings: Any) -> Any:
+        """All metrics, or some, in one forest plot (`plotting.plot_metrics`); of one named metric its law.
+
+        The latter is `plotting.plot_distribution`. Needs matplotlib. Returns the Axes drawn on.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+        >>> result.plot("recall", target=0.6).get_xlabel()
+        'recall'
+        """
+        from darkmetrics.plotting.distribution import plot_distribution
         from darkmetrics.plotting.metrics import plot_metrics
 
-        return plot_metrics(self, ax=ax)
+        if isinstance(metric, str):
+            return plot_distribution(self, metric, ax=ax, **settings)
+        return plot_metrics(self, metric, ax=ax, **settings)
 
     def plot_arrival(self, ax: Any = None) -> Any:
         """Labels that are in by age (`plotting.plot_arrival`); needs matplotlib. Returns the Axes drawn on."""
@@ -291,8 +290,36 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
         return plot_arrival(self, ax=ax)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema)."""
+    def sentence(self, metric: str) -> str:
+        """What is known of one metric, in words for somebody who has never heard of it, with what is assumed.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6]).sentence("recall")
+        'recall is 0.600, 90% between 0.500 and 0.667; dropping unlabelled rows would have said 0.500. Assumed: missing
+        labels are independent, with the probabilities given.'
+        """
+        from darkmetrics.report.sentences import headline
+
+        entry = self[metric].to_dict(self.confidence_level) | {"labelled_only": finite(self.labelled_only[metric])}
+        said = headline(metric, entry, self.data.counts(), self.scope)
+        return " ".join(filter(None, [f"{said}.", *self.assumption.split("\n")]))
+
+    def to_dict(self, *, flat: bool = False) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema).
+
+        With `flat`, numbers alone, each by one name, as `mlflow.log_metrics` takes them: "recall", "recall_low",
+        "recall_high", "recall_labelled_only", and how many rows there are. What is undefined is left out.
+        """
+        if flat:
+            return flat_numbers(
+                {"": self.data.counts()}
+                | {
+                    name: {"": law.mean(), "low": low, "high": high, "labelled_only": self.labelled_only[name]}
+                    for (name, law), (low, high) in zip(self.laws.items(), self.intervals.values(), strict=True)
+                }
+            )
         found: dict[str, Any] = {
             "schema": "darkmetrics.evaluation/1",
             "scope": self.scope,
@@ -339,29 +366,43 @@ class Evaluation(Mapping[str, MetricDistribution]):
         }
         return frames.to_native_frame(columns, backend)
 
+    @overload
+    def report(self, path: None = None, **about: Unpack[ReportSettings]) -> "ReportPage": ...
+    @overload
+    def report(self, path: PathLike, **about: Unpack[ReportSettings]) -> Path: ...
     def report(
         self,
-        path: PathLike,
+        path: PathLike | None = None,
         *,
         targets: Mapping[str, float] | None = None,
+        confidence: float = 0.9,
         title: str | None = None,
         source: str | Mapping[str, Any] | None = None,
-    ) -> Path:
+        date: str | dt.date | None = None,
+        audit: Mapping[str, Any] | None = None,
+    ) -> "Path | ReportPage":
         """Writes everything this evaluation says into one file to look at or to mail, and returns its path.
 
         The suffix says what: ".html" for a page with pictures and sliders that opens offline (needs jinja2), ".md" for
-        Markdown, ".json" for the numbers. The file appears when it is complete.
+        Markdown, ".json" for the numbers. The file appears when it is complete. Without a path the page is returned,
+        and a notebook shows it.
 
         Parameters
         ----------
-        path : str or path
+        path : str or path, optional
             The file to write; one that exists is replaced.
         targets : mapping from metric to number, optional
             Values to reach: the chance of each, and what would have to be true of the missing rows to cross it.
+        confidence : float
+            A target passes (PASS, else FAIL) when its chance is at least this.
         title : str, optional
             Heading of the report.
         source : str or mapping, optional
             Where the rows came from: a file name, or facts by name.
+        date : str or date, optional
+            Date of the report; that of SOURCE_DATE_EPOCH, else today, unless given.
+        audit : mapping, optional
+            Facts for an audit file by name: adds a section with these, a hash of the rows, and versions.
 
         Examples
         --------
@@ -375,7 +416,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
         """
         from darkmetrics.report.render import write_report
 
-        return write_report(self, path, targets=targets, title=title, source=source)
+        about = {"targets": targets, "confidence": confidence, "title": title, "source": source}
+        return write_report(self, path, **about, date=date, audit=audit)
 
     def __repr__(self) -> str:
         n, m = self.data.n_rows, self.data.n_missing
@@ -396,12 +438,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
             return [size]
         words = [size, *filter(None, self.assumption.split("\n"))]
         if len(self.nodes) > 1 and self.data.missing_cells.size:
-            mean, low, high = missing_prevalence(self.data, self.nodes)
-            counts = self.data.counts()
-            text = f"About {mean:.1%} of the missing rows are positive (90%: {low:.1%} to {high:.1%})"
-            if counts["labelled"]:
-                text += f"; among the labelled ones it is {counts['positive'] / counts['labelled']:.1%}"
-            words.append(text + ".")
+            words.append(prevalence_in_words(self.data, self.nodes))
         if self.arrival is not None:
             words.append(self.arrival.headline())
         if self.stated is None:
@@ -458,36 +495,3 @@ class Evaluation(Mapping[str, MetricDistribution]):
         if np.isnan(interval.low) and not self.nodes.independent:
             return "not known"
         return interval_text(interval, decimals_for(interval.high - interval.low))
-
-
-def oracle_bounds(metric: Metric, data: EvaluationSet, fill: float) -> Interval:
-    """The metric when every missing row is decided wrongly, and when every one is decided rightly."""
-    functional = metric.bind(data, fill)
-    right = functional.missing * data.cells.decision[data.missing_cells]
-    wrong = functional.missing - right
-    values = functional.values(np.stack([wrong, right]))
-    pessimistic, optimistic = np.where(np.isnan(values), functional.fill, values).tolist()
-    return Interval(pessimistic, optimistic)
-
-
-def chance_of_target(law: MetricDistribution, target: float, better: str) -> float:
-    """The probability that a metric is at least the target, or at most where lower is better; NaN if never defined.
-
-    Examples
-    --------
-    >>> import darkmetrics as dm
-    >>> from darkmetrics.evaluation import chance_of_target
-    >>> law = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="accuracy")["accuracy"]
-    >>> round(chance_of_target(law, 0.75, "higher"), 9), chance_of_target(law, 0.75, "lower")
-    (0.6, 1.0)
-    """
-    at_most = float(law.cdf(target))
-    # A metric that is just the target meets it, and P(X < t) is twice the PIT less P(X <= t).
-    return at_most if better == "lower" else 1.0 - (2.0 * float(law.pit(target)) - at_most)
-
-
-class _MissingMetricError(KeyError):
-    """A KeyError, as mappings raise, whose message is printed as it is written."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])

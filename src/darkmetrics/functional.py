@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import AnyArray, FloatArray, Formula, IntArray, dot
+from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, Formula, IntArray, dot
 from darkmetrics._kernels.auc.bounds import Spread
 from darkmetrics._kernels.auc.ranks import RankData, auc_extremes, auc_influence, auc_values
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
@@ -113,11 +113,16 @@ class Functional(ABC):
 
     def can_be_undefined(self) -> bool:
         """Whether some labeling leads to 0/0; for most metrics a class has to vanish, which takes a corner."""
-        return bool(np.isnan(self.corners()).any())
+        return bool(self._undefined_corners.any())
+
+    @cached_property
+    def _undefined_corners(self) -> BoolArray:
+        """At which corners the metric is 0/0; asked at every node, and the same at all."""
+        return np.isnan(self.corners())
 
     def undefined_mass(self, p: FloatArray) -> float:
         """Probability of 0/0 when a class has to vanish for it: all missing rows negative, or all positive."""
-        undefined = np.isnan(self.corners())
+        undefined = self._undefined_corners
         if not undefined.any():
             return 0.0
         if undefined.all() and np.isnan(self._extremes().low):

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.accepted import ProgressLike
 from darkmetrics.exceptions import InputError
+from darkmetrics.logs import LOGGER
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.question import generator_from
 
@@ -34,12 +36,15 @@ def jobs_from(n_jobs: Any) -> int:
 
 
 def run_each(
-    function: Callable[[Any], Any], pieces: Sequence[Any], jobs: int, progress: bool | None, title: str
+    function: Callable[[Any], Any], pieces: Sequence[Any], jobs: int, progress: ProgressLike, title: str
 ) -> list[Any]:
     """The results in order, by one process or several."""
+    if not (progress is None or isinstance(progress, (bool, np.bool_)) or callable(progress)):
+        raise InputError(f"progress: expected True, False, None or a function of (done, total), got {progress!r}.")
     jobs = min(jobs, len(pieces))
+    LOGGER.info("%s: %d pieces of work, %d at a time", title, len(pieces), max(jobs, 1))
     if jobs <= 1:
-        return list(_shown(map(function, pieces), len(pieces), progress, title))
+        return list(shown(map(function, pieces), len(pieces), progress, title))
     try:
         pickle.dumps(function)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -50,7 +55,7 @@ def run_each(
     try:
         with _one_thread_each(), ProcessPoolExecutor(jobs, mp_context=_context()) as pool:
             results = pool.map(function, pieces, chunksize=max(1, len(pieces) // (8 * jobs)))
-            return list(_shown(results, len(pieces), progress, title))
+            return list(shown(results, len(pieces), progress, title))
     except BrokenProcessPool as error:
         raise InputError(
             f"n_jobs: {jobs} processes could not be started, or one of them died ({error}). A script that is run by "
@@ -79,9 +84,11 @@ def _context() -> Any:
     return multiprocessing.get_context("forkserver" if clean else None)
 
 
-def _shown(results: Iterable[Any], total: int, progress: bool | None, title: str) -> Iterator[Any]:
-    """The same, with a progress bar on standard error where one is wanted."""
-    if progress is False or (progress is None and not (sys.stderr and sys.stderr.isatty())):
+def shown(results: Iterable[Any], total: int, progress: ProgressLike, title: str) -> Iterator[Any]:
+    """The same, with a progress bar on standard error where one is wanted, or a function that is told."""
+    if callable(progress):
+        return _told(results, total, progress)
+    if (progress is not None and not progress) or (progress is None and not (sys.stderr and sys.stderr.isatty())):
         return iter(results)
     try:
         from rich.console import Console
@@ -90,4 +97,10 @@ def _shown(results: Iterable[Any], total: int, progress: bool | None, title: str
         if progress:
             raise InputError("progress: needs the package rich; pip install 'darkmetrics[cli]'.") from None
         return iter(results)
-    return iter(track(results, title, total, console=Console(stderr=True)))
+    return iter(track(results, title, total, console=Console(stderr=True), transient=True))
+
+
+def _told(results: Iterable[Any], total: int, progress: Callable[[int, int], object]) -> Iterator[Any]:
+    for done, result in enumerate(results, start=1):
+        progress(done, total)
+        yield result

@@ -1,5 +1,6 @@
 """Question: what is asked of rows, parsed and checked once."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -46,9 +47,10 @@ from darkmetrics.label_models.auto import (
     reasons_in_words,
     weight_of_reasons,
 )
-from darkmetrics.label_models.choice import stated_reason
+from darkmetrics.label_models.choice import reason_from, stated_reason
 from darkmetrics.label_models.clusters import clustered, shared_in_words
 from darkmetrics.label_models.score_table import score_table
+from darkmetrics.logs import LOGGER
 from darkmetrics.methods import Method, method_from
 from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.nodes import Nodes
@@ -146,7 +148,7 @@ class Question:
             confidence_level=check_level(confidence_level),
             fill=fill_value(zero_division),
             model=_named_model(label_model, **stated) if is_named(label_model) else _given(stated),
-            missingness=missingness,
+            missingness=reason_from(missingness),
             believes=auto and all(value is None for value in stated.values()),
             rng=generator_from(rng),
             scope=scope_from(scope),
@@ -177,7 +179,7 @@ class Question:
 
         `arguments` are those of the call as code, for a report to repeat it; `as_of`: when ages of rows were taken.
         """
-        rng, arguments = self.rng if rng is None else rng, arguments or {}
+        rng, arguments, started = self.rng if rng is None else rng, arguments or {}, time.perf_counter()
         model = self.model_of(data)
         reason = stated_reason(model, self.missingness)
         with heard() as said:
@@ -199,8 +201,18 @@ class Question:
             arrival = None if learnt is None else arrival_of(learnt, data, as_of)
             for category, text in [] if arrival is None else arrival.doubts():
                 warn(text, category, stacklevel=3)
-        found = replace(found, arrival=arrival, model=learnt or model, warnings=tuple(dict.fromkeys(said)))
-        return self.in_scope(found)
+        found = self.in_scope(
+            replace(found, arrival=arrival, model=learnt or model, warnings=tuple(dict.fromkeys(said)))
+        )
+        LOGGER.info(
+            "evaluated %s of %d rows, %d without a label, by %s in %.3f s",
+            ", ".join(found.laws),
+            data.n_rows,
+            data.n_missing,
+            type(model).__name__,
+            time.perf_counter() - started,
+        )
+        return found
 
     def in_scope(self, found: Evaluation) -> Evaluation:
         """An answer about the rows, as one about what was asked for."""

@@ -1,6 +1,7 @@
 """Numbers and tables of text as results print them, and as notebooks show them."""
 
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,25 @@ def interval_text(interval: tuple[float, float], decimals: int) -> str:
 def finite(value: float | None) -> float | None:
     """A number for JSON, which has none that is infinite or undefined: those are None."""
     return float(value) if value is not None and np.isfinite(value) else None
+
+
+def flat_numbers(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Numbers by one name each, such as "recall_low"; those of the empty key by the name alone.
+
+    What is undefined is left out. Names have letters, digits and underscores, which every tracking server takes.
+
+    Examples
+    --------
+    >>> from darkmetrics.tables import flat_numbers
+    >>> flat_numbers({"fbeta(2)": {"": 0.5, "low": 0.4, "high": None}})
+    {'fbeta_2': 0.5, 'fbeta_2_low': 0.4}
+    """
+    return {
+        "_".join(filter(None, [re.sub(r"\W+", "_", name).strip("_"), key])): float(value)
+        for name, numbers in entries.items()
+        for key, value in numbers.items()
+        if finite(value) is not None
+    }
 
 
 def plain_numbers(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 import re
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 import darkmetrics as dm
@@ -247,3 +249,69 @@ def test_a_long_name_of_a_fact_leaves_room_for_the_fact(open_page, tmp_path):
     path = result.report(tmp_path / "facts.html", source={"a_rather_long_name_of_a_fact_about_the_data": "june.csv"})
     page = open_page(path, width=360)
     assert page.evaluate("document.querySelector('dd').clientWidth") >= 150
+
+
+def test_a_pointer_reads_the_value_under_it(open_page, report):
+    summary, path = report
+    page = open_page(path)
+    curves = summary["curves"]
+    page.locator("#threshold-2").hover()
+    said = re.fullmatch(r"(\S+): (\S+) \((\S+) to (\S+)\)", page.locator("#threshold-2 .readout").text_content())
+    assert said is not None
+    threshold, value, low, high = said.groups()
+    (place,) = [i for i, one in enumerate(curves["thresholds"]) if agrees(threshold, one)]
+    recall = curves["metrics"]["recall"]
+    assert agrees(value, recall["mean"][place])
+    assert agrees(low, recall["low"][place])
+    assert agrees(high, recall["high"][place])
+    page.locator("#rates-1").hover()
+    assert page.locator("#threshold-2 .readout").text_content() == ""
+    assert "false positive rate" in page.locator("#rates-1 .readout").text_content()
+    assert page.complaints == []
+
+
+def test_a_picture_is_saved_as_png(open_page, report, tmp_path):
+    page = open_page(report[1], dark=True)
+    with page.expect_download() as waiting:
+        page.locator("#rates-1 ~ button.save").click()
+    assert waiting.value.suggested_filename == "rates-1.png"
+    waiting.value.save_as(tmp_path / "roc.png")
+    picture = plt.imread(tmp_path / "roc.png")
+    assert picture.shape[:2] == (3 * (194 + 24), 3 * 360)
+    # Dark paper, and lines of the colours that are seen on it.
+    assert picture[5, 5, :3].max() < 0.15
+    assert picture[..., :3].max() > 0.8
+    assert page.complaints == []
+
+
+def test_tables_are_saved_as_csv(open_page, report, tmp_path):
+    summary, path = report
+    page = open_page(path)
+    with page.expect_download() as waiting:
+        page.get_by_text("metrics as CSV").click()
+    waiting.value.save_as(tmp_path / "metrics.csv")
+    table = pd.read_csv(tmp_path / "metrics.csv", index_col="metric")
+    for name, entry in summary["metrics"].items():
+        for column in ("mean", "low", "high", "labelled_only"):
+            assert table.loc[name, column] == pytest.approx(entry[column], rel=1e-8)
+    assert page.locator("a[download]").count() == 6
+
+
+def test_on_paper_there_is_no_word_of_a_slider(open_page, report):
+    page = open_page(report[1], **LAYOUTS["print"])
+    text = page.locator("body").inner_text()
+    assert "slider" not in text
+    assert "as CSV" not in text
+    assert page.locator("button:visible").count() == 0
+    assert "slider" in open_page(report[1]).locator("body").inner_text()
+
+
+def test_a_notebook_shows_the_page_in_a_frame(open_page, tmp_path):
+    result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    outside = tmp_path / "notebook.html"
+    outside.write_text(f"<!doctype html><title>x</title>{result.report()._repr_html_()}", encoding="utf-8")
+    page = open_page(outside)
+    inside = page.frame_locator("iframe")
+    inside.locator("#threshold-slider").press("Home")
+    assert "Threshold 0.2" in inside.locator("#threshold-output").inner_text()
+    assert page.complaints == []

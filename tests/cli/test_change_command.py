@@ -50,7 +50,8 @@ def test_the_answer_is_that_of_the_library(run, two):
 def test_worse_is_exit_code_1(run, two, worse, code):
     done = run("change", two / "june.csv", two / "may.csv", *ROWS, *HOW, "--worse", worse)
     assert done.code == code
-    assert ("NOT WORSE: " in done.err) == (code == 0)
+    assert ("PASS: " in done.out) == (code == 0)
+    assert ("FAIL: " in done.out) == (code == 1)
     assert worse.partition("=")[0] in done.out
 
 

@@ -50,19 +50,21 @@ def test_every_format_has_every_model(run, file, format_):
     assert done.code == 0
     assert "champion" in done.out
     assert "challenger" in done.out
-    assert "challenger is better than champion in accuracy with probability" in done.err
+    assert "challenger is better than champion in accuracy with probability" in (
+        done.err if format_ == "csv" else " ".join(done.out.split())
+    )
 
 
 def test_the_gate_is_an_exit_code(run, file):
     there = run(*told(file, "-m", "accuracy", "--gate", "better=0.9"))
     assert there.code == 0
-    assert "PASS: challenger is better than champion in accuracy" in there.err
+    assert "PASS: challenger is better than champion in accuracy" in there.out
     turned = ["--score", "challenger=p2", "--score", "champion=p1"]
     back = run(
         "compare", file, "--label", "fraud", *turned, "--missingness", "random", "-m", "f1", "--gate", "better=0.9"
     )
     assert back.code == 1
-    assert "FAIL: champion is better than challenger in f1" in back.err
+    assert "FAIL: champion is better than challenger in f1" in back.out
 
 
 def test_a_gate_of_a_metric_that_is_never_defined_fails_and_is_json(run, tmp_path):

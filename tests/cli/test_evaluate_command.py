@@ -18,16 +18,44 @@ def expected(data, **settings):
     return dm.evaluate(data.label, data.score, **({"missingness": "by_label"} | settings))
 
 
-def test_the_table_is_that_of_the_library_and_words_go_to_standard_error(run, csv_file, data):
+def test_the_table_has_the_words_and_the_numbers_of_the_library_on_standard_output(run, csv_file, data):
     done = run("evaluate", csv_file, *QUIET)
     result = expected(data)
-    text = str(result).splitlines()
-    blank = text.index("")
     assert done.code == 0
-    assert done.out.splitlines() == text[blank + 1 : blank + 2 + len(result)]
-    said = done.err.splitlines()
-    assert said[:2] == ["Taking column 'label' as --label.", "Taking column 'score' as --score."]
-    assert [line for line in said[2:] if line] == [line for line in text if line and line not in done.out.splitlines()]
+    said = " ".join(done.out.split())
+    for sentence in (*result.words(), *result.notes()):
+        assert sentence in said
+    header, rows = result.table()
+    for cell in (*header[:-1], *(cell for row in rows for cell in row[:-1])):
+        assert cell in done.out
+    assert "undefined" not in done.out  # no metric can be
+    assert done.err.splitlines() == ["Taking column 'label' as --label.", "Taking column 'score' as --score."]
+
+
+@pytest.mark.parametrize("command", ["evaluate", "curves", "diagnose", "bounds", "metrics", "demo"])
+def test_a_pipe_gets_80_columns(run, small_file, tmp_path, command):
+    files = {"metrics": (), "demo": ("-o", tmp_path / "demo.html")}.get(command, (small_file,))
+    targets = ("--target", "recall>=0.5") if command == "evaluate" else ()
+    done = run(command, *files, *targets)
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert done.out.count("\n\n\n") == 0
+
+
+def test_a_pipe_gets_the_assumption_and_the_verdict(run, csv_file):
+    for format_, bold in (("table", "{}:"), ("markdown", "**{}:**")):
+        done = run("evaluate", csv_file, *QUIET, "--target", "recall=0.99", "-f", format_)
+        assert "Assumed: labels are missing by label" in " ".join(done.out.split())
+        assert bold.format("FAIL") + " recall at least 0.99" in done.out
+        assert "FAIL" not in done.err
+        met = run("evaluate", csv_file, *QUIET, "--target", "recall=0.01", "-f", format_)
+        assert bold.format("PASS") in met.out
+
+
+@pytest.mark.parametrize("format_", ["json", "csv", "prometheus", "junit"])
+def test_beside_a_format_for_programs_words_go_to_standard_error(run, csv_file, format_):
+    done = run("evaluate", csv_file, *QUIET, "--target", "recall=0.99", "-f", format_)
+    assert "Assumed: labels are missing by label" in done.err
+    assert "FAIL: recall at least 0.99" in done.err
 
 
 def test_json_is_the_dictionary_of_the_library(run, csv_file, data):
@@ -43,10 +71,26 @@ def test_csv_has_a_row_per_metric(run, csv_file, data):
 
 
 def test_markdown_is_a_table_with_as_many_cells_in_every_row(run, csv_file):
-    lines = run("evaluate", csv_file, *QUIET, "-f", "markdown").out.splitlines()
+    text = run("evaluate", csv_file, *QUIET, "-f", "markdown").out.splitlines()
+    lines = [line for line in text if line.startswith("|")]
     assert lines[1].startswith("|:--|--:|")
-    assert {line.count("|") for line in lines} == {9}
+    assert {line.count("|") for line in lines} == {8}
     assert lines[3].startswith("| recall | 0.")
+    # Sentences are paragraphs of their own.
+    assert all(not text[i] or not text[i + 1] for i in range(text.index(lines[0]) - 1))
+
+
+def test_several_labels_mean_missing(run, tmp_path, data):
+    names = ("--label", "y", "--score", "p", "-m", "recall", "-f", "json")
+    expected = dm.evaluate(data.label, data.score, metrics="recall", missingness="random").to_dict()
+    open_ = [i for i, y in enumerate(data.label) if y is None]
+    for codes, yes in ((("-1", "-9"), {0: 0, 1: 1}), (("?", "open"), {0: "no", 1: "yes"})):
+        labels = [codes[open_.index(i) % 2] if y is None else yes[y] for i, y in enumerate(data.label)]
+        path = tmp_path / "rows.csv"
+        path.write_text(csv_text({"y": labels, "p": data.score}))
+        told = [word for code in codes for word in ("--missing-label", code)]
+        given = ("--pos-label", str(yes[1]), "--missingness", "random")
+        assert json.loads(run("evaluate", path, *names, *given, *told).out) == expected
 
 
 def test_options_reach_the_library(run, tmp_path, data):
@@ -187,7 +231,7 @@ def test_exit_code_one_exactly_when_a_target_is_met_with_less_than_the_probabili
     assert run(*command, chance - 0.01).code == 0
     missed = run(*command, chance + 0.01)
     assert missed.code == 1
-    assert f"recall at least 0.6 has probability {chance:.4g}, less than" in missed.err
+    assert f"recall at least 0.6 has probability {chance:.4g}, less than" in " ".join(missed.out.split())
 
 
 def test_one_missed_target_among_met_ones_is_enough_for_exit_code_one(run, small_file):
@@ -203,7 +247,9 @@ def test_a_metric_with_a_target_is_evaluated_even_if_not_asked_for(run, small_fi
     assert [line["target"] for line in lines] == ["", "0.1"]
 
 
-@pytest.mark.parametrize("text", ["recall", "recall=", "=0.8", "recall=high", "recall=nan", "recall>0.8"])
+@pytest.mark.parametrize(
+    "text", ["recall", "recall=", "=0.8", "recall=high", "recall=nan", "recall>0.8", "recall==0.8"]
+)
 def test_a_target_that_cannot_be_read_is_refused(refused, small_file, text):
     assert refused("evaluate", small_file, "--target", text).startswith("--target: cannot read")
 
@@ -255,7 +301,9 @@ def test_many_files_are_counted_with_their_propensities(run, tmp_path):
 def test_the_scope_may_be_the_population(run, csv_file, data):
     there = expected(data, scope="population")
     done = run("evaluate", csv_file, *QUIET, "--scope", "population", "--target", "recall=0.5")
-    assert f"Intervals are for the population that these {there.data.n_rows:,} rows came from" in done.err
+    assert f"Intervals are for the population that these {there.data.n_rows:,} rows came from" in " ".join(
+        done.out.split()
+    )
     found = json.loads(run("evaluate", csv_file, *QUIET, "--scope", "population", "-f", "json").out)
     assert found == there.to_dict()
     assert found["scope"] == "population"
@@ -268,4 +316,39 @@ def test_groups_may_be_judged_by_their_population(run, csv_file, data):
     done = run(
         "monitor", csv_file, "--by", "label", "--metric", "accuracy", "--label-model", "half", "--scope", "population"
     )
-    assert "for the population that each group comes from" in done.err
+    assert "for the population that each group comes from" in " ".join(done.out.split())
+    named = ("--by", "label", "-m", "accuracy", "--label-model", "half", "-f", "csv")
+    assert ",accuracy,rows," in run("monitor", csv_file, *named).out
+    assert ",accuracy,population," in run("monitor", csv_file, *named, "--scope", "population").out
+
+
+def test_the_suffix_of_the_output_says_prometheus_or_junit(run, csv_file, tmp_path):
+    asked = ("evaluate", csv_file, "-m", "recall", "--label-model", "half", "--target", "recall=0.01")
+    for name, format_ in (("m.prom", "prometheus"), ("j.XML", "junit"), ("t.txt", "table"), ("plain", "table")):
+        run(*asked, "-o", tmp_path / name)
+        run(*asked, "-f", format_, "-o", tmp_path / "said")
+        assert (tmp_path / name).read_text() == (tmp_path / "said").read_text()
+
+
+@pytest.mark.parametrize("suffix", [".html", ".pdf", ".xlsx", ".parquet", ".YAML"])
+def test_a_name_of_another_kind_of_file_is_refused_before_the_work(run, tmp_path, suffix):
+    found = run("evaluate", tmp_path / "not there.csv", "-o", tmp_path / f"x{suffix}")
+    assert found.code == 2
+    assert (
+        f"ends in {suffix.lower()}, which is not written here. Formats are table, json, csv, markdown, prom"
+        in found.err
+    )
+
+
+def test_a_command_without_checks_writes_no_tests(run, csv_file, tmp_path):
+    found = run("bounds", csv_file, "-o", tmp_path / "x.xml")
+    assert found.code == 2
+    assert "Formats are table, json, csv, markdown: end it" in found.err
+
+
+def test_all_metrics_are_asked_for_by_one_word(run, csv_file, data):
+    found = json.loads(run("bounds", csv_file, "-m", "all", "-m", "fbeta(3)", "-f", "json").out)
+    assert list(found["metrics"]) == [
+        *dm.bounds(data.label, data.score, metrics="all").to_dict()["metrics"],
+        "fbeta(3)",
+    ]

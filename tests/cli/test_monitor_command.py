@@ -203,7 +203,8 @@ def test_hostile_names_and_values_are_text_in_every_format(run, rows, tmp_path):
         assert done.code == 0
         assert "\x1b" not in done.out
         if format_ == "markdown":
-            assert len({line.replace("\\|", "").count("|") for line in done.out.strip().splitlines()}) == 1
+            lines = [line for line in done.out.splitlines() if line.startswith("|")]
+            assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
         assert "\x1b" not in done.err
 
 
@@ -213,11 +214,19 @@ def test_hostile_names_and_values_are_text_in_every_format(run, rows, tmp_path):
 def test_an_alert_is_exit_code_one_and_words_come_before_the_table(run, csv_rows):
     done = run("monitor", csv_rows, *SEGMENTS, "--target", "recall=0.4")
     assert done.code == 1
-    assert "1 of 3 groups misses recall >= 0.4 (false-discovery rate 5%): FR" in done.err
+    assert done.out.splitlines()[1].startswith("1 of 3 groups misses recall >= 0.4 (false-discovery rate 5%): FR")
+    assert done.out.splitlines()[-1] == "FAIL: 1 alert."
     line = next(line for line in done.out.splitlines() if line.startswith("FR"))
     assert line.endswith("alert")
-    assert run("monitor", csv_rows, *SEGMENTS, "--target", "recall=0.01").code == 0
-    assert run("monitor", csv_rows, *SEGMENTS).code == 0
+    met = run("monitor", csv_rows, *SEGMENTS, "--target", "recall=0.01")
+    assert met.code == 0
+    assert re.search(
+        r"No alert for recall >= 0.01 in 3 groups .* Most likely to miss: \w\w \(", " ".join(met.out.split())
+    )
+    assert met.out.splitlines()[-1] == "PASS: no alert."
+    without = run("monitor", csv_rows, *SEGMENTS)
+    assert without.code == 0
+    assert "PASS" not in without.out
 
 
 def test_a_target_adds_its_metric(run, csv_rows):
@@ -268,11 +277,11 @@ def test_a_long_table_is_cut_and_names_every_alert(run, rows, tmp_path):
     many = rows.with_columns(team=pl.int_range(1500) % 45)
     write(many.with_columns(score=pl.when(pl.col("team") == 44).then(0.01).otherwise("score")), tmp_path / "x.csv")
     done = run("monitor", "x.csv", "--by", "team", *TOLD, "--target", "recall=0.2")
-    alerts, groups = done.out.split("\n\n")
+    words, alerts, groups, _ = done.out.split("\n\n")
     assert re.match(r"alert +target +P\(missed\) +q-value\n", alerts)
     assert re.search(r"\n44 +recall >= 0.2 ", alerts)  # not among the first 40
     assert len(groups.splitlines()) == 42  # header, all rows together, 40 groups
-    assert "\n40 of 45 groups, those with an alert first; --format csv has all." in done.err
+    assert words.endswith("\n40 of 45 groups, those with an alert first; --format csv has all.")
     assert re.search(r"\n44 .* alert\n", groups)
     assert len(run("monitor", "x.csv", "--by", "team", *TOLD, "-f", "csv").out.splitlines()) == 46
 
@@ -280,18 +289,18 @@ def test_a_long_table_is_cut_and_names_every_alert(run, rows, tmp_path):
 @pytest.mark.parametrize("options", [("--by", "month"), ("--time", "booked", "--every", "month")])
 def test_late_labels_are_pointed_out(run, rows, csv_rows, tmp_path, options):
     hint = r"2026-06 lacks \d\d% of its labels, earlier periods \d\d% \(median\): labels come late."
-    assert re.search(hint, run("monitor", csv_rows, *options, *TOLD).err)
+    assert re.search(hint, " ".join(run("monitor", csv_rows, *options, *TOLD).out.split()))
     on_time = write(rows.filter(pl.col("month") != "2026-06"), tmp_path / "x.csv")
-    assert "come late" not in run("monitor", on_time, *options, *TOLD).err
-    assert "come late" not in run("monitor", csv_rows, *SEGMENTS).err
+    assert "come late" not in " ".join(run("monitor", on_time, *options, *TOLD).out.split())
+    assert "come late" not in " ".join(run("monitor", csv_rows, *SEGMENTS).out.split())
 
 
 def test_notes_are_said_in_options(run, csv_rows):
     done = run("monitor", csv_rows, "--by", "month", "-m", "recall")
     for word in ("groups[key]", "missingness=", "reference=", "y_true"):
-        assert word not in done.err
+        assert word not in done.out + done.err
     wide = run("monitor", csv_rows, "--by", "month", "--missingness", "random", "--target", "recall=0.1")
-    assert "precision, accuracy, f1 and roc_auc; --format csv has them." in wide.err
+    assert "precision, accuracy, f1 and roc_auc; --format csv has them." in " ".join(wide.out.split())
 
 
 def test_what_looks_odd_is_said_once(run, rows, tmp_path):
@@ -301,8 +310,8 @@ def test_what_looks_odd_is_said_once(run, rows, tmp_path):
         rows.with_columns(label=pl.when(pl.int_range(1500) % 3 > 0).then(hidden).otherwise("label")), tmp_path / "x.csv"
     )
     done = run("monitor", "x.csv", "--by", "country", "-m", "recall")
-    assert done.err.lower().count("missing rows look different") == 1
-    assert "Warning" not in done.err
+    assert " ".join(done.out.split()).lower().count("missing rows look different") == 1
+    assert "Warning" not in done.out + done.err
 
 
 # ------------------------------------------------------------------------------------------------------ the picture
@@ -460,7 +469,7 @@ def test_an_output_or_picture_that_is_an_input_is_refused_and_left_alone(refused
         write(dated, tmp_path / f"{number}.parquet")
     shutil.copy("1.parquet", "1.png")
     before = Path("1.parquet").read_bytes()
-    for options in (["-o", "1.parquet"], ["--plot", "1.parquet"]):
+    for options in (["-o", "1.parquet", "-f", "csv"], ["--plot", "1.parquet"]):
         said = refused("monitor", "*.parquet", *SEGMENTS, *options)
         assert said.endswith("1.parquet is also read, and would be overwritten. Name another file.")
     assert Path("1.parquet").read_bytes() == before
@@ -542,7 +551,10 @@ def test_a_page_is_written_besides_the_result(run, csv_rows):
         (["--report", "x.md"], "--report: x.md must end in .html or .htm."),
         (["--report", ""], "--report: is empty. Name a file."),
         (["--report", "no/x.html"], "--report: there is no directory no."),
-        (["--report", "x.html", "-o", "x.html"], "--report: x.html is another output as well. Name another file."),
+        (
+            ["--report", "x.html", "-o", "x.html", "-f", "csv"],
+            "--report: x.html is another output as well. Name another file.",
+        ),
         (["--report", "june.csv"], "--report: june.csv is also read, and would be overwritten. Name another file."),
     ],
 )

@@ -114,7 +114,7 @@ def rows_counted(run, command, given):
     done = run(command, given, "--label", "label", "--score", "score", *told)
     assert done.code == 0, done.err
     if command == "curves":
-        return int(re.findall(r"^([\d,]+) rows", done.err)[0].replace(",", ""))
+        return int(re.findall(r"^([\d,]+) rows", done.out, re.MULTILINE)[0].replace(",", ""))
     document = json.loads(Path("page.json").read_text() if command == "report" else done.out)
     return (document["total"] if command == "monitor" else document)["counts"]["rows"]
 
@@ -141,7 +141,7 @@ def test_every_command_takes_folders_and_patterns(run, command):
 @pytest.mark.usefixtures("tree")
 def test_an_output_that_is_one_of_many_inputs_is_refused(refused):
     before = Path("d/a.parquet").read_bytes()
-    said = refused("bounds", "d/*.parquet", "-o", "d/a.parquet")
+    said = refused("bounds", "d/*.parquet", "-o", "d/a.parquet", "-f", "csv")
     assert said == "--output: d/a.parquet is also read, and would be overwritten. Name another file."
     assert Path("d/a.parquet").read_bytes() == before
 

@@ -47,6 +47,18 @@ LABELS: dict[str, tuple[Any, dict[str, Any]]] = {
     "minus one is missing": (pa.array(with_gaps(1, 0, -1)), {"missing_label": -1}),
     "minus one is missing, in floats": (pa.array(with_gaps(1.0, 0.0, -1.0)), {"missing_label": -1}),
     "a word is missing": (pa.array(with_gaps("yes", "no", "?")), {"pos_label": "yes", "missing_label": "?"}),
+    "several numbers are missing": (
+        pa.array([*with_gaps(1, 0, -1)[:4], *with_gaps(1, 0, -9)[4:]]),
+        {"missing_label": {-1, -9}},
+    ),
+    "zero and two are missing": (
+        pa.array([*with_gaps(1, 3, 0)[:4], *with_gaps(1, 3, 2)[4:]]),
+        {"missing_label": [0, 2]},
+    ),
+    "several words are missing": (
+        pa.array([*with_gaps("yes", "no", "?")[:4], *with_gaps("yes", "no", "open")[4:]]),
+        {"pos_label": "yes", "missing_label": ("?", "open", -1)},
+    ),
     "0.5 is positive": (pa.array(with_gaps(0.5, 0.25, NAN)), {"pos_label": 0.5}),
 }
 

@@ -158,7 +158,8 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "pos_label that is None": (lambda: ev(pos_label=None), "pos_label"),
     "pos_label as a list": (lambda: ev(pos_label=[1]), "pos_label"),
     "missing_label that is pos_label": (lambda: ev(missing_label=1), "missing_label"),
-    "missing_label as a list": (lambda: ev(missing_label=[-1]), "missing_label"),
+    "missing_label as a list": (lambda: ev(missing_label=[-1]), "works"),
+    "missing_label as a list in a list": (lambda: ev(missing_label=[[-1]]), "missing_label"),
     "missing_label that hides every label": (lambda: ev([-1] * N, missing_label=-1), "works"),
     # ------------------------------------------------------------------------------------------------ weights
     "weights with a negative one": (lambda: ev(sample_weight=[-1, *[1] * 9]), "sample_weight"),

@@ -14,6 +14,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray
+from darkmetrics.accepted import ProgressLike
 from darkmetrics.backtesting.answers import Found, check_any, collected, notes_of
 from darkmetrics.backtesting.result import Backtest, Replayed
 from darkmetrics.backtesting.setups import Ground, Setup
@@ -198,7 +199,7 @@ def replayed(
     window: Any,
     rng: Any,
     jobs: int,
-    progress: bool | None,
+    progress: ProgressLike,
 ) -> Backtest:
     """The backtest over dates."""
     if any(isinstance(setup.model, Features) for setup in setups.values()):

@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics.accepted import ArrayLike, Duration, LabelValue, RngLike
+from darkmetrics.accepted import ArrayLike, Duration, LabelValue, ProgressLike, RngLike
 from darkmetrics.backtesting.answers import Found, check_any, collected, notes_of
 from darkmetrics.backtesting.replay import history_from, replayed
 from darkmetrics.backtesting.result import Backtest
@@ -67,7 +67,7 @@ def backtest(
     confidence_level: float = 0.9,
     rng: RngLike = None,
     n_jobs: int = 1,
-    progress: bool | None = None,
+    progress: ProgressLike = None,
     calibration: ReferenceLike | None = None,
 ) -> Backtest:
     """Would the intervals have held on data like mine? Hides known labels, evaluates, and compares with the truth.
@@ -113,8 +113,9 @@ def backtest(
     n_jobs : int
         Processes, -1 for one per core. Metrics and label models of your own must then be found by their module, not
         defined on the fly.
-    progress : bool, optional
-        Show a progress bar (needs the package rich); by default where standard error is a terminal.
+    progress : bool or callable, optional
+        Show a progress bar (needs the package rich); by default where standard error is a terminal. Or a function,
+        which is called with how many pieces are done and how many there are.
     calibration
         An older word for `reference`, with a FutureWarning.
 

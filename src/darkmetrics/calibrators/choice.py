@@ -10,7 +10,7 @@ from darkmetrics.calibrators.isotonic import Isotonic
 from darkmetrics.calibrators.logistic import Beta, Platt
 from darkmetrics.exceptions import InputError, unknown_name
 
-_WORDS: dict[str, type[Calibrator]] = {
+WORDS: dict[str, type[Calibrator]] = {
     "beta": Beta,
     "flexible": Flexible,
     "isotonic": Isotonic,
@@ -31,14 +31,14 @@ def calibrator_from(calibrator: Any) -> Calibrator:
     if isinstance(calibrator, Calibrator):
         return calibrator
     if isinstance(calibrator, str):
-        if calibrator not in _WORDS:
-            raise unknown_name("calibrator", "calibrator", calibrator, _WORDS)
-        return _WORDS[calibrator]()
+        if calibrator not in WORDS:
+            raise unknown_name("calibrator", "calibrator", calibrator, WORDS)
+        return WORDS[calibrator]()
     if isinstance(calibrator, type):
         raise InputError(f"calibrator: {calibrator.__name__} is a class. Pass an object: {calibrator.__name__}().")
     if callable(getattr(calibrator, "predict_proba", None)):
         return Fitted(calibrator)
     raise InputError(
-        f"calibrator: expected {', '.join(map(repr, _WORDS))}, a calibrator or a fitted object with predict_proba, "
+        f"calibrator: expected {', '.join(map(repr, WORDS))}, a calibrator or a fitted object with predict_proba, "
         f"got {calibrator!r}."
     )

@@ -22,8 +22,10 @@ from darkmetrics.cli.commands import (
     report,
 )
 from darkmetrics.cli.output import BAD_INPUT, DONE, INTERRUPTED, OWN_ERROR, TARGET_MISSED, fail
+from darkmetrics.cli.settings import NAME, from_file, use_settings
 from darkmetrics.cli.streams import no_standard_output, patient_output
 from darkmetrics.cli.unfolding import command
+from darkmetrics.exceptions import InputError
 
 EXIT_CODES = {
     DONE: "done; also when the reader of the result, such as head, stopped before its end",
@@ -60,9 +62,20 @@ def _without_command(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help=f"Options that need not be typed, in TOML; {NAME} of this folder unless given. What is typed goes "
+            "first.",
+        ),
+    ] = None,
 ) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+    elif not {"-h", "--help"} & set(shlex.split(context.obj)):
+        use_settings(context, config)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -73,6 +86,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             code = app(given, prog_name="darkmetrics", standalone_mode=False, obj=shlex.join(["darkmetrics", *given]))
     except typer.Abort:
         return fail("interrupted", INTERRUPTED)
+    except InputError as error:  # what is wrong with the file of settings
+        return fail(str(error), BAD_INPUT)
     except OSError as error:  # commands catch their own: this is help that could not be printed
         return fail(str(no_standard_output(error)), BAD_INPUT)
     except Exception as error:
@@ -81,5 +96,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             raise
         context = getattr(error, "ctx", None)
         command_path = "darkmetrics" if context is None else context.command_path
-        return fail(f"{error.format_message().rstrip('.')}. Try '{command_path} --help'.", BAD_INPUT)
+        parameter = getattr(error, "param", None)
+        where = f" (set in {NAME} or --config)" if parameter is not None and from_file(context, parameter.name) else ""
+        return fail(f"{error.format_message().rstrip('.')}{where}. Try '{command_path} --help'.", BAD_INPUT)
     return int(code or 0)

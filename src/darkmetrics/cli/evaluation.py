@@ -18,10 +18,11 @@ from darkmetrics.cli.options import (
     ModelOptions,
     ZeroDivisionOption,
 )
-from darkmetrics.cli.output import Result, Table, in_words, say
+from darkmetrics.cli.output import in_words
 from darkmetrics.cli.rows import Rows
 from darkmetrics.cli.scope import ScopeOption
-from darkmetrics.cli.targets import metrics_wanted, targets_from
+from darkmetrics.cli.shapes import Result, Table
+from darkmetrics.cli.targets import checks_of, metrics_wanted, targets_from
 from darkmetrics.exceptions import unknown_name
 
 
@@ -96,11 +97,11 @@ def zero_division_of(options: ZeroDivisionOption) -> float | str:
     return options.zero_division if number is None else number
 
 
-def say_words(result: dm.Evaluation, names: Mapping[str, str] | None = None) -> None:
+def words_above(result: dm.Evaluation, names: Mapping[str, str] | None = None) -> list[str]:
     """What stands above the table."""
     first, *words = result.words()
     # Of the assumption and what would narrow it, options are to be named as they are here.
-    say("\n".join([first, *(for_the_command_line(text, names) for text in words), ""]))
+    return [first, *(for_the_command_line(text, names) for text in words)]
 
 
 def as_result(
@@ -111,20 +112,31 @@ def as_result(
     said = [one._replace(message=for_the_command_line(one.message, names)) for one in result.warnings]
     document["warnings"] = [one._asdict() for one in said]
     header, rows = result.table()
+    if all(row[-1] == "0" for row in rows):  # no metric is ever 0/0
+        header, rows = header[:-1], [row[:-1] for row in rows]
     records = result.records()
     if targets:
         document["targets"] = targets
         by_metric = {verdict["metric"]: verdict for verdict in targets}
-        header = [*header, "target", "probability"]
-        rows = [[*row, *_target_cells(by_metric.get(row[0]))] for row in rows]
+        # Beside the interval, so that they are seen together also where a table is folded.
+        header = [*header[:3], "target", "probability", *header[3:]]
+        rows = [[*row[:3], *_target_cells(by_metric.get(row[0])), *row[3:]] for row in rows]
         wanted = ("target", "probability", "met")
         for record in records:
             verdict = by_metric.get(record["metric"], {})
             record.update({f"target_{key}" if key != "target" else key: verdict.get(key) for key in wanted})
     for record in records:
         record["warnings"] = " ".join(f"{one.category}: {one.message}" for one in said)
-    lines = [f"Warning: {one.message}" for one in said]
-    return Result(document, records, [Table(header, rows)], lines)
+    return Result(
+        document,
+        records,
+        [Table(header, rows)],
+        above=words_above(result, names),
+        below=result.notes(),
+        warnings=[f"Warning: {one.message}" for one in said],
+        checks=checks_of(targets),
+        about=("metric", "scope"),
+    )
 
 
 def _target_cells(verdict: dict[str, object] | None) -> list[str]:

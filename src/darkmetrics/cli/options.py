@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from darkmetrics.cli import completion
+from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.scope import ASSUMED, ScopeOption
 from darkmetrics.files import FORMATS
 
@@ -21,12 +22,21 @@ class OutputFormat(StrEnum):
     markdown = "markdown"
 
 
-_FORMAT_OF_SUFFIX = {
-    ".json": OutputFormat.json,
-    ".csv": OutputFormat.csv,
-    ".md": OutputFormat.markdown,
-    ".markdown": OutputFormat.markdown,
-}
+class CheckedFormat(StrEnum):
+    """How a result is written that numbers may be watched of, and that may fail."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+    prometheus = "prometheus"
+    junit = "junit"
+
+
+_FORMAT_OF_SUFFIX = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
+_FORMAT_OF_SUFFIX |= {".prom": "prometheus", ".xml": "junit"}
+# What a file of such a name is not, whatever a command writes.
+_OTHER_FILES = (".htm", ".html", ".pdf", ".xls", ".xlsx", ".parquet", ".yaml", ".yml")
 InputFormat = StrEnum("InputFormat", list(FORMATS))  # type: ignore[misc]  # the members are those of one list
 
 # Those that need nothing but what the command line can give.
@@ -42,8 +52,8 @@ WeightColumn = Annotated[
 PositiveLabel = Annotated[
     str, typer.Option(metavar="VALUE", help="The label that counts as positive.", rich_help_panel=COLUMNS)
 ]
-_ALSO_MISSING = "A label that also means missing, such as -1."
-MissingLabel = Annotated[str | None, typer.Option(metavar="VALUE", help=_ALSO_MISSING, rich_help_panel=COLUMNS)]
+_ALSO_MISSING = "A label that also means missing, such as -1; again for more."
+MissingLabel = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=_ALSO_MISSING, rich_help_panel=COLUMNS)]
 _FORMAT = "Format of FILE, if its name does not say it."
 FormatOfFile = Annotated[
     InputFormat | None, typer.Option(metavar="|".join(FORMATS), help=_FORMAT, rich_help_panel=COLUMNS)
@@ -119,7 +129,8 @@ class MetricOptions:
             "--metric",
             "-m",
             metavar="NAME",
-            help="A metric, such as recall or 'fbeta(2)'; again for more. The metrics command lists all.",
+            help="A metric, such as recall or 'fbeta(2)'; again for more. The metrics command lists them; all "
+            "stands for those that need no parameter.",
             autocompletion=completion.metrics,
         ),
     ] = None
@@ -394,15 +405,47 @@ class CommonOptions:
             metavar="N", min=0, help="Makes random draws, where there are any, repeatable.", rich_help_panel=OUTPUT
         ),
     ] = None
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT)] = (
-        False
-    )
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show what is done, and the traceback of an error.", rich_help_panel=OUTPUT)
+    ] = False
+
+    formats: ClassVar[type[StrEnum]] = OutputFormat
+
+    def __post_init__(self) -> None:
+        _ = self.result_format  # a name that says another format is refused before the work
 
     @property
-    def result_format(self) -> OutputFormat:
+    def result_format(self) -> str:
         """The format that is asked for, or that the name of the output says."""
-        suffix = "" if self.output is None else Path(self.output).suffix.lower()
-        return self.format or _FORMAT_OF_SUFFIX.get(suffix, OutputFormat.table)
+        if self.format or self.output is None:
+            return self.format or "table"
+        suffix = Path(self.output).suffix.lower()
+        meant = _FORMAT_OF_SUFFIX.get(suffix, "table")
+        if suffix in _OTHER_FILES or meant not in list(self.formats):
+            page = " For a page there is the report command." if suffix in (".htm", ".html") else ""
+            raise WordedError(
+                f"--output: {self.output} ends in {suffix}, which is not written here. Formats are "
+                f"{', '.join(self.formats)}: end it in that of one, or say --format.{page}"
+            )
+        return meant
+
+
+@dataclass(frozen=True)
+class CheckedOptions(CommonOptions):
+    """What a command takes whose result has numbers to watch and checks that may fail."""
+
+    format: Annotated[
+        CheckedFormat | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="|".join(CheckedFormat),
+            help="How the result is written. By default the suffix of --output (.json, .csv, .md, .prom, .xml) says, "
+            "else a table. prometheus: numbers for its textfile collector; junit: a test case per check.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None  # type: ignore[assignment]  # more formats than the others have
+    formats: ClassVar[type[StrEnum]] = CheckedFormat
 
 
 @dataclass(frozen=True)

@@ -1,85 +1,36 @@
 """What a command says: results to standard output or a file, words to standard error, errors as one line."""
 
 import contextlib
-import csv
-import io
-import json
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from darkmetrics._text import markdown_text
 from darkmetrics.cli.messages import WordedError, for_the_command_line, one_line
+from darkmetrics.cli.rendering import FOR_PEOPLE, WIDTH, rendered, terminal_width
+from darkmetrics.cli.shapes import Result
 from darkmetrics.cli.streams import no_standard_output, to_standard_error
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import write_whole
 
-# Of a sentence in Markdown: more than any has, unless a name in it is endless.
-_MOST_CHARACTERS = 5000
 DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
 
 
-@dataclass(frozen=True)
-class Table:
-    """Cells as text; the first `words` columns are words and stand on the left."""
+def publish(result: Result, format_: str, output: str | None) -> int:
+    """The result where it was asked for, and its words where it has none of them; the exit code.
 
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    title: str = ""
-    words: int = 1
-
-
-@dataclass(frozen=True)
-class Result:
-    """One result in the shapes that the formats want."""
-
-    document: Mapping[str, Any]  # for JSON
-    records: Sequence[Mapping[str, Any]]  # for CSV: one row each, plain values
-    tables: Sequence[Table]  # for a table and Markdown
-    lines: Sequence[str] = field(default=())  # sentences that are part of the result
-
-
-def rendered(result: Result, format_: str) -> str:
-    """The result as text in one of the formats."""
-    if format_ == "json":
-        return json.dumps(result.document, indent=2, allow_nan=False) + "\n"
-    if format_ == "csv":
-        return _as_csv(result.records)
-    from darkmetrics.tables import markdown_table, text_table
-
-    blocks: list[list[str]] = []
-    if format_ == "markdown":
-        blocks += [[markdown_text(line, _MOST_CHARACTERS) for line in result.lines]] if result.lines else []
-        for table in result.tables:
-            blocks += [[markdown_text(table.title)]] if table.title else []
-            blocks.append(markdown_table(table.header, table.rows, table.words))
-    else:
-        blocks += [list(result.lines)] if result.lines else []
-        for table in result.tables:
-            title = [table.title] if table.title else []
-            blocks.append([*title, *text_table(table.header, table.rows, table.words)])
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
-
-
-def _as_csv(records: Sequence[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    names = list(dict.fromkeys(name for record in records for name in record))
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writerow({name: _tame(name) for name in names})
-    writer.writerows({name: _tame(value) for name, value in record.items()} for record in records)
-    return text.getvalue()
-
-
-def _tame(value: Any) -> Any:
-    """Text of the user without signs that steer a terminal; lines and tabs are what CSV has quotes for."""
-    if not isinstance(value, str) or value.isprintable():
-        return value
-    return "".join(s if s.isprintable() or s in "\n\t" else s.encode("unicode_escape").decode() for s in value)
+    A table and Markdown have them: what was assumed and how a target stands must not get lost in a pipe. Beside a
+    format for programs, or a file, they go to standard error.
+    """
+    told = format_ in FOR_PEOPLE and output is None
+    if not told:
+        say("\n".join([*result.above, ""]) if result.above else "")
+    emit(rendered(result, format_, terminal_width() if output is None else WIDTH), output)
+    if not told:
+        say("\n".join(["", *result.below, *result.verdicts]) if result.below or result.verdicts else "")
+    return TARGET_MISSED if result.missed else DONE
 
 
 def emit(text: str, output: str | None) -> None:
@@ -139,9 +90,15 @@ def _cannot_write(output: str, error: OSError, option: str) -> WordedError:
     return WordedError(f"{option}: {output} cannot be written: {error.strerror or error}.")
 
 
+def check_format(format_: str, checks: object, option: str) -> None:
+    """Refuse a file of tests that would have none, before the work and not after it."""
+    if format_ == "junit" and not checks:
+        raise WordedError(f"--format: junit has a test case for each check, and there is none. Give {option}.")
+
+
 def seen_by_a_person(format_: str, output: str | None = None) -> bool:
     """Whether a result goes to a terminal, as text that a person reads."""
-    return output is None and format_ in ("table", "markdown") and sys.stdout is not None and sys.stdout.isatty()
+    return output is None and format_ in FOR_PEOPLE and sys.stdout is not None and sys.stdout.isatty()
 
 
 def say(text: str) -> None:
@@ -204,10 +161,29 @@ def in_words(names: Mapping[str, str], metrics: str = "--metric", *, said: bool 
         say(f"Warning: {for_the_command_line(text, names, metrics)}")
 
 
+@contextlib.contextmanager
+def _log() -> Iterator[None]:
+    """The log of the library on standard error."""
+    import logging
+
+    from darkmetrics.logs import LOGGER
+
+    handler, level = logging.StreamHandler(sys.stderr), LOGGER.level
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
+
+
 def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
     """Run a command; what goes wrong is one line and an exit code, below the traceback if that is asked for."""
     try:
-        return work() or DONE
+        with _log() if debug else contextlib.nullcontext():
+            return work() or DONE
     except KeyboardInterrupt:
         return fail("interrupted", INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # the last one to see it: a user gets a line, not a traceback

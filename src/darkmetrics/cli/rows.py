@@ -85,9 +85,9 @@ class Rows:
 
 
 def label_values(options: DataOptions, *, as_text: bool) -> tuple[Any, Any]:
-    """The label that is positive and the one that means missing (None: none does), as the file has them."""
-    pos, gap = options.pos_label, options.missing_label
-    return _value(pos, as_text=as_text), None if gap is None else _value(gap, as_text=as_text)
+    """The label that is positive and those that mean missing (None: none does), as the file has them."""
+    gaps = [_value(gap, as_text=as_text) for gap in options.missing_label or []]
+    return _value(options.pos_label, as_text=as_text), gaps or None
 
 
 def _is_text(column: Any, name: str) -> bool:

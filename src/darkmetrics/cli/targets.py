@@ -9,7 +9,8 @@ from typing import Any
 import darkmetrics as dm
 from darkmetrics._text import number_from
 from darkmetrics.cli.messages import WordedError
-from darkmetrics.cli.output import DONE, TARGET_MISSED, in_words, say
+from darkmetrics.cli.output import in_words
+from darkmetrics.cli.shapes import Check
 
 
 def targets_from(given: Sequence[str] | None) -> dict[str, float]:
@@ -20,18 +21,32 @@ def targets_from(given: Sequence[str] | None) -> dict[str, float]:
 
     targets: dict[str, float] = {}
     for text in given:
-        name, sign, value = text.rpartition("=")
+        name, sign, value = _parts(text)
         target = number_from(value)
-        if not sign or not name.strip() or target is None or not math.isfinite(target):
+        if not sign or not name or target is None or not math.isfinite(target):
             raise WordedError(f"--target: cannot read {text!r}. Write it like recall=0.8.")
         with in_words({}, metrics="--target"):
-            metric = dm.metrics.metrics_from(name.strip())[0]
-            check_target(metric, target, f"targets: {value.strip()} for {name.strip()!r}")
+            metric = dm.metrics.metrics_from(name)[0]
+            check_target(metric, target, f"targets: {value} for {name!r}")
             name = metric.name
+        wanted = "<=" if metric.better == "lower" else ">="
+        if sign not in ("=", wanted):
+            side = "lower" if metric.better == "lower" else "higher"
+            raise WordedError(f"--target: {text!r}, but {side} is better. Write {name}{wanted}{target:g}.")
         if name in targets:
             raise WordedError(f"--target: {name!r} has two targets. Give one.")
         targets[name] = target
     return targets
+
+
+def _parts(text: str) -> tuple[str, str, str]:
+    """Metric, sign and value of a target: =, or >= and <= as people write them."""
+    name, sign, value = text.rpartition("=")
+    if sign and name[-1:] in (">", "<"):
+        name, sign = name[:-1], name[-1] + sign
+    elif name.endswith("="):
+        sign = ""  # two of them are a slip
+    return name.strip(), sign, value.strip()
 
 
 def metrics_wanted(asked: Sequence[str] | None, targets: Iterable[str]) -> Sequence[str]:
@@ -64,16 +79,17 @@ def verdicts(result: dm.Evaluation, targets: Mapping[str, float], confidence: fl
     return found
 
 
-def tell(found: Sequence[Mapping[str, Any]]) -> int:
-    """Say how each target stands; the exit code."""
+def checks_of(found: Sequence[Mapping[str, Any]]) -> list[Check]:
+    """How each target stands, in words."""
     from darkmetrics.stating import met_in_words
 
+    checks = []
     for verdict in found:
         chance, enough = verdict["probability"], verdict["confidence"]
         words = "is never defined" if chance is None else f"has probability {chance:.4g}"
         asked = "enough" if verdict["met"] else f"less than the {enough:g} asked for"
-        text = f"{verdict['verdict']}: {verdict['metric']} {verdict['side']} {verdict['target']:g} {words}, {asked}"
+        name = f"{verdict['metric']} {verdict['side']} {verdict['target']:g}"
         known = {reason: one for reason, one in verdict["by_reason"].items() if one is not None}
         why = "" if verdict["met"] else met_in_words(known, enough)
-        say(f"{text}: {why}." if why else f"{text}.")
-    return DONE if all(verdict["met"] for verdict in found) else TARGET_MISSED
+        checks.append(Check(name, verdict["met"], f"{name} {words}, {asked}{': ' * bool(why)}{why}."))
+    return checks

@@ -29,11 +29,12 @@ def command(function: Callable[..., int | None]) -> Callable[..., int]:
 
     @functools.wraps(function)
     def unfolded(**given: Any) -> int:
-        folded = {
-            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
-        }
-        return guarded(functools.partial(function, **folded, **given), debug=folded["common"].debug)
+        def work() -> int | None:  # options that do not go together are refused where they are folded
+            own = {name: {field.name: given[field.name] for field in fields(group)} for name, group in groups.items()}
+            rest = {name: value for name, value in given.items() if not any(name in taken for taken in own.values())}
+            return function(**{name: group(**own[name]) for name, group in groups.items()}, **rest)
+
+        return guarded(work, debug=given["debug"])
 
     parameters = [parameter.replace(annotation=_strict(parameter.annotation)) for parameter in parameters]
     unfolded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions may have one

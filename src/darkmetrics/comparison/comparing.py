@@ -11,6 +11,7 @@ from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Missingness, 
 from darkmetrics.comparison.beliefs import joint_beliefs
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows, shared_cells, shared_rows
+from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, heard, warn
 from darkmetrics.label_models import Features, Given, LateLabels, Propensity
 from darkmetrics.label_models.auto import reasons_differ, reasons_in_words
@@ -94,6 +95,11 @@ def compare(
     >>> found.better("accuracy", "challenger", "champion") > 0.95
     True
     """
+    if isinstance(y_true, Evaluation):
+        raise InputError(
+            "y_true: an evaluation. compare takes labels, and the scores of models on the same rows; for two "
+            "evaluations there is change(after, before)."
+        )
     given = dict(locals())
     question = _question(given)
     rows = shared_rows(

@@ -53,8 +53,8 @@ class EvaluationSet(Totals):
         Decisions, if they do not follow from a threshold: the same two classes as the labels, or 0/1.
     pos_label : object
         The label that counts as positive.
-    missing_label : object, optional
-        A value that also means "missing", for example -1. Nothing is assumed unless you say so.
+    missing_label : object, or list, tuple or set of these, optional
+        A value that also means "missing", for example -1, or several. Nothing is assumed unless you say so.
     sample_weight : array-like of float, optional
         Weight of each row in every metric; not negative.
     probability : array-like of float, optional

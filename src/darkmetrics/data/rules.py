@@ -40,14 +40,17 @@ def check_finite(values: FloatArray, name: str, advice: str) -> None:
 
 
 def check_label_values(pos_label: Any, missing_label: Any) -> None:
-    """`pos_label` and `missing_label` are single labels, and not the same."""
-    for name, value in (("pos_label", pos_label), ("missing_label", missing_label)):
+    """`pos_label` is a single label, `missing_label` one or several, and none is both."""
+    also_missing = frames.meaning_missing(missing_label)
+    for name, value in (("pos_label", pos_label), *(("missing_label", one) for one in also_missing)):
         if frames.is_container(type(value)):
-            raise InputError.about(name, f"expected one label value, got {value!r} of type {type(value).__name__}.")
+            rule = "one label value" if name == "pos_label" else "one label value or a list of some"
+            raise InputError.about(name, f"expected {rule}, got {value!r} of type {type(value).__name__}.")
     if frames.is_missing(pos_label):
         raise InputError(f"pos_label: {pos_label!r} means a missing label. Say which label is positive.")
-    if not frames.is_missing(missing_label) and bool(pos_label == missing_label):
-        raise InputError(f"missing_label: {missing_label!r} is also pos_label. A label cannot be both.")
+    both = next((one for one in also_missing if bool(pos_label == one)), None)
+    if both is not None:
+        raise InputError(f"missing_label: {both!r} is also pos_label. A label cannot be both.")
 
 
 def equals(labels: AnyArray, missing: BoolArray, value: Any) -> BoolArray:
@@ -127,7 +130,8 @@ def read_labels(
 ) -> tuple[BoolArray, BoolArray, list[Any]]:
     """Which labels are positive, which are missing, and the classes there are, with labels as the user named them."""
     check_label_values(pos_label, missing_label)
-    missing = missing | equals(labels, missing, missing_label)
+    for one in frames.meaning_missing(missing_label):
+        missing = missing | equals(labels, missing, one)
     positive, classes = positive_labels(labels, missing, pos_label, name)
     return positive, missing, classes
 

@@ -7,6 +7,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.storing import made_of
+from darkmetrics.tables import html_lines, html_table
 
 
 class Totals:
@@ -126,3 +127,15 @@ class Totals:
             f"{yes:,} positive decisions ({yes_missing:,} of them missing their label), "
             f"{n - yes:,} negative ({m - yes_missing:,})"
         )
+
+    def _repr_html_(self) -> str:
+        sums = self.by_decision.values()
+        rows = [
+            [
+                f"decided {side}",
+                *(f"{of[i]:,.6g}" if self.cells.weight is not None else f"{int(of[i]):,}" for of in sums),
+            ]
+            for i, side in enumerate(("positive", "negative"))
+        ]
+        header = ["rows" if self.cells.weight is None else "weight of rows", "positive", "negative", "missing"]
+        return f"<div>{html_lines(str(self).splitlines())}{html_table(header, rows)}</div>"

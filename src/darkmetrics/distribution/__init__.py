@@ -3,7 +3,7 @@
 Import rule: laws know kernels and exceptions; they know no metric, no method and no label model.
 """
 
-from darkmetrics.distribution.base import Interval, MetricDistribution, NodeMoments, check_level
+from darkmetrics.distribution.base import Interval, MetricDistribution, NodeMoments, chance_of_target, check_level
 from darkmetrics.distribution.beta import BetaMixture, Rational
 from darkmetrics.distribution.kinds import Discrete, Normal, Tabulated, Undefined
 from darkmetrics.distribution.mixture import Mixture, mix
@@ -21,6 +21,7 @@ __all__ = [
     "Rational",
     "Tabulated",
     "Undefined",
+    "chance_of_target",
     "check_level",
     "mix",
 ]

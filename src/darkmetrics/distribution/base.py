@@ -16,7 +16,7 @@ from darkmetrics.certificate import Certificate, exact_certificate, kept_certifi
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.storing import made_of
-from darkmetrics.tables import finite
+from darkmetrics.tables import decimals_for, finite, html_table, interval_text, number_text
 
 # Values of a metric that differ by this part of their own size are one atom: the last bits of a float are noise of the
 # arithmetic. Relative to the largest value instead, small ones would all be one.
@@ -263,9 +263,38 @@ class MetricDistribution(ABC):
         low, high = self.interval()
         return f"<{type(self).__name__}: mean {self.mean():.4g}, 90% interval {low:.4g} to {high:.4g}, {self.method}>"
 
+    def _repr_html_(self) -> str:
+        low, high = self.interval()
+        decimals = decimals_for(high - low)
+        rows = [
+            ["mean", number_text(self.mean(), decimals)],
+            ["90% interval", interval_text((low, high), decimals)],
+            ["standard deviation", f"{self.std():.3g}"],
+            ["possible", interval_text(self.support(), 3)],
+            ["method", self.method],
+        ]
+        rows += [["0/0", f"{self.undefined:.3g}"]] if self.undefined > 0.0 else []
+        return html_table(["law of a metric", ""], rows)
+
     @staticmethod
     def _over(x: Any, function: Any) -> Any:
         """Apply a function of one-dimensional arrays to a number or an array of any shape."""
         array = np.asarray(x, dtype=np.float64)
         result = np.where(np.isnan(array.ravel()), np.nan, function(array.ravel())).reshape(array.shape)
         return float(result) if array.ndim == 0 else result
+
+
+def chance_of_target(law: MetricDistribution, target: float, better: str) -> float:
+    """The probability that a metric is at least the target, or at most where lower is better; NaN if never defined.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> from darkmetrics.distribution import chance_of_target
+    >>> law = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="accuracy")["accuracy"]
+    >>> round(chance_of_target(law, 0.75, "higher"), 9), chance_of_target(law, 0.75, "lower")
+    (0.6, 1.0)
+    """
+    at_most = float(law.cdf(target))
+    # A metric that is just the target meets it, and P(X < t) is twice the PIT less P(X <= t).
+    return at_most if better == "lower" else 1.0 - (2.0 * float(law.pit(target)) - at_most)

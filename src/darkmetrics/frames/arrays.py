@@ -87,6 +87,14 @@ def is_container(kind: type) -> bool:
     return hasattr(kind, "__len__") and not issubclass(kind, (str, bytes, np.ma.core.MaskedConstant))
 
 
+def meaning_missing(missing_label: Any) -> list[Any]:
+    """The labels that mean missing, of one or of a list, tuple or set; no gaps, which do so anyway."""
+    several = isinstance(missing_label, (list, tuple, set, frozenset))
+    return [
+        one for one in (missing_label if several else [missing_label]) if is_container(type(one)) or not is_missing(one)
+    ]
+
+
 def to_native_frame(columns: Mapping[str, Sequence[Any]], backend: str | None = None) -> Any:
     """A DataFrame of the named engine, or of the first one installed among pandas, polars and pyarrow."""
     if backend is None:

@@ -22,8 +22,10 @@ def collected(query: Any) -> nw.DataFrame[Any]:
     try:
         result: nw.DataFrame[Any] = query.collect(**settings)
     except ModuleNotFoundError as error:
+        engine = query.implementation.name.lower()
+        extra = "'darkmetrics[duckdb]'" if engine == "duckdb" else error.name
         raise InputError(
-            f"frame: results of {query.implementation.name.lower()} come through {error.name}, which is not installed."
+            f"frame: results of {engine} come through {error.name}, which is not installed: pip install {extra}"
         ) from None
     return result
 

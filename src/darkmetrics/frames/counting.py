@@ -73,7 +73,7 @@ def count_cells(
     threshold : float or None
         A score from here on is decided positive; None if a column of decisions is given.
     pos_label, missing_label : object
-        The label that counts as positive, and one that also means missing.
+        The label that counts as positive, and one or several that also mean missing.
     buckets : "auto", "exact" or int
         How many score buckets, if any: "auto" keeps distinct scores while they fit into 2**20 cells.
     by : sequence of str

@@ -1,10 +1,12 @@
 """Labels in a query: which rows are positive, negative and missing, and which labels there are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from darkmetrics.frames.arrays import meaning_missing
 from darkmetrics.frames.collecting import collected
 from darkmetrics.frames.group_cells import Tally
 from darkmetrics.frames.roles import Rows
@@ -29,10 +31,11 @@ def labelled(rows: Rows, pos_label: Any, missing_label: Any) -> Labelled:
     Marks are floats since DuckDB gives sums of integers as decimals; floats hold counts up to 2**53.
     """
     label = nw.col("label")
-    positive, also_missing = rows.label.stored(pos_label), rows.label.stored(missing_label)
+    positive = rows.label.stored(pos_label)
+    also_missing = [rows.label.stored(one) for one in meaning_missing(missing_label)]
     gap = rows.label.gap(label)
-    if also_missing is not None:
-        gap = gap | (label == also_missing)
+    for one in also_missing:
+        gap = gap if one is None else gap | (label == one)
     none = nw.lit(0.0)
     frame = rows.frame.with_columns(
         missing=nw.when(gap).then(nw.lit(1.0)).otherwise(none),
@@ -61,14 +64,14 @@ def classes_found(source: Labelled, tally: Tally) -> list[Any]:
     return [*found, *([source.pos_label] if count["positive"] > 0 else [])]
 
 
-def _expected(rows: Rows, frame: Any, positive: Any, also_missing: Any) -> Any:
+def _expected(rows: Rows, frame: Any, positive: Any, also_missing: Sequence[Any]) -> Any:
     """The label that is probably the negative one. A wrong guess costs a second look at the rows, and no more."""
     kind = rows.label.kind
     if kind == "places":
-        return next((float(p) for p in range(len(rows.label.places)) if p not in (positive, also_missing)), None)
+        return next((float(p) for p in range(len(rows.label.places)) if p not in (positive, *also_missing)), None)
     if kind == "truth":
         return None if positive is None else 1.0 - positive
-    if kind != "text" and positive == 1 and also_missing != 0:
+    if kind != "text" and positive == 1 and 0 not in also_missing:
         return rows.label.stored(0)
     first = collected(_others(frame).select("label").head(1))["label"].to_list()
     return rows.label.stored(rows.label.original(first[0])) if first else None

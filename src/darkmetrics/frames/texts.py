@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import MISSING_WORDS, DataFile, read_together
-from darkmetrics.frames.arrays import label_column, number_column, to_native_frame
+from darkmetrics.frames.arrays import label_column, meaning_missing, number_column, to_native_frame
 from darkmetrics.frames.roles import TIMES, ColumnNames, title
 
 _ENGINES = ("polars", "pyarrow", "pandas")
@@ -28,7 +28,7 @@ def read_text(
     Where the user speaks of the labels as text ("1", and not 1), they stay text.
     """
     label = columns.label
-    spoken = isinstance(pos_label, str) or isinstance(missing_label, str)
+    spoken = any(isinstance(one, str) for one in (pos_label, *meaning_missing(missing_label)))
     needed = [*columns.given().values(), *by, *([] if time is None else [time])]
     read = read_together(
         [DataFile.of_path(Path(file)) for file in files],

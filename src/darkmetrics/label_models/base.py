@@ -76,3 +76,13 @@ def missing_prevalence(data: EvaluationSet, nodes: Nodes) -> Estimate:
     sd = np.sqrt((nodes.probability * (1.0 - nodes.probability)) @ count) / rows
     low, high = (normal_mixture_quantile(q, nodes.weight, mean, sd) for q in (0.05, 0.95))
     return Estimate(float(nodes.weight @ mean), max(0.0, low), min(1.0, high))
+
+
+def prevalence_in_words(data: EvaluationSet, nodes: Nodes) -> str:
+    """How many of the missing rows are positive, beside the labelled ones."""
+    mean, low, high = missing_prevalence(data, nodes)
+    text = f"About {mean:.1%} of the missing rows are positive (90%: {low:.1%} to {high:.1%})"
+    counts = data.counts()
+    if counts["labelled"]:
+        text += f"; among the labelled ones it is {counts['positive'] / counts['labelled']:.1%}"
+    return f"{text}."

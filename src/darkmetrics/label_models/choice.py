@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from darkmetrics.exceptions import InputError, reference_from, unknown_name
+from darkmetrics.calibrators.choice import WORDS as CALIBRATORS
+from darkmetrics.exceptions import InputError, UnknownNameError, reference_from, unknown_name
 from darkmetrics.label_models.auto import Auto
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.calibrated import Calibrated
@@ -42,6 +43,33 @@ _MECHANISMS = {
 }
 # What can be said about why labels are missing.
 REASONS = tuple(_MECHANISMS)
+# The same in the words of statisticians.
+_ACRONYMS = {"mcar": "random", "mar": "by_score"}
+
+
+def reason_from(missingness: Any) -> str | None:
+    """The reason that was stated, in our own words; None: nothing was.
+
+    Examples
+    --------
+    >>> from darkmetrics.label_models.choice import reason_from
+    >>> reason_from("MAR"), reason_from("by_label")
+    ('by_score', 'by_label')
+    """
+    if missingness is None:
+        return None
+    word = missingness.lower() if isinstance(missingness, str) else ""
+    if word == "mnar":
+        raise UnknownNameError.about(
+            "missingness",
+            f"{missingness!r} may mean two things. Say 'by_label' if the label alone decides, or 'by_score_and_label' "
+            "with reference rows if the score does too.",
+        )
+    if word in _ACRONYMS:
+        return _ACRONYMS[word]
+    if not isinstance(missingness, str) or missingness not in _MECHANISMS:
+        raise unknown_name("missingness", "mechanism", str(missingness), _MECHANISMS)
+    return missingness
 
 
 def label_model_from(
@@ -66,9 +94,8 @@ def label_model_from(
         return _by_propensity(label_model, {"missingness": missingness, "reference": reference, "strata": strata})
     if strata:
         return _within_strata(label_model_from(label_model, missingness=missingness, reference=reference))
+    missingness = reason_from(missingness)
     if missingness is not None:
-        if not isinstance(missingness, str) or missingness not in _MECHANISMS:
-            raise unknown_name("missingness", "mechanism", str(missingness), _MECHANISMS)
         if not (isinstance(label_model, str) and label_model == "auto"):
             raise InputError(
                 f"missingness: {missingness!r}, but label_model={_named(label_model)} already says where probabilities "
@@ -77,6 +104,8 @@ def label_model_from(
         label_model = _MECHANISMS[missingness]
     if isinstance(label_model, str) and label_model in _LEARNT:
         return _LEARNT[label_model](reference=reference)
+    if isinstance(label_model, str) and label_model in CALIBRATORS:
+        return Calibrated(label_model, reference=reference)
     if reference is not None:
         raise InputError(
             f"reference: label_model={_named(label_model)} does not take it here. Give it to the label model itself, "

@@ -38,16 +38,19 @@ class Auto(Method):
 
 
 _WORDS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, Exact, MonteCarlo, Gaussian)}
+# What the paper calls them.
+_PAPER: dict[str, type[Method]] = {"pemi": MonteCarlo, "pemi_gauss": Gaussian}
 
 
 def method_from(method: Any) -> Method:
-    """The method that a word or a settings object stands for."""
+    """The method that a word, also one of the paper's ("pemi", "pemi_gauss"), or a settings object stands for."""
     if isinstance(method, Method):
         return method
     if isinstance(method, str):
-        if method not in _WORDS:
+        found = _WORDS.get(method) or _PAPER.get(method.lower().replace("-", "_"))
+        if found is None:
             raise unknown_name("method", "method", method, _WORDS)
-        return _WORDS[method]()
+        return found()
     raise InputError(
         f"method: expected one of {', '.join(map(repr, sorted(_WORDS)))} or a settings object such as "
         f"methods.MonteCarlo(n_resamples=1000), got {method!r}."

@@ -25,6 +25,7 @@ from darkmetrics.metrics.metric import (
     metric_from_text,
     register_metric,
     registered,
+    understand,
 )
 from darkmetrics.metrics.ranking import (
     RANKING_METRICS,
@@ -37,6 +38,7 @@ from darkmetrics.metrics.ranking import (
     roc_auc,
 )
 from darkmetrics.metrics.scoring import SCORING_METRICS, CallableMetric, LossMetric, metric_from_callable
+from darkmetrics.metrics.unlisted import OTHER_NAMES, UNLISTED_METRICS
 
 __all__ = [
     "DEFAULT_METRICS",
@@ -64,21 +66,29 @@ __all__ = [
     "roc_auc",
 ]
 
-# What is evaluated when nothing is said.
 DEFAULT_METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
+"""What is evaluated when nothing is said."""
 
 for _record in (*CONFUSION_METRICS, *RANKING_METRICS, *SCORING_METRICS):
     register_metric(_record)
+for _unlisted in UNLISTED_METRICS:
+    understand(_unlisted)
+for _alias, _name in OTHER_NAMES.items():
+    understand(replace(metric_from_text(_name), name=_alias))
 
 
 def metrics_from(metrics: Any) -> list[Metric]:
-    """The metrics that a name, a record, a callable, or a sequence or mapping of these stands for."""
+    """The metrics that a name, a record, a callable, or a sequence or mapping of these stands for.
+
+    "all", alone or in a sequence, stands for every listed metric that needs no parameter, and no scores that are
+    probabilities.
+    """
     if isinstance(metrics, Mapping):
         chosen = [_named(str(name), metric) for name, metric in metrics.items()]
     elif isinstance(metrics, (str, Metric, Family)) or callable(metrics):
-        chosen = [_one(metrics)]
+        chosen = _meant(metrics)
     elif isinstance(metrics, Sequence) or hasattr(metrics, "__iter__"):
-        chosen = [_one(metric) for metric in metrics]
+        chosen = [one for metric in metrics for one in _meant(metric)]
     else:
         raise InputError(f"metrics: expected names or metrics, got {metrics!r}.")
     if not chosen:
@@ -88,6 +98,19 @@ def metrics_from(metrics: Any) -> list[Metric]:
     if twice is not None:
         raise InputError(f"metrics: {twice!r} is asked for twice.")
     return chosen
+
+
+def _meant(metric: Any) -> list[Metric]:
+    if isinstance(metric, str) and metric == "all":
+        return [metric_from_text(name) for name in list_metrics() if _of_any(registered(name))]
+    return [_one(metric)]
+
+
+def _of_any(record: Metric | Family) -> bool:
+    """Whether a metric takes any scores, and no parameter."""
+    if isinstance(record, Family):
+        return not record.needs_argument
+    return not (isinstance(record, LossMetric) and record.needs_probabilities)
 
 
 def _one(metric: Any) -> Metric:

@@ -77,7 +77,14 @@ class Share(NamedTuple):
     form: tuple[float, float, float, float]
 
 
-TP, FP, FN, TN = Linear(tp=1.0), Linear(fp=1.0), Linear(fn=1.0), Linear(tn=1.0)
+TP = Linear(tp=1.0)
+"""True positives, to write formulas with: `TP / (TP + FN)`."""
+FP = Linear(fp=1.0)
+"""False positives, to write formulas with."""
+FN = Linear(fn=1.0)
+"""False negatives, to write formulas with."""
+TN = Linear(tn=1.0)
+"""True negatives, to write formulas with."""
 _ALL = TP + FP + FN + TN
 
 

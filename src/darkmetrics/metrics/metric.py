@@ -97,6 +97,8 @@ class Family:
 
 
 _REGISTRY: dict[str, Metric | Family] = {}
+# Understood, but not listed: other names of metrics, and what users ask for that is no quality by itself.
+_ALSO: dict[str, Metric] = {}
 
 
 def register_metric(metric: Metric | Family, *, overwrite: bool = False) -> Metric | Family:
@@ -143,12 +145,18 @@ def list_metrics() -> list[str]:
     return list(_REGISTRY)
 
 
+def understand(metric: Metric) -> None:
+    """Make a metric available by its name without listing it; a metric that is registered goes first."""
+    _ALSO[metric.name] = metric
+
+
 def registered(name: str) -> Metric | Family:
-    """The record behind a registered name."""
-    if name not in _REGISTRY:
+    """The record behind a registered name, or behind one that is understood."""
+    found = _REGISTRY.get(name) or _ALSO.get(name)
+    if found is None:
         hint = f"list_metrics() shows all {len(_REGISTRY)}."
         raise unknown_name("metrics", "metric", name, _REGISTRY, hint)
-    return _REGISTRY[name]
+    return found
 
 
 def metric_from_text(text: str) -> Metric:
@@ -201,3 +209,13 @@ def number_argument(value: Any, name: str, *, above: float) -> float:
     if value > _LARGEST:
         raise InputError(f"{name}: {value!r}. It must be at most {_LARGEST:g}.")
     return float(value)
+
+
+def oracle_bounds(metric: Metric, data: EvaluationSet, fill: float) -> tuple[float, float]:
+    """The metric when every missing row is decided wrongly, and when every one is decided rightly."""
+    functional = metric.bind(data, fill)
+    right = functional.missing * data.cells.decision[data.missing_cells]
+    wrong = functional.missing - right
+    values = functional.values(np.stack([wrong, right]))
+    pessimistic, optimistic = np.where(np.isnan(values), functional.fill, values).tolist()
+    return pessimistic, optimistic

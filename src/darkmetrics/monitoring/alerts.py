@@ -11,6 +11,7 @@ from darkmetrics.metrics.metric import Metric, metric_from_text
 from darkmetrics.monitoring.group_names import plain
 from darkmetrics.monitoring.summary import Key
 from darkmetrics.monitoring.tasks import Found
+from darkmetrics.tables import html_lines, html_table
 
 Correction = Literal["bh", "by"]
 
@@ -76,6 +77,20 @@ class Alert:
             "new": self.new,
             "known_since": None if self.known_since is None else self.known_since.isoformat(),
         }
+
+
+class Alerts(tuple[Alert, ...]):
+    """Alerts, the surest first: a tuple that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return html_lines(["No alert."])
+        rows = [
+            [one.group, f"{one.metric} {one.side} {one.target:g}", chance_text(one.probability), f"{one.q_value:.2g}"]
+            for one in self
+        ]
+        ages = [[*row, one.age] for row, one in zip(rows, self, strict=True)]
+        return html_table(["group", "misses", "probability", "q-value", "since"], ages)
 
 
 def chance_text(chance: float) -> str:

@@ -4,12 +4,10 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from darkmetrics import frames
-from darkmetrics.accepted import PathLike
+from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.changes import Change, Gap, Trend
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
@@ -20,18 +18,13 @@ from darkmetrics.monitoring.group_names import counted, group_text, group_texts,
 from darkmetrics.monitoring.known import SCHEMA
 from darkmetrics.monitoring.periods import as_known, late_labels
 from darkmetrics.monitoring.rows import rows_of
-from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
+from darkmetrics.monitoring.summary import GroupSummary, Key, cell_text
 from darkmetrics.monitoring.tasks import Group, Notes, Task
 from darkmetrics.monitoring.wording import bucket_texts, gone_texts, verdict_text, window_text
-from darkmetrics.tables import (
-    decimals_for,
-    html_lines,
-    html_table,
-    level_text,
-    number_text,
-    plain_numbers,
-    text_table,
-)
+from darkmetrics.tables import html_lines, html_table, level_text, plain_numbers, text_table
+
+if TYPE_CHECKING:
+    from darkmetrics.report.notebook import ReportPage
 
 # Rows of the printed table; more are not read.
 _SHOWN = 40
@@ -288,25 +281,27 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
         return plot_over_time(self, metric, **settings)
 
-    def report(
-        self, path: PathLike, *, title: str | None = None, source: str | Mapping[str, Any] | None = None
-    ) -> Path:
+    @overload
+    def report(self, path: None = None, **about: Unpack[PageSettings]) -> "ReportPage": ...
+    @overload
+    def report(self, path: PathLike, **about: Unpack[PageSettings]) -> Path: ...
+    def report(self, path: PathLike | None = None, **about: Unpack[PageSettings]) -> "Path | ReportPage":
         """Writes one HTML page with alerts, pictures over time, the groups and the total, and returns its path.
 
-        The page opens offline and can be mailed; it needs jinja2. The file appears when it is complete.
+        The page opens offline and can be mailed; it needs jinja2. The file appears when it is complete. Without a path
+        the page is returned, and a notebook shows it.
 
         Parameters
         ----------
-        path : str or path
+        path : str or path, optional
             The file to write, which ends in .html; one that exists is replaced.
-        title : str, optional
-            Heading of the page.
-        source : str or mapping, optional
-            Where the rows came from: a file name, or facts by name.
+        about
+            As for the report of an evaluation: `title`, `source` (a file name, or facts by name), `audit` (facts for
+            an audit file by name) and `date`, which is that of the evaluation unless given.
         """
         from darkmetrics.report.groups import write_groups_report
 
-        return write_groups_report(self, path, title=title, source=source)
+        return write_groups_report(self, path, **about)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers and text, ready for JSON (`docs/reference/monitoring.md` has the schema)."""
@@ -466,7 +461,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         return [
             f"{group.counts['rows']:,}",
             f"{group.counts['missing'] / max(group.counts['rows'], 1):.1%}",
-            *(_cell(group.metrics[name]) for name in shown),
+            *(cell_text(group.metrics[name]) for name in shown),
             *(chance_text(group.chance_missed[name]) for name in self.targets),
         ]
 
@@ -481,16 +476,6 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         more = len(self.groups) - _SHOWN
         first = "; those with an alert come first" if self.alerts else ""
         return [f"... and {more:,} more{first}"] if more > 0 else []
-
-
-def _cell(one: MetricSummary) -> str:
-    if one.method == "bounds":
-        return f"{number_text(one.lowest_possible, 2)} to {number_text(one.highest_possible, 2)} at all"
-    if np.isnan(one.mean):
-        return "undefined"
-    decimals = decimals_for(one.high - one.low)
-    mean, low, high = (number_text(x, decimals) for x in (one.mean, one.low, one.high))
-    return f"{mean} ({low} to {high})"
 
 
 class MissingGroupError(KeyError):

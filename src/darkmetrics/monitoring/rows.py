@@ -17,6 +17,7 @@ def rows_of(result: "GroupedEvaluation") -> list[dict[str, Any]]:
         for name, one in group.metrics.items():
             numbers = {
                 "metric": name,
+                "scope": result.total.scope,
                 **group.counts,
                 **asdict(one),
                 "target": result.targets.get(name, np.nan),

@@ -16,6 +16,7 @@ from darkmetrics.accepted import (
     Missingness,
     PathLike,
     PointInTime,
+    ProgressLike,
     RngLike,
     Scope,
     ZeroDivision,
@@ -40,7 +41,15 @@ from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
-from darkmetrics.monitoring.alerts import Alert, check_correction, check_rate, q_values_of, side_of, targets_from
+from darkmetrics.monitoring.alerts import (
+    Alert,
+    Alerts,
+    check_correction,
+    check_rate,
+    q_values_of,
+    side_of,
+    targets_from,
+)
 from darkmetrics.monitoring.group_names import counted, group_text, in_order, named, plain
 from darkmetrics.monitoring.known import compared, earlier_alerts
 from darkmetrics.monitoring.result import GroupedEvaluation
@@ -96,7 +105,7 @@ def evaluate_by(
     confidence_level: float = 0.9,
     scope: Scope = "rows",
     n_jobs: int = 1,
-    progress: bool | None = None,
+    progress: ProgressLike = None,
     calibration: ReferenceLike | FrameLike | None = None,
 ) -> GroupedEvaluation:
     """How good is this classifier in each segment and period, and which of them miss their target?
@@ -157,8 +166,9 @@ def evaluate_by(
         Source of randomness for Monte Carlo; each group has its own, so that neither order nor `n_jobs` matter.
     n_jobs : int
         Processes, -1 for one per core.
-    progress : bool, optional
-        Show a progress bar (needs the package rich); by default where standard error is a terminal.
+    progress : bool or callable, optional
+        Show a progress bar (needs the package rich); by default where standard error is a terminal. Or a function,
+        which is called with how many pieces are done and how many there are.
     calibration
         An older word for `reference`, with a FutureWarning.
 
@@ -300,7 +310,7 @@ def evaluate_by(
         total=total,
         metrics=metrics_by_name,
         targets=numbers,
-        alerts=tuple(sorted(alerts, key=lambda alert: (alert.q_value, -alert.probability))),
+        alerts=Alerts(sorted(alerts, key=lambda alert: (alert.q_value, -alert.probability))),
         q_values=q_values,
         false_discovery_rate=rate,
         correction=procedure,

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from darkmetrics.exceptions import Warned
+from darkmetrics.tables import decimals_for, number_text
 
 Key = tuple[Any, ...]
 
@@ -71,3 +74,14 @@ class GroupSummary:
     too_small: str
     notes: tuple[str, ...]
     warnings: tuple[Warned, ...] = ()
+
+
+def cell_text(one: MetricSummary) -> str:
+    """What a table says of one metric in a group."""
+    if one.method == "bounds":
+        return f"{number_text(one.lowest_possible, 2)} to {number_text(one.highest_possible, 2)} at all"
+    if np.isnan(one.mean):
+        return "undefined"
+    decimals = decimals_for(one.high - one.low)
+    mean, low, high = (number_text(x, decimals) for x in (one.mean, one.low, one.high))
+    return f"{mean} ({low} to {high})"

@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
+from darkmetrics.changes.words import chance_text as percent
 from darkmetrics.monitoring.alerts import Alert, chance_text, side_of
 from darkmetrics.monitoring.group_names import counted, group_text, key_text, listed
 from darkmetrics.tables import level_text
@@ -21,12 +22,12 @@ def verdict_text(result: "GroupedEvaluation", name: str) -> str:
     target = f"{name} {side_of(result.metrics[name])} {result.targets[name]:g}"
     rate = f"(false-discovery rate {level_text(result.false_discovery_rate)})"
     if not missed:
-        text = f"No alert for {target} among {counted(len(judged), 'group')} {rate}."
+        text = f"No alert for {target} in {counted(len(judged), 'group')} {rate}."
         if not judged:
             return text
         nearest = max(judged, key=lambda key: result.groups[key].chance_missed[name])
         group = group_text(result.names, nearest, result.period, result.every)
-        return f"{text} Most likely to miss it: {group} ({chance_text(result.groups[nearest].chance_missed[name])})."
+        return f"{text} Most likely to miss: {group} ({percent(result.groups[nearest].chance_missed[name])})."
     text = f"{len(missed):,} of {counted(len(judged), 'group')} miss{'es' if len(missed) < 2 else ''} {target} {rate}"
     if result.gone is not None:
         text += f", {sum(alert.new for alert in missed) or 'none'} of them new"

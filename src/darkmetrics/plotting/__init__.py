@@ -13,6 +13,7 @@ from darkmetrics.plotting.distribution import plot_distribution
 from darkmetrics.plotting.labels import plot_reliability, plot_scores
 from darkmetrics.plotting.metrics import plot_metrics, plot_variance
 from darkmetrics.plotting.over_time import plot_over_time
+from darkmetrics.plotting.segments import plot_segments
 from darkmetrics.plotting.thresholds import plot_curves, plot_precision_recall, plot_roc
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "plot_reliability",
     "plot_roc",
     "plot_scores",
+    "plot_segments",
     "plot_trend",
     "plot_variance",
 ]

@@ -29,7 +29,9 @@ def plot_audit(result: Audit, *, ax: "Axes | None" = None) -> "Axes":
     ax = style.axes(ax)
     labels, values = np.append(0, result.labels), np.append(1.0, result.path)
     ax.plot(labels, values, **style.style_of(0), markersize=3, linewidth=1, label="e-value")
-    ax.axhline(1.0 / result.alpha, color="0.4", linewidth=0.8, linestyle="--", label="refuted from here on", zorder=0)
+    ax.axhline(
+        1.0 / result.alpha, color=style.grey(ax), linewidth=0.8, linestyle="--", label="refuted from here on", zorder=0
+    )
     ax.set(yscale="log", xlabel="labels that came", ylabel="stake of 1 against the probabilities")
     style.legend_above(ax)
     return ax

@@ -43,8 +43,8 @@ def plot_pit(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> "Axe
     if fewest:
         place = np.arange(1, fewest + 1)
         low, high = (beta.ppf(q, place, fewest - place + 1) for q in (0.05, 0.95))
-        ax.fill_between((place - 0.5) / fewest, low, high, color="0.85", zorder=0, linewidth=0)
-    ax.plot([0, 1], [0, 1], color="0.4", linewidth=0.8, zorder=1)
+        ax.fill_between((place - 0.5) / fewest, low, high, color=style.faint(ax), zorder=0, linewidth=0)
+    ax.plot([0, 1], [0, 1], color=style.grey(ax), linewidth=0.8, zorder=1)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="share of repeats")
     ax.set_ylabel(style.wrapped(metric, 30) + "\nlaw at the truth (PIT)")
     style.legend_above(ax)
@@ -75,8 +75,8 @@ def plot_coverage(result: Backtest, *, ax: "Axes | None" = None) -> "Axes":
         reach = np.abs(figures[:, 1:] - figures[:, :1]).T
         signs = {**style.style_of(number), "linestyle": "none"}
         ax.errorbar(place, figures[:, 0], yerr=reach, **signs, capsize=2, label=style.plain(setup))
-    ax.axhline(result.confidence_level, color="0.4", linewidth=0.8, zorder=0)
-    ax.set(ylim=(-0.03, 1.03), ylabel=f"share of {level_text(result.confidence_level)} intervals that hold the truth")
+    ax.axhline(result.confidence_level, color=style.grey(ax), linewidth=0.8, zorder=0)
+    ax.set(ylim=(-0.03, 1.03), ylabel=f"share of {level_text(result.confidence_level)} intervals\nthat hold the truth")
     turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if len(names) > 3 else {}
     ax.set_xticks(range(len(names)), [style.wrapped(name) for name in names], **turned)
     ax.set_xlabel("metric")
@@ -120,7 +120,7 @@ def plot_history(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> 
     for at, date in enumerate(dates):
         if date in truth:
             label = "known now" if date == next(iter(truth)) else None
-            ax.plot([at - 0.4, at + 0.4], [truth[date]] * 2, color="black", linewidth=1.2, zorder=3, label=label)
+            ax.plot([at - 0.4, at + 0.4], [truth[date]] * 2, color=style.ink(ax), linewidth=1.2, zorder=3, label=label)
     turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if len(dates) > 3 else {}
     ax.set_xticks(range(len(dates)), dates, **turned)
     ax.set(xlabel="as of", ylabel=style.wrapped(metric, 30))

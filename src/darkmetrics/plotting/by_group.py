@@ -92,20 +92,18 @@ def plot_groups(
         notes.append(f"{left_out:,} {'group' if left_out == 1 else 'groups'} not drawn")
     shown = column.take(order)
     labels = [_label(result, groups[i], names) for i in order]
+    for line in np.flatnonzero(np.isnan(shown.mean)).tolist():
+        # Beside the name: among the data it would stand on a line, or on a square.
+        labels[line] += "\n(too few labels)" if shown.small[line] else "\n(undefined, 0/0)"
     ax = _lines_of(ax, labels, ", ".join(names))
     place = np.arange(order.size, dtype=np.float64)
     _draw_intervals(ax, place, shown, result.confidence_level)
-    draw_means(ax, shown.mean, place, shown)
+    draw_means(ax, shown.mean, place, shown, 5.0)
     draw_labelled_only(ax, shown.labelled_only, place + _BELOW, size=4.0)
     target = (result.targets or {}).get(name)
     if target is not None:
         _draw_target(ax, place, shown, target)
     _set_view(ax, shown, target)
-    for line in np.flatnonzero(np.isnan(shown.mean)).tolist():
-        # On a patch of its own, so that no line runs through it.
-        why: dict[str, Any] = {"s": "too few labels" if shown.small[line] else "undefined (0/0)", "fontsize": "small"}
-        paper = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 1.5}
-        ax.text(0.02, line, **why, color=style.GREY, va="center", bbox=paper, transform=ax.get_yaxis_transform())
     ax.set_xlabel(style.wrapped(name, 44))
     style.legend_above(ax, [style.scope_note(result.total.scope), *notes], side="right")
     return ax
@@ -162,12 +160,12 @@ def _lines_of(ax: "Axes | None", labels: list[str], name: str) -> "Axes":
 
 
 def _draw_intervals(ax: "Axes", place: FloatArray, shown: Column, level: float) -> None:
-    ax.hlines(place, shown.lowest, shown.highest, color=style.GREY, linewidth=0.8, label="worst to best")
+    ax.hlines(place, shown.lowest, shown.highest, color=style.grey(ax), linewidth=0.8, label="worst to best")
     label = f"{level_text(level)} interval"
-    for chosen, colour, line in ((~shown.small, style.ESTIMATE, "solid"), (shown.small, style.GREY, "dashed")):
+    for chosen, colour, line in ((~shown.small, style.ESTIMATE, "solid"), (shown.small, style.grey(ax), "dashed")):
         if chosen.any():
             ends = shown.low[chosen], shown.high[chosen]
-            ax.hlines(place[chosen], *ends, color=colour, linewidth=2.2, linestyle=line, label=label)
+            ax.hlines(place[chosen], *ends, color=colour, linewidth=4.0, linestyle=line, label=label)
             label = "_"  # one entry for both
 
 
@@ -178,7 +176,7 @@ def _draw_target(ax: "Axes", place: FloatArray, shown: Column, target: float) ->
     )
     right: dict[str, Any] = {"fontsize": "small", "transform": ax.get_yaxis_transform()}
     for line in place[np.isfinite(shown.below)].astype(int):
-        colour = style.GREY if shown.small[line] else style.ink(ax)
+        colour = style.grey(ax) if shown.small[line] else style.ink(ax)
         ax.text(1.02, line, chance_text(float(shown.below[line])), va="center", color=colour, **right)
     ax.text(1.02, 1.01, "P(missed)", va="bottom", ha="left", fontsize="small", transform=ax.transAxes)
 
@@ -199,5 +197,4 @@ def _set_view(ax: "Axes", shown: Column, target: float | None) -> None:
     margin = 0.04 * (high - low) or 0.05 * max(abs(low), 1.0)
     ax.set_xlim(low - margin, high + margin)
     ax.locator_params(axis="x", nbins=5)  # between names and probabilities there is little room
-    ax.grid(axis="x", color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
+    style.grid(ax, "x")

@@ -79,8 +79,8 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
     if stems is None:
         ax.plot(x, y, color=style.ink(ax), linewidth=1.0)
     elif np.any(x == 0.0):
-        ax.plot([0.0], y[x == 0.0], color=style.GREY, marker="o", markersize=5, linestyle="none")
-        ax.vlines([0.0], 0.0, y[x == 0.0], color=style.GREY, linewidth=2.2, label="no change")
+        ax.plot([0.0], y[x == 0.0], color=style.grey(ax), marker="o", markersize=5, linestyle="none")
+        ax.vlines([0.0], 0.0, y[x == 0.0], color=style.grey(ax), linewidth=2.2, label="no change")
     ax.axvline(0.0, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.2)
     width = high - low
     inside = f"{level_text(change.confidence_level)}: {style.number(low, width)} to {style.number(high, width)}"
@@ -98,7 +98,7 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
 def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
     """Is a metric falling from period to period? The periods, and the straight lines that may run through them.
 
-    Dots and bars are means and intervals of the periods; the line has the mean slope, the band the interval of it.
+    Ticks and bars are means and intervals of the periods; the line has the mean slope, the band the interval of it.
 
     Parameters
     ----------
@@ -127,8 +127,9 @@ def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
     x, mean = np.array(trend.places), np.array(trend.means)
     low, high = np.array(trend.intervals).T
     level = level_text(trend.confidence_level)
-    ax.vlines(x, low, high, color=style.ESTIMATE, linewidth=2.2, label=f"{level} interval")
-    ax.plot(x, mean, color=style.ESTIMATE, marker="o", linestyle="none", label="mean")
+    ax.vlines(x, low, high, color=style.ESTIMATE, linewidth=4.0, label=f"{level} interval")
+    tick: dict[str, Any] = {"color": style.ink(ax), "linestyle": "none", "markersize": 11, "markeredgewidth": 1.2}
+    ax.plot(x, mean, marker="_", **tick, label="mean")
     if np.isnan(trend.law.mean()):
         style.message(ax, "undefined (0/0) in one of the periods")
     else:
@@ -146,8 +147,7 @@ def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
     word, chance = ("falling", falling) if not falling < rising else ("rising", rising)
     name_periods(ax, x, list(trend.periods))
     ax.set(xlabel=trend.unit, ylabel=style.wrapped(trend.metric.name, 30))
-    ax.grid(axis="y", color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
+    style.grid(ax, "y")
     style.legend_above(ax, [f"{word}: {chance_text(chance)}"])
     return ax
 
@@ -192,9 +192,10 @@ def plot_gap(gap: Gap, *, ax: "Axes | None" = None) -> "Axes":
     place = np.arange(len(groups))
     low, high = np.array([gap.intervals[group] for group in groups]).T
     level = level_text(gap.confidence_level)
-    ax.hlines(place, low, high, color=style.ESTIMATE, linewidth=2.2, label=f"{level} interval")
+    ax.hlines(place, low, high, color=style.ESTIMATE, linewidth=4.0, label=f"{level} interval")
     means = [gap.means[group] for group in groups]
-    ax.plot(means, place, color=style.ESTIMATE, marker="o", linestyle="none", label="mean")
+    tick: dict[str, Any] = {"color": style.ink(ax), "linestyle": "none", "markersize": 11, "markeredgewidth": 1.2}
+    ax.plot(means, place, marker="|", **tick, label="mean")
     right: dict[str, Any] = {"fontsize": "small", "textcoords": "offset points"}
     for column, (title, chances) in enumerate((("highest", gap.largest), ("lowest", gap.smallest))):
         # In points: a share of axes that long names have made narrow would have columns run together.
@@ -207,8 +208,7 @@ def plot_gap(gap: Gap, *, ax: "Axes | None" = None) -> "Axes":
     ax.set_ylim(len(groups) - 0.4, -0.6)
     name = "true positive rate" if gap.kind == "equalized_odds" else gap.metric
     ax.set(xlabel=style.wrapped(name, _LETTERS), ylabel="group")
-    ax.grid(axis="x", color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
+    style.grid(ax, "x")
     first, last = gap.law.interval(gap.confidence_level)
     width = last - first
     short = {"difference": "largest less smallest", "ratio": "smallest over largest"}.get(gap.kind, "equalized odds")

@@ -90,6 +90,7 @@ def plot_difference(
         ax.plot(x, y, color=style.ink(ax), linewidth=1.0)
     ax.set_ylabel("density" if stems is None else "probability")
     ax.set_ylim(0.0, 1.08 * float(y.max()))
+    ax.locator_params(axis="x", nbins=6)  # small numbers are long
     width = high - low
     interval = f"{level_text(comparison.confidence_level)}: {style.number(low, width)} to {style.number(high, width)}"
     # On the axis, half below it: over the law it would hide what is under it.
@@ -109,7 +110,7 @@ def plot_difference(
         [0.0],
         marker="D",
         markersize=6,
-        markeredgecolor="white",
+        markeredgecolor=style.paper(ax),
         color=style.ink(ax),
         linestyle="none",
         transform=ax.get_xaxis_transform(),
@@ -131,10 +132,10 @@ def _up_to(own: np.ndarray) -> np.ndarray:
 def plot_models(comparison: Comparison, metric: str, *, ax: "Axes | None" = None) -> "Axes":
     """How good is every model in a metric, and how likely is each the best?
 
-    A forest plot: one line per model with its mean (dot), the interval that holds it with probability 50% (thick) and
-    with that of the comparison (thin), and what dropping the unlabelled rows would have said (open square, a little
-    lower). On the right stands the chance that the model is the best. Intervals may overlap where one model is surely
-    better: labels are shared, and `plot_difference` shows what that leaves.
+    A forest plot: one line per model with its mean (tick), the interval that holds it with probability 50% (thick)
+    and with that of the comparison (thinner), and what dropping the unlabelled rows would have said (open square, a
+    little lower). On the right stands the chance that the model is the best. Intervals may overlap where one model is
+    surely better: labels are shared, and `plot_difference` shows what that leaves.
 
     Parameters
     ----------
@@ -166,14 +167,12 @@ def plot_models(comparison: Comparison, metric: str, *, ax: "Axes | None" = None
     place = np.arange(len(laws), dtype=np.float64)
     defined = [i for i, law in enumerate(laws) if np.isfinite(law.mean())]
     level = comparison.confidence_level
-    for share, width in ((level, 1.8), (0.5, 4.5)):
+    for share, width in ((level, 3.5), (0.5, 7.0)):
         ends = np.array([laws[i].interval(share) for i in defined]).reshape(-1, 2)
         label = f"{level_text(share)} interval"
         ax.hlines(place[defined], ends[:, 0], ends[:, 1], color=style.ESTIMATE, linewidth=width, label=label)
     means = [laws[i].mean() for i in defined]
-    ax.plot(
-        means, place[defined], "o", color=style.ESTIMATE, markeredgecolor="white", markersize=7, label="mean", zorder=3
-    )
+    ax.plot(means, place[defined], "|", color=style.ink(ax), markersize=13, markeredgewidth=1.2, label="mean", zorder=3)
     only = np.array([comparison[model].labelled_only[metric] for model in comparison.models])
     ax.plot(only, place + 0.27, "s", markersize=5, markerfacecolor="none", color=style.LABELLED, label="labelled only")
     ax.set_yticks(place, [style.wrapped(model) for model in comparison.models])
@@ -184,6 +183,6 @@ def plot_models(comparison: Comparison, metric: str, *, ax: "Axes | None" = None
         right = ax.secondary_yaxis("right")
         right.set_yticks(place, [chance_text(best[model]) for model in comparison.models])
         right.tick_params(length=0)
-        right.set_ylabel("chance to be best" if best.tie < 0.005 else f"best alone (tie {chance_text(best.tie)})")
+        right.set_ylabel("chance\nto be best" if best.tie < 0.005 else f"best alone\n(tie {chance_text(best.tie)})")
     style.legend_above(ax)
     return ax

@@ -70,7 +70,7 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
     if not bins.believed.size:
         style.message(ax, "no scores that both labelled and missing rows have")
         return ax
-    ax.plot([0.0, 1.0], [0.0, 1.0], color=style.GREY, linewidth=0.8, linestyle=style.LINES[1], zorder=1)
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=style.grey(ax), linewidth=0.8, linestyle=style.LINES[1], zorder=1)
     level = level_text(evaluation.confidence_level)
     ax.errorbar(
         bins.believed,
@@ -87,7 +87,7 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
         bins.share,
         s=25.0 + 100.0 * bins.labelled / bins.labelled.max(),
         color=style.ESTIMATE,
-        edgecolor="white",
+        edgecolor=style.paper(ax),
         zorder=3,
         label=_size_label(bins.labelled),
     )

@@ -25,14 +25,18 @@ _SOURCES = {
 
 
 def plot_metrics(
-    evaluation: Evaluation, metrics: str | Sequence[str] | None = None, *, ax: "Axes | None" = None
+    evaluation: Evaluation,
+    metrics: str | Sequence[str] | None = None,
+    *,
+    bounds: bool = True,
+    ax: "Axes | None" = None,
 ) -> "Axes":
     """How good is the classifier by every metric, and how sure is that?
 
-    A forest plot: one line per metric with its mean (dot), the interval that holds it with probability 50% (thick) and
-    with that of the evaluation (thin, 90% unless changed), the latter if the odds of the missing rows are up to three
-    times off (thinner, behind it), what dropping the unlabelled rows would have said (open
-    square, a little lower), and the worst and best value that any labeling gives (hairline).
+    A forest plot: one line per metric with its mean (tick), the interval that holds it with probability 50% (thick) and
+    with that of the evaluation (thinner, 90% unless changed), the latter if the odds of the missing rows are up to
+    three times off (thin, behind it), what dropping the unlabelled rows would have said (open square, a little lower),
+    and the worst and best value that any labeling gives (hairline).
 
     Parameters
     ----------
@@ -41,6 +45,9 @@ def plot_metrics(
     metrics : str or sequence of str, optional
         Which of its metrics to draw, on a common axis. By default those that lie between -1 and 1; others, such as
         log loss or lift, have other units, and a note under the axis names them.
+    bounds : bool
+        Whether worst and best values are drawn, on an axis from 0 to 1. Without them the axis goes as far as the other
+        intervals do: narrow ones are told apart.
     ax : Axes, optional
         Axes to draw on; a new figure if none are given, as high as the metrics need.
 
@@ -72,18 +79,19 @@ def plot_metrics(
     law = [evaluation[name] for name in names]
     defined = [i for i, one in enumerate(law) if np.isfinite(one.mean())]
     level = evaluation.confidence_level
+    bounds = bounds and evaluation.scope == "rows"
     moved = evaluation.sensitivity()
     for low_high, label, width, colour in (
-        *([([one.support() for one in law], "worst to best", 0.8, style.GREY)] if evaluation.scope == "rows" else []),
-        ([moved[name] for name in names], moved.column, 1.0, style.ESTIMATE),
-        ([evaluation.intervals[name] for name in names], f"{level_text(level)} interval", 1.8, style.ESTIMATE),
-        ([one.interval(0.5) for one in law], "50% interval", 4.5, style.ESTIMATE),
+        *([([one.support() for one in law], "worst to best", 0.8, style.grey(ax))] if bounds else []),
+        ([moved[name] for name in names], moved.column, 1.2, style.ESTIMATE),
+        ([evaluation.intervals[name] for name in names], f"{level_text(level)} interval", 3.5, style.ESTIMATE),
+        ([one.interval(0.5) for one in law], "50% interval", 7.0, style.ESTIMATE),
     ):
         ends = np.array(low_high, dtype=np.float64).reshape(-1, 2)[defined]
         ax.hlines(place[defined], ends[:, 0], ends[:, 1], color=colour, linewidth=width, label=label)
     mean = [law[i].mean() for i in defined]
-    # The white rim shows it on a bar of the same colour.
-    ax.plot(mean, place[defined], "o", color=style.ESTIMATE, markersize=6, markeredgecolor="white", label="mean")
+    # Thin, and higher than the bars: a dot would hide intervals that are narrow.
+    ax.plot(mean, place[defined], "|", color=style.ink(ax), markersize=13, markeredgewidth=1.2, zorder=4, label="mean")
     only = np.array([evaluation.labelled_only[name] for name in names])
     seen = np.isfinite(only)
     if seen.any():
@@ -92,14 +100,16 @@ def plot_metrics(
             place[seen] + _BELOW,
             "s",
             markersize=4.5,
-            markerfacecolor="white",
+            markerfacecolor=style.paper(ax),
             color=style.LABELLED,
             markeredgewidth=1.3,
             label="labelled only",
         )
-    _set_scale(ax, evaluation, names)
+    _set_scale(ax, evaluation, names, bounds=bounds)
     for i in set(range(len(names))) - set(defined):
-        ax.text(0.02, place[i], "undefined (0/0)", color=style.GREY, va="center", transform=ax.get_yaxis_transform())
+        ax.text(
+            0.02, place[i], "undefined (0/0)", color=style.grey(ax), va="center", transform=ax.get_yaxis_transform()
+        )
     note = f"other units, not drawn: {', '.join(style.plain(name).strip() for name in left_out)}" if left_out else ""
     ax.set_xlabel("value of the metric" + ("\n" + _note(note) if note else ""))
     style.legend_above(ax, [style.scope_note(evaluation.scope)])
@@ -154,7 +164,7 @@ def plot_variance(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes"
             height=0.6,
             color=style.COLOURS[(0, 4, 2, 1)[number]],
             hatch=style.HATCHES[number],
-            edgecolor="white",
+            edgecolor=style.paper(ax),
             linewidth=0.0,
             label=words,
         )
@@ -164,7 +174,7 @@ def plot_variance(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes"
             ax.text(1.02, i, f"{one:.2g}", va="center", fontsize="small", transform=ax.get_yaxis_transform())
         else:
             text = "undefined (0/0)" if np.isnan(one) else "known exactly"
-            ax.text(0.02, i, text, va="center", color=style.GREY, transform=ax.get_yaxis_transform())
+            ax.text(0.02, i, text, va="center", color=style.grey(ax), transform=ax.get_yaxis_transform())
     ax.set(xlim=(0.0, 1.0), xlabel="share of the variance")
     if spread.size:
         ax.text(1.02, 1.01, "sd", va="bottom", fontsize="small", transform=ax.transAxes)
@@ -190,20 +200,28 @@ def _on_common_scale(evaluation: Evaluation, name: str) -> bool:
     return bool(low >= -1.0 and high <= 1.0)
 
 
-def _set_scale(ax: "Axes", evaluation: Evaluation, names: list[str]) -> None:
-    """From 0 to 1, further down where something is negative, or as far as the values of other units go."""
+def _set_scale(ax: "Axes", evaluation: Evaluation, names: list[str], *, bounds: bool) -> None:
+    """From 0 to 1, further down where something is negative, or as far as the values of other units go.
+
+    Without bounds as far as what is drawn; those of the population have none that say something.
+    """
+    moved, zoomed = evaluation.sensitivity(), not bounds and evaluation.scope == "rows"
     values = [
-        [*evaluation[name].support(), *evaluation[name].interval(), evaluation.labelled_only[name]] for name in names
+        [
+            *(moved[name] if zoomed else evaluation[name].support()),
+            *evaluation.intervals[name],
+            evaluation.labelled_only[name],
+        ]
+        for name in names
     ]
     drawn = np.array(values, dtype=np.float64).ravel()
     drawn = drawn[np.isfinite(drawn)]
     low, high = (float(drawn.min()), float(drawn.max())) if drawn.size else (0.0, 1.0)
-    if all(_on_common_scale(evaluation, name) for name in names):
+    if not zoomed and all(_on_common_scale(evaluation, name) for name in names):
         low, high = min(low, 0.0), max(high, 1.0)
     margin = 0.03 * (high - low) or 0.05 * max(abs(low), 1.0)
     ax.set_xlim(low - margin, high + margin)
-    ax.grid(axis="x", color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
+    style.grid(ax, "x")
 
 
 def _note(text: str) -> str:

@@ -99,15 +99,10 @@ def plot_over_time(
     x = places_of(line.periods)
     target = (result.targets or {}).get(name)
     floor = _set_view(ax, line.column, earlier, target)
-    crowd, band = x.size > _CROWD, x.size > _BAND
     if earlier is not None:
-        before_width = 1.0 if crowd else _EARLIER
-        _draw_bars(ax, x, earlier, floor, before_width, "as evaluated before", hatch="////", band=band)
-    small, label = line.column.small, f"{level_text(result.confidence_level)} interval"
-    _draw_bars(ax, x[~small], line.column.take(~small), floor, 1.0 if crowd else _NOW, label, band=band)
-    label = f"{label}, too few labels"
-    _draw_bars(ax, x[small], line.column.take(small), floor, 1.0 if crowd else _NOW, label, hatch=None, band=band)
-    _draw_values(ax, x, line.column, crowd=crowd)
+        before_width = 1.0 if x.size > _CROWD else _EARLIER
+        _draw_bars(ax, x, earlier, floor, before_width, "as evaluated before", hatch="////", band=x.size > _BAND)
+    draw_periods(ax, x, line.column, level_text(result.confidence_level), floor)
     if target is not None:
         ax.axhline(target, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.2, label=f"target {target:g}")
     _draw_missing(ax, x, line.column, earlier)
@@ -115,7 +110,7 @@ def plot_over_time(
     ax.set_xlabel(style.wrapped(line.name, 40))
     of_segment = f"\n{plain_text(', '.join(map(key_text, chosen)), 30).strip()}" if chosen else ""
     ax.set_ylabel(style.wrapped(name, 30) + of_segment)
-    if np.isnan(line.column.mean).all() and not small.any():
+    if np.isnan(line.column.mean).all() and not line.column.small.any():
         style.message(ax, "undefined (0/0) in every period")
     style.legend_above(ax, [style.scope_note(result.total.scope)])
     return ax
@@ -131,6 +126,13 @@ class _Line(NamedTuple):
 
 def _line_of(result: GroupedEvaluation, segment: Any, metric: str) -> tuple[Key, _Line]:
     """The segment to draw and its periods."""
+    lines = lines_of(result, metric)
+    chosen = _segment(lines, segment, [name for name in result.names if name != lines[next(iter(lines))].name])
+    return chosen, lines[chosen]
+
+
+def lines_of(result: GroupedEvaluation, metric: str) -> dict[Key, _Line]:
+    """The periods of each segment."""
     time = period_name(result.names, result.period, result.groups)
     if time is None:
         raise InputError(
@@ -141,12 +143,14 @@ def _line_of(result: GroupedEvaluation, segment: Any, metric: str) -> tuple[Key,
     lines: dict[Key, list[GroupSummary]] = {}
     for key, group in result.groups.items():
         lines.setdefault(key[:place] + key[place + 1 :], []).append(group)
-    chosen = _segment(lines, segment, [name for name in result.names if name != time])
-    groups = [group for group in lines[chosen] if group.key[place] is not None] or lines[chosen]
-    return chosen, _Line(time, [group.key[place] for group in groups], column_of(result, metric, groups))
+    found = {}
+    for key, own in lines.items():
+        groups = [group for group in own if group.key[place] is not None] or own
+        found[key] = _Line(time, [group.key[place] for group in groups], column_of(result, metric, groups))
+    return found
 
 
-def _segment(lines: dict[Key, list[GroupSummary]], segment: Any, names: list[str]) -> Key:
+def _segment(lines: dict[Key, _Line], segment: Any, names: list[str]) -> Key:
     if segment is _ANY and len(lines) == 1:
         return next(iter(lines))
     if not names:
@@ -157,7 +161,8 @@ def _segment(lines: dict[Key, list[GroupSummary]], segment: Any, names: list[str
     known = [repr(one[0] if len(one) == 1 else one) for one in lines]
     there = f"{', '.join(known[:5])}{f' and {len(known) - 5:,} more' if len(known) > 5 else ''}"
     found = f"there are {len(lines):,} of {', '.join(names)}" if segment is _ANY else f"there is none {segment!r}"
-    raise InputError(f"segment: {found}. Say which one to draw: {there}.")
+    all_of_them = ", or draw all with plot_segments" if segment is _ANY else ""
+    raise InputError(f"segment: {found}. Say which one to draw{all_of_them}: {there}.")
 
 
 def _earlier(result: GroupedEvaluation, before: Any, chosen: Key, metric: str, periods: list[Any]) -> Column:
@@ -188,6 +193,18 @@ def places_of(periods: Sequence[Any]) -> FloatArray:
     return np.concatenate([[0.0], np.cumsum(np.maximum(1.0, np.rint(np.diff(days) / np.median(np.diff(days)))))])
 
 
+def draw_periods(
+    ax: "Axes", x: FloatArray, column: Column, level: str, floor: float, *, small_signs: bool = False
+) -> None:
+    """Intervals, means and labelled-only values of the periods at these places, above the value `floor`."""
+    crowd, band = x.size > _CROWD, x.size > _BAND
+    small, label, width = column.small, f"{level} interval", 1.0 if crowd else _NOW
+    _draw_bars(ax, x[~small], column.take(~small), floor, width, label, band=band)
+    label = f"{label}, too few labels"
+    _draw_bars(ax, x[small], column.take(small), floor, width, label, hatch=None, band=band)
+    _draw_values(ax, x, column, (1.8, 2.4) if crowd else (3.0, 3.5) if small_signs else (4.5, 6.0))
+
+
 def _draw_bars(
     ax: "Axes",
     x: FloatArray,
@@ -211,11 +228,11 @@ def _draw_bars(
         return
     look: dict[str, Any] = {"color": style.ESTIMATE, "alpha": 0.35, "linewidth": 0.0}
     if hatch is None and band:
-        look["color"] = style.GREY
+        look["color"] = style.grey(ax)
     elif hatch is None:
-        look = {"facecolor": "none", "edgecolor": style.GREY, "linewidth": 1.0, "linestyle": style.LINES[3]}
+        look = {"facecolor": "none", "edgecolor": style.grey(ax), "linewidth": 1.0, "linestyle": style.LINES[3]}
     elif hatch:
-        look = {"facecolor": "0.95", "edgecolor": "0.7", "linewidth": 0.0 if band else 0.8, "hatch": hatch}
+        look = {**style.pale(ax), "linewidth": 0.0 if band else 0.8}
     low, high = np.maximum(ends[0][seen], floor), ends[1][seen]
     if band:
         # Each period as two points, so that one alone is seen, and gaps stay gaps.
@@ -227,13 +244,13 @@ def _draw_bars(
         ax.bar(x[seen], high - low, width, bottom=low, label=label, **look)
 
 
-def _draw_values(ax: "Axes", x: FloatArray, column: Column, *, crowd: bool) -> None:
+def _draw_values(ax: "Axes", x: FloatArray, column: Column, sizes: tuple[float, float]) -> None:
     """Means on a line, which stops where a period has no rows or no value, and labelled-only values."""
     apart = np.flatnonzero(np.diff(x) > 1.0) + 1
     places, mean = np.insert(x, apart, np.nan), np.insert(column.mean, apart, np.nan)
     ax.plot(places, mean, color=style.ESTIMATE, linewidth=1.2, zorder=3)
-    draw_labelled_only(ax, x, column.labelled_only, 1.8 if crowd else 4.5)
-    draw_means(ax, x, column.mean, column, 2.4 if crowd else 6.0)
+    draw_labelled_only(ax, x, column.labelled_only, sizes[0])
+    draw_means(ax, x, column.mean, column, sizes[1])
 
 
 def _set_view(ax: "Axes", column: Column, earlier: Column | None, target: float | None) -> float:
@@ -251,8 +268,7 @@ def _set_view(ax: "Axes", column: Column, earlier: Column | None, target: float 
     ax.set_ylim(low - (high - low) * _FOOT / (1.0 - _FOOT), high)
     # Values that stand beside the foot would be read as shares.
     ax.set_yticks([tick for tick in ax.get_yticks() if low <= tick <= high])
-    ax.grid(axis="y", color="0.9", linewidth=0.8)
-    ax.set_axisbelow(True)
+    style.grid(ax, "y")
     return low
 
 
@@ -262,18 +278,18 @@ def _draw_missing(ax: "Axes", x: FloatArray, column: Column, earlier: Column | N
     crowd = x.size > _CROWD
     if earlier is not None:
         share, width = np.nan_to_num(earlier.missing), 1.0 if crowd else _EARLIER
-        foot.bar(x, share, width, facecolor="0.95", edgecolor="0.7", hatch="////")
-    foot.bar(x, column.missing, 1.0 if crowd else _NOW, color=style.GREY)
-    foot.axhline(1.0, color="0.7", linewidth=0.8)
+        foot.bar(x, share, width, **style.pale(ax))
+    foot.bar(x, column.missing, 1.0 if crowd else _NOW, color=style.grey(ax))
+    foot.axhline(1.0, color=style.pale(ax)["edgecolor"], linewidth=0.8)
     foot.set_ylim(0.0, 1.0 / _FOOT)
     foot.set_yticks([0.0, 0.5, 1.0], ["0%", "missing", "100%"], fontsize="x-small")
     foot.tick_params(axis="y", length=0.0)
     ax.set_xlim(float(x.min()) - 0.6, float(x.max()) + 0.6)
 
 
-def name_periods(ax: "Axes", x: FloatArray, names: list[str]) -> None:
+def name_periods(ax: "Axes", x: FloatArray, names: list[str], letters: int = _LETTERS) -> None:
     """As many names as fit, the last one among them."""
     shown = [plain_text(name, 20) for name in names]
-    step = max(1, -(-len(names) * (max(map(len, shown)) + 2) // _LETTERS))
+    step = max(1, -(-len(names) * (max(map(len, shown)) + 2) // letters))
     places = list(range(len(names) - 1, -1, -step))
     ax.set_xticks(x[places].tolist(), [shown[place] for place in places])

@@ -5,13 +5,14 @@ Whatever colour tells apart, a marker, a line style or a hatch tells apart too: 
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.tables import decimals_for, number_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
 
 # Okabe and Ito's colours, told apart by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -27,6 +28,8 @@ GREY = "0.45"
 WIDTH, HEIGHT = 4.8, 3.4
 # Letters that fit into half of a legend of that width, and into its whole width.
 _HALF, _WHOLE = 28, 46
+# The empty axes behind a legend.
+_HELD = "_darkmetrics_legend"
 
 
 def axes(ax: "Axes | None", height: float = HEIGHT, width: float = WIDTH) -> "Axes":
@@ -41,10 +44,47 @@ def axes(ax: "Axes | None", height: float = HEIGHT, width: float = WIDTH) -> "Ax
     return new
 
 
-def ink(ax: "Axes") -> Any:
-    """The colour of lines and marks that are neither one side nor the other: that of texts, where the paper is dark."""
-    colour = ax.xaxis.label.get_color()
-    return TARGET if colour == "black" else colour
+def paper(ax: "Axes") -> tuple[float, float, float]:
+    """The colour that is drawn on: of the axes, of the figure where these are clear, white where both are."""
+    from matplotlib.colors import to_rgba
+
+    red, green, blue, depth = to_rgba(ax.get_facecolor())
+    if depth == 0.0:
+        red, green, blue, depth = to_rgba(ax.figure.get_facecolor())
+    return (red, green, blue) if depth > 0.0 else (1.0, 1.0, 1.0)
+
+
+def is_dark(ax: "Axes") -> bool:
+    """Whether the paper is dark, as with the style "dark_background"."""
+    red, green, blue = paper(ax)
+    return 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+
+
+def ink(ax: "Axes") -> str:
+    """The colour of lines and marks that are neither one side nor the other."""
+    return "0.95" if is_dark(ax) else TARGET
+
+
+def grey(ax: "Axes") -> str:
+    """The colour of what steps back."""
+    return "0.65" if is_dark(ax) else GREY
+
+
+def faint(ax: "Axes") -> str:
+    """The colour of what is hardly seen: lines to read values by."""
+    return "0.25" if is_dark(ax) else "0.9"
+
+
+def pale(ax: "Axes") -> dict[str, Any]:
+    """How something earlier looks: hatched, behind what is said now."""
+    face, edge = ("0.15", "0.45") if is_dark(ax) else ("0.95", "0.7")
+    return {"facecolor": face, "edgecolor": edge, "hatch": HATCHES[1]}
+
+
+def grid(ax: "Axes", axis: Literal["x", "y"]) -> None:
+    """Lines to read values by, behind everything."""
+    ax.grid(axis=axis, color=faint(ax), linewidth=0.8)
+    ax.set_axisbelow(True)
 
 
 def checked(argument: str, result: Any, kind: type, how: str) -> None:
@@ -80,7 +120,7 @@ def legend_above(ax: "Axes", notes: Sequence[str] = (), side: str = "left") -> N
     if not labels:
         return
     columns = 2 if len(labels) > 1 and max(map(len, labels)) <= _HALF else 1
-    ax.legend(
+    legend = ax.legend(
         handles,
         [shortened(label, _WHOLE) for label in labels],
         loc="lower left" if side == "left" else "lower right",
@@ -89,17 +129,65 @@ def legend_above(ax: "Axes", notes: Sequence[str] = (), side: str = "left") -> N
         frameon=False,
         fontsize="small",
         borderaxespad=0.0,
-        columnspacing=1.0,
-        handlelength=2.6,
+        columnspacing=0.8,
+        handlelength=2.2,
     )
+    keep_title_above(ax, legend)
+
+
+def legend_of_all(figure: Any, axes: "Sequence[Axes]", notes: Sequence[str]) -> None:
+    """One legend above all axes of a figure, with every sign that is in one of them."""
+    from matplotlib.lines import Line2D
+
+    found: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    found |= {note: Line2D([], [], linestyle="none") for note in notes}
+    figure.legend(
+        list(found.values()),
+        list(found),
+        loc="outside upper left",
+        ncols=3,
+        frameon=False,
+        fontsize="small",
+        columnspacing=1.0,
+        handlelength=2.0,
+    )
+
+
+def keep_title_above(ax: "Axes", legend: "Legend") -> None:
+    """A title, whenever it is set, stands above the legend: matplotlib moves titles above inner axes, not legends."""
+    for old in [inner for inner in ax.child_axes if inner.get_label() == _HELD]:
+        old.remove()
+    held = ax.inset_axes((0.0, 1.0, 1.0, 0.0), label=_HELD)
+    held.set_axis_off()
+    held.set_in_layout(False)
+    held.set_axes_locator(_Held(legend))
+
+
+class _Held:
+    """Where an empty inner axes stands: at the legend; not a lambda, so that figures can be pickled."""
+
+    def __init__(self, legend: "Legend") -> None:
+        self.legend = legend
+
+    def __call__(self, ax: Any, renderer: Any) -> Any:
+        from matplotlib.transforms import Bbox, TransformedBbox
+
+        axes: Any = self.legend.axes
+        if axes is None or axes.get_legend() is not self.legend:  # it was removed, or made anew by the user
+            return Bbox.from_bounds(0.0, 0.0, 0.0, 0.0)
+        box = self.legend.get_window_extent(renderer)
+        return TransformedBbox(box, axes.figure.transSubfigure.inverted())
 
 
 def message(ax: "Axes", text: str) -> None:
     """A sentence in place of data, where there are none to draw."""
     # On a patch of its own, so that no line runs through it.
-    paper = {"facecolor": ax.get_facecolor(), "edgecolor": "none"}
+    patch = {"facecolor": paper(ax), "edgecolor": "none"}
     folds = textwrap.fill(text, 36)
-    ax.text(0.5, 0.5, folds, ha="center", va="center", color=GREY, bbox=paper, transform=ax.transAxes, zorder=5)
+    ax.text(0.5, 0.5, folds, ha="center", va="center", color=grey(ax), bbox=patch, transform=ax.transAxes, zorder=5)
 
 
 def plain(text: str) -> str:

@@ -71,10 +71,14 @@ def plain_text(text: str, width: int) -> str:
 
 def draw_means(ax: "Axes", x: FloatArray, y: FloatArray, column: Column, size: float = 6.0) -> None:
     """A dot per group; a diamond where there is an alert, an open and grey dot where there are too few labels."""
-    usual: dict[str, Any] = {"color": style.ESTIMATE, "markeredgecolor": "white", "markeredgewidth": 0.15 * size}
+    usual: dict[str, Any] = {
+        "color": style.ESTIMATE,
+        "markeredgecolor": style.paper(ax),
+        "markeredgewidth": 0.15 * size,
+    }
     for chosen, marker, look, least, label in (
         (~column.small & ~column.alert, "o", usual, 0.0, "mean"),
-        (column.small, "o", {"color": style.GREY, "markerfacecolor": "white"}, 0.0, "mean, too few labels"),
+        (column.small, "o", {"color": style.grey(ax), "markerfacecolor": style.paper(ax)}, 0.0, "mean, too few labels"),
         (column.alert, "D", {"color": style.ink(ax)}, 5.0, "mean, alert"),
     ):
         if (chosen & np.isfinite(x) & np.isfinite(y)).any():
@@ -85,5 +89,9 @@ def draw_labelled_only(ax: "Axes", x: FloatArray, y: FloatArray, size: float = 4
     """An open square per group: what dropping the unlabelled rows would have said."""
     seen = np.isfinite(x) & np.isfinite(y)
     if seen.any():
-        look: dict[str, Any] = {"markerfacecolor": "white", "color": style.LABELLED, "markeredgewidth": 0.28 * size}
+        look: dict[str, Any] = {
+            "markerfacecolor": style.paper(ax),
+            "color": style.LABELLED,
+            "markeredgewidth": 0.28 * size,
+        }
         ax.plot(x[seen], y[seen], "s", markersize=size, **look, zorder=3.5, label="labelled only")

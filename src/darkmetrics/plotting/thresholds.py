@@ -1,14 +1,16 @@
 """plot_curves, plot_roc and plot_precision_recall: what another threshold would do."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import unknown_name
 from darkmetrics.plotting import style
 from darkmetrics.tables import level_text
 from darkmetrics.threshold_curves import Band, Curves, RateCurve
+from darkmetrics.threshold_curves import curves as curves_of
 from darkmetrics.threshold_curves.bands import nearest
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 _MARKS = 8
 
 
-def plot_curves(curves: Curves, metrics: str | Sequence[str] | None = None, *, ax: "Axes | None" = None) -> "Axes":
+def plot_curves(
+    curves: Curves | Evaluation, metrics: str | Sequence[str] | None = None, *, ax: "Axes | None" = None
+) -> "Axes":
     """How good would the classifier be at other thresholds, and how sure is that?
 
     Lines are the means of the metrics at each threshold, bands the widest of the confidence levels, each threshold
@@ -29,8 +33,8 @@ def plot_curves(curves: Curves, metrics: str | Sequence[str] | None = None, *, a
 
     Parameters
     ----------
-    curves : Curves
-        The result of `curves`.
+    curves : Curves or Evaluation
+        The result of `curves`; of an evaluation the curves are made first.
     metrics : str or sequence of str, optional
         Which of its metrics to draw; all by default.
     ax : Axes, optional
@@ -50,7 +54,7 @@ def plot_curves(curves: Curves, metrics: str | Sequence[str] | None = None, *, a
     >>> ax.get_xlabel()
     'threshold'
     """
-    style.checked("curves", curves, Curves, "what curves(result) returns")
+    curves = _curves_from(curves)
     names = list(curves) if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
     for name in names:
         if name not in curves:
@@ -73,7 +77,7 @@ def plot_curves(curves: Curves, metrics: str | Sequence[str] | None = None, *, a
     return ax
 
 
-def plot_roc(curves: Curves, *, ax: "Axes | None" = None) -> "Axes":
+def plot_roc(curves: Curves | Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     """Which shares of positives found and of false alarms can be had together?
 
     The ROC curve: at each threshold the mean of the true positive rate above that of the false positive rate, with the
@@ -81,8 +85,8 @@ def plot_roc(curves: Curves, *, ax: "Axes | None" = None) -> "Axes":
 
     Parameters
     ----------
-    curves : Curves
-        The result of `curves`.
+    curves : Curves or Evaluation
+        The result of `curves`; of an evaluation the curves are made first.
     ax : Axes, optional
         Axes to draw on; a new figure if none are given.
 
@@ -100,14 +104,14 @@ def plot_roc(curves: Curves, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_ylabel()
     'recall'
     """
-    style.checked("curves", curves, Curves, "what curves(result) returns")
+    curves = _curves_from(curves)
     ax = style.axes(ax)
-    ax.plot([0.0, 1.0], [0.0, 1.0], color=style.GREY, linewidth=0.8, linestyle=style.LINES[1], label="guessing")
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=style.grey(ax), linewidth=0.8, linestyle=style.LINES[1], label="guessing")
     _draw_rates(ax, curves.roc(), curves.current, "false positive rate", "recall")
     return ax
 
 
-def plot_precision_recall(curves: Curves, *, ax: "Axes | None" = None) -> "Axes":
+def plot_precision_recall(curves: Curves | Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     """How pure are the flagged rows when more of the positives are to be found?
 
     The precision-recall curve: at each threshold the mean of the precision above that of the recall, with the intervals
@@ -115,8 +119,8 @@ def plot_precision_recall(curves: Curves, *, ax: "Axes | None" = None) -> "Axes"
 
     Parameters
     ----------
-    curves : Curves
-        The result of `curves`.
+    curves : Curves or Evaluation
+        The result of `curves`; of an evaluation the curves are made first.
     ax : Axes, optional
         Axes to draw on; a new figure if none are given.
 
@@ -134,10 +138,18 @@ def plot_precision_recall(curves: Curves, *, ax: "Axes | None" = None) -> "Axes"
     >>> ax.get_ylabel()
     'precision'
     """
-    style.checked("curves", curves, Curves, "what curves(result) returns")
+    curves = _curves_from(curves)
     ax = style.axes(ax)
     _draw_rates(ax, curves.precision_recall(), curves.current, "recall", "precision")
     return ax
+
+
+def _curves_from(given: Any) -> Curves:
+    """Curves as they are, or those of an evaluation."""
+    if isinstance(given, Evaluation):
+        return curves_of(given.rows)
+    style.checked("curves", given, Curves, "what curves(result) or evaluate returns")
+    return cast("Curves", given)
 
 
 def _draw_rates(ax: "Axes", rates: RateCurve, current: float, x_name: str, y_name: str) -> None:
@@ -185,7 +197,7 @@ def _draw_comparisons(ax: "Axes", x: "FloatArray", band: Band) -> None:
     if np.isfinite(band.labelled_only).any():
         ax.plot(x, band.labelled_only, color=style.LABELLED, linestyle=style.LINES[1], label="labelled only")
     for ends, label in ((band.lowest_possible, "worst to best"), (band.highest_possible, "_")):
-        ax.plot(x, ends, color=style.GREY, linewidth=0.8, label=label)
+        ax.plot(x, ends, color=style.grey(ax), linewidth=0.8, label=label)
 
 
 def _keep_to_the_possible(ax: "Axes", bands: "list[Band]") -> None:

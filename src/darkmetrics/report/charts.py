@@ -86,11 +86,7 @@ def distribution_chart(entry: dict[str, Any]) -> dict[str, Any] | None:
     low, high, mean = entry["low"], entry["high"], entry["mean"]
     bounds = [entry["lowest_possible"], entry["highest_possible"]]
     target = entry["target"]["value"] if entry["target"] else None
-    shown = [v for v in (float(x[0]), float(x[-1]), low, high, entry["labelled_only"], target) if v is not None]
-    ends = [*shown, *(b for b in bounds if b is not None)]
-    if max(shown) - min(shown) >= _LEAST_SHARE * (max(ends) - min(ends)):
-        shown = ends
-    across = Scale(shown, LEFT, RIGHT)
+    across = law_scale(entry)
     places, heights = across(x), BOTTOM - (BOTTOM - TOP) * y / float(y.max())
     floor = np.full(x.size, float(BOTTOM))
     bars = entry["shape"]["kind"] == "bars"
@@ -112,6 +108,21 @@ def distribution_chart(entry: dict[str, Any]) -> dict[str, Any] | None:
         "target": _place(across, target),
         "bounds": [_bound(across, bound, side) for side, bound in zip((-1, 1), bounds, strict=True)],
     }
+
+
+def law_scale(entry: dict[str, Any]) -> Scale:
+    """The axis under the law of one metric."""
+    x = entry["shape"]["x"]
+    target = entry["target"]["value"] if entry["target"] else None
+    drawn = (x[0], x[-1], entry["low"], entry["high"], entry["labelled_only"], target)
+    shown = [value for value in drawn if value is not None]
+    ends = [*shown, *(entry[end] for end in ("lowest_possible", "highest_possible") if entry[end] is not None)]
+    return Scale(ends if max(shown) - min(shown) >= _LEAST_SHARE * (max(ends) - min(ends)) else shown, LEFT, RIGHT)
+
+
+def unit_scale() -> Scale:
+    """The axis under a rate."""
+    return Scale([0.0, 1.0], LEFT, RIGHT)
 
 
 def band_chart(x: Numbers, band: dict[str, Any], target: float | None) -> dict[str, Any] | None:
@@ -156,8 +167,8 @@ def period_chart(
     if not np.isfinite(low).any():
         return None
     up = Scale(shown[np.isfinite(shown)].tolist(), _FOOT, TOP)
-    step = (RIGHT - LEFT) / (float(x.max()) + 1.0)
-    places, width = LEFT + (x + 0.5) * step, max(0.4, min(14.0, 0.55 * step))
+    places, step = period_places(x)
+    width = max(0.4, min(14.0, 0.55 * step))
     tops, feet = (np.clip(up(end), TOP, _FOOT) for end in (high, low))
     missing = BOTTOM - (BOTTOM - _FOOT - 6.0) * column.missing
     bars = [
@@ -189,6 +200,12 @@ def period_chart(
     }
 
 
+def period_places(x: FloatArray) -> tuple[FloatArray, float]:
+    """Where periods stand across the picture, and how far apart."""
+    step = (RIGHT - LEFT) / (float(x.max()) + 1.0)
+    return LEFT + (x + 0.5) * step, step
+
+
 def span_chart(scale: Scale, column: Column, place: int, target: float | None, *, new: bool) -> dict[str, Any] | None:
     """The interval of one group on a line that all groups share; None where nothing is known."""
     none = bool(np.isnan(column.low[place]))
@@ -207,14 +224,17 @@ def span_chart(scale: Scale, column: Column, place: int, target: float | None, *
     }
 
 
-def rate_chart(rates: dict[str, Any], current: float) -> dict[str, Any] | None:
-    """Two rates against each other: mean, interval of the one above the mean of the other, and the point in use."""
+def rate_chart(rates: dict[str, Any], current: float, *, diagonal: bool = False) -> dict[str, Any] | None:
+    """Two rates against each other: mean, interval of the one above the mean of the other, and the point in use.
+
+    The diagonal of a ROC curve is what guessing gives.
+    """
     # From left to right: both rates of a threshold fall as it rises.
     series = {name: _array(values)[::-1] for name, values in rates.items() if isinstance(values, list)}
     x, mean = series["x"], series["mean"]
     if not np.isfinite(x + mean).any():
         return None
-    across, up = Scale([0.0, 1.0], LEFT, RIGHT), Scale([0.0, 1.0], BOTTOM, TOP)
+    across, up = unit_scale(), Scale([0.0, 1.0], BOTTOM, TOP)
     here = np.flatnonzero((series["thresholds"] == current) & np.isfinite(x + mean))
     seen = np.isfinite(series["labelled_only_x"])
     return {
@@ -225,6 +245,7 @@ def rate_chart(rates: dict[str, Any], current: float) -> dict[str, Any] | None:
         "labelled_only": line(across(series["labelled_only_x"][seen]), up(series["labelled_only"][seen])),
         "bounds": "",
         "target": None,
+        "diagonal": line(across([0.0, 1.0]), up([0.0, 1.0])) if diagonal else "",
         "dot": {"x": across.at(float(x[here[0]])), "y": up.at(float(mean[here[0]]))} if here.size else None,
     }
 

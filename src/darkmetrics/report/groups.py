@@ -1,17 +1,19 @@
 """The page of segments and periods: alerts, pictures over time, the table of groups, and all rows together."""
 
+import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from darkmetrics._text import called
-from darkmetrics.accepted import PathLike
+from darkmetrics._text import called, visible
+from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import Alert, GroupedEvaluation, GroupSummary
-from darkmetrics.monitoring.alerts import chance_text
+from darkmetrics.monitoring.alerts import chance_text, side_of
 from darkmetrics.monitoring.group_names import counted, key_text
 from darkmetrics.monitoring.periods import period_name
 from darkmetrics.monitoring.run import PHRASES
@@ -19,33 +21,48 @@ from darkmetrics.monitoring.summary import Key
 from darkmetrics.plotting.over_time import places_of
 from darkmetrics.plotting.summaries import Column, column_of
 from darkmetrics.report import sentences
-from darkmetrics.report.charts import Scale, period_chart, span_chart
+from darkmetrics.report.charts import Scale, period_chart, period_places, span_chart
 from darkmetrics.report.comparisons import compared
+from darkmetrics.report.exports import link
+from darkmetrics.report.notebook import ReportPage
+from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.page import code_shown
-from darkmetrics.report.render import filled, jinja2_package, write_page
-from darkmetrics.report.summarize import reproduction, source_facts, title_as_code
-from darkmetrics.tables import level_text
+from darkmetrics.report.render import filled, jinja2_package, no_such_suffix, write_page
+from darkmetrics.report.reproduce import as_argument, audit_facts, date_of, reproduction, source_facts
+from darkmetrics.tables import finite, level_text
 
 # Groups of the table, pictures, and warnings in full: a page of more is not looked at.
 _GROUPS, _PICTURES, _WARNINGS = 1_000, 24, 40
 _NUMBERS = re.compile(r"\d[\d.,]*")
-# Groups named in a sentence.
-_NAMED = 5
+# Groups named in a sentence, and metrics of all rows with a tile.
+_NAMED, _TILES = 5, 4
 
 
-def write_groups_report(result: GroupedEvaluation, path: PathLike, **about: Any) -> Path:
+def write_groups_report(
+    result: GroupedEvaluation, path: PathLike | None = None, **about: Unpack[PageSettings]
+) -> Path | ReportPage:
     """Writes the page of segments and periods. See `GroupedEvaluation.report`."""
-    target = Path(path)
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"path: {target.name!r} must end in .html; to_dict() and to_frame() have the numbers.")
     jinja2_package()  # before the work
+    if path is None:
+        return ReportPage(visible(about.get("title") or _title(result)), groups_page(result, **about))
+    target, suffix = Path(path), Path(path).suffix.lower()
+    if suffix not in (".html", ".htm"):
+        why = f" {no_such_suffix(suffix)} End it in" if suffix == ".pdf" else " must end in"
+        raise InputError(f"path: {target.name!r}{why} .html; to_dict() and to_frame() have the numbers.")
     return write_page(target, groups_page(result, **about))
 
 
 def groups_page(
-    result: GroupedEvaluation, *, title: str | None = None, source: str | Mapping[str, Any] | None = None
+    result: GroupedEvaluation,
+    *,
+    title: str | None = None,
+    source: str | Mapping[str, Any] | None = None,
+    date: str | dt.date | None = None,
+    audit: Mapping[str, Any] | None = None,
 ) -> str:
     """The page as text."""
+    source_facts(audit, "audit")  # before the work
+    date = date_of(result.evaluated_on if date is None else date)
     counts, *words = result.words()
     in_brackets, *notes = result.notes(remarks=False)
     said, full = _warnings(result)
@@ -54,13 +71,23 @@ def groups_page(
     pictures = [] if time is None else _pictures(result, time, drawn)
     spans = _spans(result, drawn[0]) if time is None else []
     header = [*result.table(most=0)[0][:-1], "state"]
-    reproduce = _reproduce(result, title)
+    about = {"title": title, "date": date, "audit": audit}
+    reproduce = _reproduce(result, "".join(as_argument(name, value) for name, value in about.items()))
     context = {
         "title": _title(result) if title is None else str(title),
         "warnings": said,
         "counts_sentence": counts,
+        "facts": _facts(result, date),
+        "targets": [_target(result, name) for name in result.targets],
+        "tiles": _tiles(result),
         "source": source_facts(source),
+        "csv": _csv(result),
+        "audit": audit_facts(result.total.data, audit, reproduce["versions"]),
         "reproduce": reproduce,
+        "data": {
+            "sliders": {},
+            "hover": {f"period-{i}": one["hover"] for i, one in enumerate(pictures[:_PICTURES], 1)},
+        },
         "code": code_shown(reproduce["code"]),
         "level": level_text(result.confidence_level),
         "words": words,
@@ -90,6 +117,43 @@ def groups_page(
 def _title(result: GroupedEvaluation) -> str:
     groups = counted(len(result), "group")
     return f"Which of {groups} miss a target?" if result.targets else f"How good is this classifier in {groups}?"
+
+
+def _facts(result: GroupedEvaluation, date: str) -> dict[str, str]:
+    threshold = result.total.data.threshold
+    decided = "decisions were given" if threshold is None else f"{threshold:.6g}"
+    return {"assumed": sentences.assumed(result.total), "threshold": decided, "date": date}
+
+
+def _target(result: GroupedEvaluation, name: str) -> dict[str, str]:
+    """A target and how many groups have an alert for it; that none has does not prove that it is met."""
+    alerts = [alert for alert in result.alerts if alert.metric == name]
+    new = f", {sum(alert.new for alert in alerts)} new" if alerts and result.gone is not None else ""
+    chance = f"{counted(len(alerts), 'alert') if alerts else 'no alert'}{new}, {counted(len(result), 'group')}"
+    text = f"{called(name)} {side_of(result.metrics[name])} {result.targets[name]:g}"
+    return {"verdict": "FAIL" if alerts else "", "text": text, "chance": chance}
+
+
+def _tiles(result: GroupedEvaluation) -> list[dict[str, str]]:
+    """The whole at a glance."""
+    counts = result.total.data.counts()
+    new = f"{sum(alert.new for alert in result.alerts)} new" if result.gone is not None else ""
+    tiles = [("groups", f"{len(result):,}", f"by {', '.join(map(key_text, result.names))}")]
+    tiles += [("alerts", f"{len(result.alerts):,}", new)] if result.targets else []
+    missing = f"{counts['missing']:,} of {counts['rows']:,} rows"
+    tiles += [("labels missing", percent(counts["missing"] / max(counts["rows"], 1)), missing)]
+    for name, law in islice(result.total.laws.items(), _TILES):
+        low, high = result.total.intervals[name]
+        ends = interval_shown(finite(low), finite(high))
+        level = level_text(result.confidence_level)
+        tiles.append((f"{name}, all rows", shown(finite(law.mean()), finite(low), finite(high)), f"{level}: {ends}"))
+    return [dict(zip(("name", "value", "note"), tile, strict=True)) for tile in tiles]
+
+
+def _csv(result: GroupedEvaluation) -> str:
+    """A link that saves the numbers of all groups that the table has room for."""
+    records = result.records()[: _GROUPS * len(result.metrics)]
+    return link(list(records[0]), [list(record.values()) for record in records])
 
 
 def _drawn(result: GroupedEvaluation) -> list[str]:
@@ -155,9 +219,21 @@ def _pictures(result: GroupedEvaluation, time: str, metrics: Sequence[str]) -> l
             words = ", ".join([metric, *map(key_text, segment)])
             rank = (not new.any(), not column.alert.any())
             picture = {"name": words, "chart": chart, "sentence": _in_words(metric, names, column)}
+            picture["hover"] = _hover(x, names, column)
             found.append((rank, picture))
     found.sort(key=lambda one: one[0])  # a stable sort
     return [picture for _, picture in found if picture["chart"]]
+
+
+def _hover(x: Any, names: Sequence[str], column: Column) -> dict[str, Any]:
+    """What a pointer reads at each period."""
+    texts = []
+    for i, name in enumerate(names):
+        low, high = finite(float(column.low[i])), finite(float(column.high[i]))
+        value = f"{shown(finite(float(column.mean[i])), low, high)} ({interval_shown(low, high)})"
+        text = value if low is not None else "too few labels"
+        texts.append(f"{visible(name, 40)}: {text}, {percent(column.missing[i], 0)} missing")
+    return {"at": [round(place, 1) for place in period_places(x)[0].tolist()], "text": texts}
 
 
 def _in_words(metric: str, names: Sequence[str], column: Column) -> str:
@@ -227,7 +303,7 @@ def _total(result: GroupedEvaluation) -> list[str]:
     return [f"{text}{goal}." for text, goal in zip(told, goals, strict=True)]
 
 
-def _reproduce(result: GroupedEvaluation, title: str | None) -> dict[str, Any]:
+def _reproduce(result: GroupedEvaluation, about: str) -> dict[str, Any]:
     arguments = dict(result.arguments)
     frame = arguments.pop("frame", "frame")
     goals = repr(dict(result.targets))
@@ -240,6 +316,6 @@ def _reproduce(result: GroupedEvaluation, title: str | None) -> dict[str, Any]:
         code.append(f"# {', '.join(names)}: as you gave {'it' if len(names) == 1 else 'them'}")
     said = "".join(f", {name}={value}" for name, value in arguments.items())
     code.append(f"result = dm.evaluate_by({frame}{said})")
-    code.append(f'result.report("report.html"{title_as_code(title)})')
+    code.append(f'result.report("report.html"{about})')
     methods = {one.method for group in result.groups.values() for one in group.metrics.values()}
     return reproduction(code, arguments, methods)

@@ -7,13 +7,25 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._text import visible
-from darkmetrics.report.charts import band_chart, cursor_places, distribution_chart, rate_chart
+from darkmetrics.report.charts import band_chart, cursor_places, distribution_chart, law_scale, rate_chart, unit_scale
+from darkmetrics.report.exports import links
+from darkmetrics.report.head import confusion_shown, head, tiles
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.summarize import MOST_CURVES
 from darkmetrics.tables import level_text
 from darkmetrics.threshold_curves.bands import nearest
 
 _DIGITS = range(3, 18)
+# What pictures of laws show, by scope.
+_SPREAD = {
+    "rows": "How the missing labels spread each metric",
+    "population": "How missing labels and sampling spread each metric",
+}
+# Rates that are drawn against each other: key, title, upwards, across.
+_RATES = (
+    ("roc", "ROC curve", "recall", "false positive rate"),
+    ("precision_recall", "Precision-recall curve", "precision", "recall"),
+)
 
 
 def page(summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,13 +33,15 @@ def page(summary: Mapping[str, Any]) -> dict[str, Any]:
     metrics = summary["metrics"]
     threshold, share = _threshold_slider(summary), _share_slider(summary)
     sliders = {"threshold": threshold, "share": share}
+    rates = _rates(summary)
     found = summary["what_if"].get("estimate", {})
     return {
-        "title": summary["title"],
-        "warnings": [warned["message"] for warned in summary["warnings"]],
-        "counts_sentence": summary["counts_sentence"],
-        "source": summary["source"],
-        "reproduce": summary["reproduce"],
+        **head(summary),
+        "tiles": tiles(metrics),
+        "confusion": confusion_shown(summary),
+        "rates": rates,
+        "spread_heading": _SPREAD[summary["scope"]],
+        "csv": links(summary),
         "summary": summary,
         "level": level_text(summary["confidence_level"]),
         "if_odds": f"if odds {summary['odds']:g}x off",
@@ -40,7 +54,10 @@ def page(summary: Mapping[str, Any]) -> dict[str, Any]:
         "not_drawn": max(0, len(metrics) - MOST_CURVES),
         **sliders,
         # What the script looks up; no text of a user is in it.
-        "data": {name: slider["data"] for name, slider in sliders.items() if slider is not None},
+        "data": {
+            "sliders": {name: slider["data"] for name, slider in sliders.items() if slider is not None},
+            "hover": _law_hover(metrics) | {rate["id"]: rate["hover"] for rate in rates},
+        },
         "arrival": _arrival(summary.get("arrival")),
         "share_found": percent(found.get("mean")),
         "share_range": f"{percent(found.get('low'))} to {percent(found.get('high'))}",
@@ -51,6 +68,61 @@ def page(summary: Mapping[str, Any]) -> dict[str, Any]:
             if entry["std"]
         ],
     }
+
+
+def _law_hover(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """For each picture of a law: what a pointer reads at its places."""
+    found = {}
+    for number, entry in enumerate(islice(metrics.values(), MOST_CURVES), start=1):
+        shape = entry["shape"]
+        if not shape["x"] or "up_to" not in shape:
+            continue
+        scale = law_scale(entry)
+        width = (entry["low"], entry["high"])
+        if shape["kind"] == "bars":
+            texts = [f"{shown(x, *width)}: {percent(y)}" for x, y in zip(shape["x"], shape["y"], strict=True)]
+        else:
+            texts = [
+                f"{shown(x, *width)} or less: {percent(p)}" for x, p in zip(shape["x"], shape["up_to"], strict=True)
+            ]
+        found[f"distribution-{number}"] = {"at": [round(v, 1) for v in scale(shape["x"]).tolist()], "text": texts}
+    return found
+
+
+def _rates(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """ROC and precision-recall: pictures, what a pointer reads there, and the area."""
+    curves, found = summary["curves"], []
+    level = level_text(summary["confidence_level"])
+    for number, (key, title, name, across) in enumerate(_RATES, start=1):
+        rates = curves.get(key)
+        chart = rate_chart(rates, curves["current"], diagonal=key == "roc") if rates else None
+        if chart is None:
+            continue
+        caption, area = "", curves.get("auc")
+        if key == "roc" and area and area["mean"] is not None:
+            low, high = area["low"], area["high"]
+            caption = f"ROC-AUC {shown(area['mean'], low, high)} ({level}: {interval_shown(low, high)}); "
+            caption += "the dashed diagonal is guessing"
+        points = [
+            (x, f"{across} {shown(x)}: {name} {shown(y, low, high)} ({interval_shown(low, high)})")
+            for x, y, low, high in zip(rates["x"], rates["mean"], rates["low"], rates["high"], strict=True)
+            if x is not None and y is not None
+        ]
+        at = [round(place, 1) for place in unit_scale()([x for x, _ in points]).tolist()]
+        found.append(
+            {
+                "id": f"rates-{number}",
+                "key": key,
+                "title": title,
+                "name": name,
+                "across": across,
+                "method": rates["method"],
+                "chart": chart,
+                "caption": caption,
+                "hover": {"at": at, "text": [text for _, text in points]},
+            }
+        )
+    return found
 
 
 def code_shown(code: str) -> str:
@@ -94,16 +166,8 @@ def _threshold_slider(summary: Mapping[str, Any]) -> dict[str, Any] | None:
         columns = [*_estimate_columns(band), [shown(value) for value in band["labelled_only"]]]
         rows.append({"name": name, "chart": band_chart(thresholds, band, _target(summary, name)), "columns": columns})
     fixed = [name for name in summary["metrics"] if name not in curves["metrics"]]
-    rates = [
-        {"name": name, "across": across, "of": curves[key], "chart": rate_chart(curves[key], curves["current"])}
-        for key, name, across in (
-            ("roc", "recall", "false positive rate"),
-            ("precision_recall", "precision", "recall"),
-        )
-        if curves.get(key)
-    ]
-    about = {"fixed": fixed, "method": curves["method"], "rates": [rate for rate in rates if rate["chart"]]}
-    return _slider(thresholds, texts, notes, start, rows) | about
+    about = {"fixed": fixed, "method": curves["method"]}
+    return _slider(thresholds, distinct(thresholds), texts, notes, start, rows) | about
 
 
 def _share_slider(summary: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -126,7 +190,10 @@ def _share_slider(summary: Mapping[str, Any]) -> dict[str, Any] | None:
     for name, band in asked["metrics"].items():
         methods.setdefault(band["method"], []).append(name)
     has_target = any("target_probability" in band for band in asked["metrics"].values())
-    return _slider(shares, texts, notes, start, rows) | {"methods": methods, "has_target": has_target}
+    return _slider(shares, [percent(share) for share in shares], texts, notes, start, rows) | {
+        "methods": methods,
+        "has_target": has_target,
+    }
 
 
 def _arrival(arrival: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -149,7 +216,12 @@ def _estimate_columns(band: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _slider(
-    places: Sequence[float], texts: list[str], notes: list[str], start: int, rows: list[dict[str, Any]]
+    places: Sequence[float],
+    short: list[str],
+    texts: list[str],
+    notes: list[str],
+    start: int,
+    rows: list[dict[str, Any]],
 ) -> dict[str, Any]:
     cursor = cursor_places(places)
     return {
@@ -161,6 +233,7 @@ def _slider(
         "rows": [{**row, "cells": [column[start] for column in row["columns"]]} for row in rows],
         "data": {
             "start": start,
+            "short": short,
             "text": texts,
             "note": notes,
             "cursor": cursor,

@@ -13,6 +13,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.files import write_whole
 from darkmetrics.report.markdown import markdown
+from darkmetrics.report.notebook import ReportPage
 from darkmetrics.report.page import page
 from darkmetrics.report.summarize import SCHEMA, summarize
 
@@ -49,15 +50,25 @@ def render(summary: object, format: str = "html") -> str:  # noqa: A002
     return views[format](summary)
 
 
-def write_report(evaluation: Evaluation, path: PathLike, **about: Any) -> Path:
+def write_report(evaluation: Evaluation, path: PathLike | None = None, **about: Any) -> Path | ReportPage:
     """Writes the report of an evaluation; the suffix of the path says in which format. See `Evaluation.report`."""
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"path: {target.name!r} has no known suffix. End it in .html, .md or .json.")
-    format_of_file = SUFFIXES[target.suffix.lower()]
-    if format_of_file == "html":
+    if path is None:
         jinja2_package()  # before the work, which may take a while
-    return write_page(target, render(summarize(evaluation, **about), format_of_file))
+        summary = summarize(evaluation, **about)
+        return ReportPage(visible(summary["title"]), render(summary))
+    target, suffix = Path(path), Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"path: {target.name!r} {no_such_suffix(suffix)} End it in .html, .md or .json.")
+    if SUFFIXES[suffix] == "html":
+        jinja2_package()
+    return write_page(target, render(summarize(evaluation, **about), SUFFIXES[suffix]))
+
+
+def no_such_suffix(suffix: str) -> str:
+    """Why a file with that suffix cannot be written, and what can be done about it."""
+    if suffix == ".pdf":
+        return "cannot be written here: a page is HTML. Open it in a browser and print it to PDF; pages are numbered."
+    return "has no known suffix."
 
 
 def write_page(target: Path, text: str) -> Path:
@@ -74,10 +85,10 @@ def _json(summary: Mapping[str, Any]) -> str:
 
 
 def _html(summary: Mapping[str, Any]) -> str:
-    return filled("report.html.j2", page(summary), script="report.js")
+    return filled("report.html.j2", page(summary))
 
 
-def filled(template: str, context: Mapping[str, Any], script: str | None = None) -> str:
+def filled(template: str, context: Mapping[str, Any]) -> str:
     """A page from its template, everything in it escaped, with a policy that lets nothing else in."""
     jinja2 = jinja2_package()
     loader = jinja2.PackageLoader("darkmetrics.report")
@@ -86,14 +97,13 @@ def filled(template: str, context: Mapping[str, Any], script: str | None = None)
     )
     environment.filters["visible"] = visible
 
-    def source(name: str | None) -> str:
+    def source(name: str) -> str:
         # Browsers read every end of line as a newline before they hash; a checkout may have written others.
-        return "" if name is None else str(loader.get_source(environment, name)[0]).replace("\r\n", "\n")
+        return str(loader.get_source(environment, name)[0]).replace("\r\n", "\n")
 
-    own = {"style": source("report.css"), "script": source(script)}
+    own = {"style": source("report.css"), "script": source("report.js")}
     # Of all styles and scripts the page may use these two: whatever else came in would not run.
-    runs = "'none'" if script is None else _hash(own["script"])
-    policy = f"default-src 'none'; style-src {_hash(own['style'])}; script-src {runs}; img-src data:"
+    policy = f"default-src 'none'; style-src {_hash(own['style'])}; script-src {_hash(own['script'])}; img-src data:"
     policy += "; base-uri 'none'; form-action 'none'"
     text: str = environment.get_template(template).render({**context, **own}, policy=policy)
     return text

@@ -74,6 +74,13 @@ def tipping_point(point: Mapping[str, Any], what_if: Mapping[str, Any]) -> str:
     return f"{name} crosses {value} when {' and '.join(places)} of the missing rows are positive"
 
 
+def assumed(evaluation: Evaluation) -> str:
+    """Why labels are missing, as stated or mixed, in a line for the head of a page."""
+    if not evaluation.data.n_missing:
+        return "nothing: no label is missing"
+    return evaluation.assumption.partition("\n")[0].removeprefix("Assumed: ")
+
+
 def assumptions(evaluation: Evaluation) -> list[str]:
     """What the numbers rest on, sentence by sentence."""
     _, *words = evaluation.words()

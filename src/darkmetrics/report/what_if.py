@@ -8,9 +8,10 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.distribution import MetricDistribution
-from darkmetrics.evaluation import Evaluation, chance_of_target
+from darkmetrics.distribution import MetricDistribution, chance_of_target
+from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
+from darkmetrics.functional import Functional
 from darkmetrics.label_models import LabelModel, Tilted
 from darkmetrics.label_models.base import missing_prevalence
 from darkmetrics.methods import Auto, Gaussian, Method, MonteCarlo, Problem
@@ -27,6 +28,8 @@ _DRAWS = 2_000
 _FEW_MISSING = 10
 # Nearer to the end than this, a curve touches a value and does not cross it.
 _TOUCH = 1e-6
+# Two shares that are one.
+_SAME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def what_if(
         return {"absent": "No label is missing, so there is nothing to ask."}
     found = missing_prevalence(data, evaluation.nodes)
     shares = np.arange(STEPS + 1) / STEPS
-    if np.abs(shares - found.mean).min() > 1e-9:
+    if np.abs(shares - found.mean).min() > _SAME:
         shares = np.sort(np.append(shares, found.mean))
     nodes_at = {float(share): _nodes_at(evaluation, float(share)) for share in shares}
     tilted = {share: nodes for share, nodes in nodes_at.items() if nodes is not None}
@@ -74,18 +77,23 @@ def what_if(
         "left_out": {},
     }
     laws: dict[str, list[MetricDistribution]] = {name: [] for name in metrics}
-    for nodes in tilted.values():
+    # Bound once: what a functional finds out about itself, such as its bounds, is the same at every share.
+    functionals = {name: metric.bind(data, evaluation.fills[name]) for name, metric in metrics.items()}
+    for share, nodes in tilted.items():
         problem = Problem(nodes)
         for name, metric in metrics.items():
             if name not in summary["left_out"]:
                 try:
-                    laws[name].append(_law(evaluation, metric, problem))
+                    # At the share that was found stands what was found, by whatever method: one chance, printed once.
+                    here = abs(share - found.mean) <= _SAME
+                    own = evaluation[name] if here else _law(evaluation, metric, functionals[name], problem)
+                    laws[name].append(own)
                 except MethodError as error:
                     summary["left_out"][name] = str(error)
     for name in metrics:
         if name in summary["left_out"]:
             continue
-        summary["metrics"][name] = _band(laws[name], evaluation.confidence_level)
+        summary["metrics"][name] = _band(laws[name], evaluation[name], evaluation.confidence_level)
         if name in targets:
             better = metrics[name].better
             chances = [finite(chance_of_target(law, targets[name], better)) for law in laws[name]]
@@ -139,8 +147,7 @@ def _nodes_at(evaluation: Evaluation, share: float) -> Nodes | None:
     return nodes if bool(np.all(nodes.probability[:, nodes.used] == share)) else None
 
 
-def _law(evaluation: Evaluation, metric: Metric, problem: Problem) -> MetricDistribution:
-    functional = metric.bind(evaluation.data, evaluation.fills[metric.name])
+def _law(evaluation: Evaluation, metric: Metric, functional: Functional, problem: Problem) -> MetricDistribution:
     # The same draws at every share, so that sampled curves are smooth.
     rng = np.random.default_rng(0)
     try:
@@ -167,13 +174,15 @@ def _method(evaluation: Evaluation, metric: Metric) -> Method:
     return own if quick else Gaussian()
 
 
-def _band(laws: list[MetricDistribution], confidence_level: float) -> dict[str, Any]:
+def _band(laws: list[MetricDistribution], own: MetricDistribution, confidence_level: float) -> dict[str, Any]:
     """Mean and interval of each law, and how they were found."""
     intervals = [law.interval(confidence_level) for law in laws]
-    # At the ends nothing is random, and every method gives the point; what is said is about the others.
+    # At the ends nothing is random, and every method gives the point, and one was there before; what is said is about
+    # the others.
+    middle = laws[len(laws) // 2 :]
     return {
         "mean": [finite(law.mean()) for law in laws],
         "low": [finite(interval.low) for interval in intervals],
         "high": [finite(interval.high) for interval in intervals],
-        "method": laws[len(laws) // 2].method,
+        "method": next((law.method for law in middle if law is not own), own.method),
     }

@@ -15,7 +15,7 @@ from darkmetrics.methods import Exact, Method, MonteCarlo, Problem
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.nodes import Nodes
 from darkmetrics.question import generator_from
-from darkmetrics.tables import level_text
+from darkmetrics.tables import html_lines, html_table, level_text
 from darkmetrics.threshold_curves.sweep import fill_of, sweep
 
 # Up to so many combinations of counts the probability is summed instead of drawn.
@@ -66,6 +66,14 @@ class BestThreshold:
             f"{self.current_value:.3f}); better than now with probability {_chance(self.probability_better)}."
         )
 
+    def _repr_html_(self) -> str:
+        header = ["", "threshold", self.metric]
+        rows = [
+            ["best", f"{self.threshold:g}", f"{self.value:.3f}"],
+            ["current", f"{self.current:g}", f"{self.current_value:.3f}"],
+        ]
+        return f"<div>{html_lines([str(self)])}{html_table(header, rows)}</div>"
+
 
 def _chance(probability: float) -> str:
     """A probability in words that do not claim to be sure because all draws agree."""
@@ -81,10 +89,14 @@ def best_threshold(
     risk: str | float,
     method: str,
     *,
+    may_stay: bool = True,
     n_resamples: int,
     rng: Any,
 ) -> BestThreshold:
-    """The threshold with the best mean or quantile; of equally good ones the current one, else the lowest."""
+    """The threshold with the best mean or quantile; of equally good ones the current one, else the lowest.
+
+    `may_stay`: whether the current one, also if it is not among them, may be the answer.
+    """
     if metric.better == "neither":
         raise InputError(f"metric: {metric.name!r} is neither better high nor low, so no threshold is best for it.")
     sign = -1.0 if metric.better == "lower" else 1.0
@@ -101,7 +113,7 @@ def best_threshold(
         raise InputError(f"metric: {metric.name!r} is undefined (0/0) at every threshold.")
     highest = float(known[candidates].max())
     good = known >= highest - _ROUNDING * max(1.0, abs(highest))
-    place = here if good[here] else int(candidates[np.argmax(good[candidates])])
+    place = here if good[here] and may_stay else int(candidates[np.argmax(good[candidates])])
     chance = 0.0
     if grid[place] != current:
         chance = probability_better(evaluation, metric, float(grid[place]), current, n_resamples=n_resamples, rng=rng)

@@ -16,6 +16,7 @@ from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.tables import finite, html_lines, html_table, level_text, number_text, text_table
 from darkmetrics.threshold_curves.bands import COLUMNS, Band, RateCurve, levels_of, nearest
 from darkmetrics.threshold_curves.best import BestThreshold, best_threshold
+from darkmetrics.threshold_curves.meeting import TargetThreshold, allowed, threshold_for
 from darkmetrics.threshold_curves.sweep import curve_metrics, sweep
 
 # Thresholds that a printed table shows.
@@ -112,25 +113,80 @@ class Curves(Mapping[str, Band]):
         return RateCurve(x=bands[x], y=bands[y], x_name=x, y_name=y, thresholds=grid)
 
     def best_threshold(
-        self, metric: str, risk: str | float = "mean", *, n_resamples: int = 10_000, rng: RngLike = None
+        self,
+        metric: str | None = None,
+        risk: str | float = "mean",
+        *,
+        constraint: Mapping[str, float] | None = None,
+        probability: float = 0.9,
+        n_resamples: int = 10_000,
+        rng: RngLike = None,
     ) -> BestThreshold:
         """Which threshold of the grid is best for a metric, and how likely does it beat the current one?
 
         Parameters
         ----------
         metric : str
-            One of these curves. For a metric of which less is better, the best value is the smallest.
+            One of these curves. For a metric of which less is better, the best value is the smallest. With a
+            `constraint` it may be left out: it is then the first curve that has none.
         risk : "mean" or float
             "mean" takes the best mean. A number such as 0.1 takes the best value that the metric is at least as good
             as with probability 90%: its 10% quantile, or the 90% quantile where less is better.
+        constraint : mapping from metric to number, optional
+            Only thresholds at which each of these metrics meets its target, such as {"recall": 0.6}, are looked at.
+        probability : float
+            With which each target has to be met.
         n_resamples, rng
             Labelings drawn for the probability, and their seed. Where the missing rows are few it is exact instead.
         """
+        if metric is None and constraint is not None:
+            metric = next((name for name in self.bands if name not in constraint), None)
+        if metric is None:
+            raise InputError(f"metric: say for which it shall be best, such as {next(iter(self.bands))!r}.")
         if metric not in self.bands:
             raise unknown_name("metric", "metric", str(metric), self.bands)
+        grid, may_stay = self.thresholds, True
+        if constraint is not None:
+            grid = allowed(self.evaluation, grid, constraint, probability, self.method)
+            may_stay = bool((grid == self.current).any())
         return best_threshold(
-            self.evaluation, self.metrics[metric], self.thresholds, risk, self.method, n_resamples=n_resamples, rng=rng
+            self.evaluation,
+            self.metrics[metric],
+            grid,
+            risk,
+            self.method,
+            may_stay=may_stay,
+            n_resamples=n_resamples,
+            rng=rng,
         )
+
+    def threshold_for(
+        self, targets: Mapping[str, float] | None = None, *, probability: float = 0.9, **named: float
+    ) -> TargetThreshold:
+        """From which threshold on are targets met, nearly for sure?
+
+        Among the thresholds of the grid at which each metric meets its target with that probability: the highest, with
+        the fewest alarms, where the lowest threshold meets them too (recall); else the lowest, where the most is found
+        (precision).
+
+        Parameters
+        ----------
+        targets : mapping from metric to number, optional
+            What each metric should be at least, or at most where less is better.
+        probability : float
+            With which each of them has to be met.
+        **named
+            The same by name: `recall=0.6`.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+        >>> print(dm.curves(result).threshold_for(recall=0.6, probability=0.9))
+        From a threshold of 0.4 on (75.0% of the rows), recall is 1.000 or better (90% sure).
+        """
+        wanted = {**(targets or {}), **named}
+        return threshold_for(self.evaluation, self.thresholds, wanted, probability, self.method)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers and text, ready for JSON (`docs/reference/curves.md` has the schema)."""

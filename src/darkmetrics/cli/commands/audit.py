@@ -13,17 +13,13 @@ from darkmetrics.cli.inputs import load, load_reference, paths_of
 from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
 from darkmetrics.cli.options import AuditOptions, CommonOptions
 from darkmetrics.cli.output import (
-    DONE,
-    TARGET_MISSED,
-    Result,
-    Table,
     check_writable,
-    emit,
     in_words,
     progress,
-    rendered,
+    publish,
 )
 from darkmetrics.cli.rows import Rows
+from darkmetrics.cli.shapes import Check, Result, Table
 
 EXAMPLE = "Example: darkmetrics audit may.parquet since-may.csv --label fraud --score p --missingness by_score"
 
@@ -77,10 +73,16 @@ def main(
                 confidence_level=options.confidence_level,
                 rng=common.seed,
             )
-    lines = [for_the_command_line(line) for line in (*found.words(), *found.notes())]
-    tables = [Table(*found.table())] if found.known else []
-    emit(rendered(Result(found.to_dict(), found.records(), tables, lines), common.result_format), common.output)
-    return TARGET_MISSED if found.refuted else DONE
+    refuted = "are refuted" if found.refuted else "are not refuted"
+    result = Result(
+        found.to_dict(),
+        found.records(),
+        [Table(*found.table())] if found.known else [],
+        above=[for_the_command_line(line) for line in found.words()],
+        below=[for_the_command_line(line) for line in found.notes()],
+        checks=[Check("probabilities hold", not found.refuted, f"the probabilities {refuted} (--alpha {alpha:g}).")],
+    )
+    return publish(result, common.result_format, common.output)
 
 
 def _after(options: AuditOptions, before: dm.EvaluationSet) -> tuple[Any, Rows | None]:

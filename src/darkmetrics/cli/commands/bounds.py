@@ -3,7 +3,8 @@
 import darkmetrics as dm
 from darkmetrics.cli.inputs import load, paths_of
 from darkmetrics.cli.options import CommonOptions, DataOptions, DecisionOptions, MetricOptions
-from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered, say
+from darkmetrics.cli.output import check_writable, in_words, progress, publish
+from darkmetrics.cli.shapes import Result, Table
 
 EXAMPLE = "Example: darkmetrics bounds june.csv --label fraud --score p -m recall -m roc_auc"
 
@@ -21,8 +22,8 @@ def main(data: DataOptions, asked: MetricOptions, decision: DecisionOptions, com
         with in_words(rows.names):
             metrics = asked.metric or dm.metrics.DEFAULT_METRICS
             found = dm.bounds(**rows.data(decision.threshold), metrics=metrics)
-    say(f"{found.data}\n")
     document = found.to_dict()
     records = [{"metric": name, **entry} for name, entry in document["metrics"].items()]
-    emit(rendered(Result(document, records, [Table(*found.table())]), common.result_format), common.output)
-    say("".join(f"\n{note}" for note in found.notes()))
+    words = str(found.data).splitlines()
+    result = Result(document, records, [Table(*found.table())], above=words, below=found.notes())
+    publish(result, common.result_format, common.output)

@@ -4,7 +4,7 @@ from __future__ import annotations  # names of the library in annotations must n
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,19 +16,10 @@ from darkmetrics._text import number_from
 from darkmetrics.cli.evaluation import columns_assumed, evaluated, label_model_of, zero_division_of
 from darkmetrics.cli.inputs import load, load_reference, paths_of
 from darkmetrics.cli.messages import WordedError, for_the_command_line
-from darkmetrics.cli.options import CommonOptions, DecisionOptions, EstimateOptions
-from darkmetrics.cli.output import (
-    DONE,
-    TARGET_MISSED,
-    Result,
-    Table,
-    check_writable,
-    emit,
-    in_words,
-    progress,
-    rendered,
-    say,
-)
+from darkmetrics.cli.options import CheckedOptions, DecisionOptions, EstimateOptions
+from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish
+from darkmetrics.cli.scope import ScopeOption
+from darkmetrics.cli.shapes import Check, Result, Table
 from darkmetrics.cli.targets import metrics_wanted
 
 EXAMPLE = "Example: darkmetrics change june.csv may.csv --label y --score p --missingness random --worse recall=0.02"
@@ -37,7 +28,7 @@ _OF_CELLS = {"label": "label", "score": "score"}
 
 
 @dataclass(frozen=True)
-class ChangeOptions(DecisionOptions, EstimateOptions):
+class ChangeOptions(ScopeOption, DecisionOptions, EstimateOptions):
     """What both evaluations take."""
 
 
@@ -51,7 +42,7 @@ def main(
             show_default=False,
         ),
     ],
-    common: CommonOptions,
+    common: CheckedOptions,
     worse: Annotated[
         list[str] | None,
         typer.Option(
@@ -71,6 +62,7 @@ def main(
     Both are files of rows in the same columns, or stored cells (Parquet, without --label and --score). They must have
     no row in common. What is assumed about missing labels holds for both.
     """
+    check_format(common.result_format, worse, "--worse")
     limits = _limits(worse)
     check_writable(common.output, *paths_of(options.file), *paths_of(before), options.reference)
     with progress("reading", "evaluating", "comparing") as begin:
@@ -87,16 +79,16 @@ def main(
             change = dm.change(*found, names=(_name(options.file), _name(before)))
     verdicts = [_verdict(change, name, by, confidence) for name, by in limits.items()]
     document = change.to_dict() | ({"worse": verdicts} if verdicts else {})
-    say("\n".join([*change.words(), ""]))
-    emit(rendered(Result(document, change.records(), [Table(*change.table())]), common.result_format), common.output)
-    say("\n".join(["", *(for_the_command_line(note, names) for note in change.notes())]))
-    for verdict in verdicts:
-        sure = f"probability {verdict['probability']:.4g}"
-        by = f" by more than {verdict['by']:g}" if verdict["by"] else ""
-        said = "at least" if verdict["worse"] else "less than"
-        state = "WORSE" if verdict["worse"] else "NOT WORSE"
-        say(f"{state}: {verdict['metric']} got worse{by} with {sure}, {said} the {confidence:g} asked for.")
-    return TARGET_MISSED if any(verdict["worse"] for verdict in verdicts) else DONE
+    result = Result(
+        document,
+        change.records(),
+        [Table(*change.table())],
+        above=change.words(),
+        below=[for_the_command_line(note, names) for note in change.notes()],
+        checks=[_check(verdict) for verdict in verdicts],
+        about=("metric",),
+    )
+    return publish(result, common.result_format, common.output)
 
 
 def _limits(given: Sequence[str] | None) -> dict[str, float]:
@@ -137,6 +129,7 @@ def _evaluated(
             return evaluated(rows, metrics, options, seed), rows.names
     if options.threshold is not None and options.threshold != cells.threshold:
         raise WordedError(f"--threshold: cells of {options.file} are already decided. Leave it out.")
+    scope: Any = options.scope
     with in_words(_OF_CELLS):
         found = dm.evaluate(
             cells,
@@ -149,6 +142,7 @@ def _evaluated(
             zero_division=zero_division_of(options),
             rng=seed,
             confidence_level=options.confidence_level,
+            scope=scope,
         )
     return found, None
 
@@ -156,6 +150,16 @@ def _evaluated(
 def _name(path: str) -> str:
     """What a file is called in print."""
     return "standard input" if path == "-" else Path(path).name or path
+
+
+def _check(verdict: Mapping[str, Any]) -> Check:
+    by = f" by more than {verdict['by']:g}" if verdict["by"] else ""
+    sure, asked = f"probability {verdict['probability']:.4g}", f"the {verdict['confidence']:g} asked for"
+    if verdict["worse"]:
+        words = f"{verdict['metric']} got worse{by} with {sure}, at least {asked}."
+    else:
+        words = f"that {verdict['metric']} got worse{by} has {sure}, less than {asked}."
+    return Check(f"{verdict['metric']} not worse{by}", not verdict["worse"], words)
 
 
 def _verdict(change: dm.Change, metric: str, by: float, confidence: float) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
 from darkmetrics.cli.options import (
     COLUMNS,
     LABEL_MODELS,
-    CommonOptions,
+    CheckedOptions,
     DataOptions,
     FormatOfFile,
     MetricOptions,
@@ -27,20 +27,9 @@ from darkmetrics.cli.options import (
     WeightColumn,
     ZeroDivisionOption,
 )
-from darkmetrics.cli.output import (
-    DONE,
-    TARGET_MISSED,
-    Result,
-    Table,
-    check_writable,
-    emit,
-    in_words,
-    progress,
-    rendered,
-    say,
-    seen_by_a_person,
-)
-from darkmetrics.cli.scope import ASSUMED
+from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish, seen_by_a_person
+from darkmetrics.cli.scope import ASSUMED, ScopeOption
+from darkmetrics.cli.shapes import Check, Result, Table
 from darkmetrics.files import MISSING_WORDS
 
 EXAMPLE = (
@@ -100,7 +89,7 @@ class ScoresOptions:
 
 
 @dataclass(frozen=True)
-class AssumedOptions(ZeroDivisionOption, ReferenceOption):
+class AssumedOptions(ScopeOption, ZeroDivisionOption, ReferenceOption):
     """What is assumed about the missing labels, and how the laws are found."""
 
     missingness: Annotated[
@@ -130,7 +119,7 @@ def main(
     data: ScoresOptions,
     asked: MetricOptions,
     assumed: AssumedOptions,
-    common: CommonOptions,
+    common: CheckedOptions,
     gate: Annotated[
         str | None,
         typer.Option(
@@ -145,6 +134,7 @@ def main(
 
     Models share their labels, known or not; a tie is not better.
     """
+    check_format(common.result_format, gate, "--gate")
     check_writable(common.output, *paths_of(data.file), assumed.reference)
     wanted, columns = _gate(gate), _columns(data.score)
     if gate is not None and not asked.metric:
@@ -157,8 +147,11 @@ def main(
             rows = read_rows(files_of(options), names, options, list(columns.values()))
             reference = _reference(assumed.reference, data, columns)
         begin()
+        from darkmetrics.question import scope_from
+
         said = not seen_by_a_person(common.result_format, common.output)
         with in_words({**names, "scores": ""}, said=said):
+            scope_from(assumed.scope)
             probability = number_from(assumed.label_model)
             found = dm.compare(
                 rows.columns["label"],
@@ -175,11 +168,9 @@ def main(
                 rng=common.seed,
                 confidence_level=assumed.confidence_level,
             )
-            verdicts = _verdicts(found, wanted)
-            say("\n".join([*(for_the_command_line(text) for text in found.words()), ""]))
-            emit(rendered(_as_result(found, verdicts), common.result_format), common.output)
-    say("\n".join(["", *found.notes()]))
-    return _tell(found, verdicts)
+            verdicts = _verdicts(found, wanted, assumed.scope)
+            result = _as_result(found, verdicts, assumed.scope)
+    return publish(result, common.result_format, common.output)
 
 
 def _columns(given: Sequence[str]) -> dict[str, str]:
@@ -238,7 +229,7 @@ def _reference(path: str | None, data: ScoresOptions, columns: Mapping[str, str]
     return read[data.label], {name: read[column] for name, column in columns.items()}
 
 
-def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]]:
+def _verdicts(found: dm.Comparison, wanted: float | None, scope: str) -> list[dict[str, Any]]:
     """For each metric whether the last model is better than the first with the probability wanted."""
     if wanted is None:
         return []
@@ -246,15 +237,62 @@ def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]
     if neither is not None:
         raise WordedError(f"--gate: {neither!r} is neither better when higher nor when lower. Leave it out.")
     first, last = found.models[0], found.models[-1]
-    chances = {metric: found.better(metric, last, first) for metric in found.metrics}
+    chances = {metric: found.better(metric, last, first, scope=scope) for metric in found.metrics}
     return [
-        {"metric": metric, "model": last, "other": first, "better": chance, "wanted": wanted, "met": chance >= wanted}
+        {
+            "metric": metric,
+            "model": last,
+            "other": first,
+            "scope": scope,
+            "better": chance,
+            "wanted": wanted,
+            "met": chance >= wanted,
+        }
         for metric, chance in chances.items()
     ]
 
 
-def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
-    document = found.to_dict()
+def _in_population(found: dm.Comparison) -> dict[tuple[str, str], dict[str, Any]]:
+    """For each metric and model its difference from the first, in the population that the rows came from."""
+    from darkmetrics.tables import finite
+
+    first, numbers = found.models[0], {}
+    for metric, record in found.metrics.items():
+        for model in found.models[1:]:
+            law = found.difference(metric, model, first, scope="population")
+            directed = record.better != "neither"
+            better = finite(found.better(metric, model, first, scope="population")) if directed else None
+            numbers[metric, model] = {"better": better, **law.to_dict(found.confidence_level)}
+    return numbers
+
+
+def _population_words(found: dm.Comparison, numbers: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[str]:
+    from darkmetrics.tables import decimals_for, interval_text, level_text, number_text
+
+    words = []
+    for (metric, model), one in numbers.items():
+        if one["mean"] is None:
+            continue
+        decimals = decimals_for(one["high"] - one["low"])
+        interval = interval_text((one["low"], one["high"]), decimals)
+        better = "" if one["better"] is None else f"; better with probability {one['better']:.1%}"
+        words.append(
+            f"In the population that the rows came from, {model} less {found.models[0]} in {metric} is "
+            f"{number_text(one['mean'], decimals)} ({level_text(found.confidence_level)}: {interval}){better}."
+        )
+    return words
+
+
+def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]], scope: str) -> Result:
+    document, records = found.to_dict(), found.records()
+    population = _in_population(found) if scope == "population" else {}
+    if population:
+        entries = [{"metric": metric, "model": model, **one} for (metric, model), one in population.items()]
+        document["population"] = {"other": found.models[0], "differences": entries}
+        wanted = {"better": "better_than_first", **{key: f"difference_{key}" for key in ("mean", "low", "high")}}
+        for record in records:
+            one = population.get((record["metric"], record["model"]), {})
+            record |= {f"population_{name}": one.get(key) for key, name in wanted.items()}
     said = [one._replace(message=for_the_command_line(one.message)) for one in found.warnings]
     document["warnings"] = [one._asdict() for one in said]
     if verdicts:
@@ -262,15 +300,20 @@ def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
 
         document["gate"] = [plain_numbers(one) for one in verdicts]
     header, rows = found.table()
-    lines = [f"Warning: {one.message}" for one in said]
-    return Result(document, found.records(), [Table(header, rows, words=2)], lines)
+    return Result(
+        document,
+        records,
+        [Table(header, rows, words=2)],
+        above=[for_the_command_line(text) for text in found.words()],
+        below=[*found.notes(), *_population_words(found, population)],
+        warnings=[f"Warning: {one.message}" for one in said],
+        checks=[_check(one) for one in verdicts],
+        about=("metric", "model"),
+    )
 
 
-def _tell(found: dm.Comparison, verdicts: Sequence[Mapping[str, Any]]) -> int:
-    """Say how each gate stands; the exit code."""
-    for one in verdicts:
-        word = "PASS" if one["met"] else "FAIL"
-        enough = "enough" if one["met"] else f"less than the {one['wanted']:g} asked for"
-        said = f"is better than {one['other']} in {one['metric']} with probability {one['better']:.4g}, {enough}"
-        say(f"{word}: {one['model']} {said}.")
-    return DONE if all(one["met"] for one in verdicts) else TARGET_MISSED
+def _check(one: Mapping[str, Any]) -> Check:
+    enough = "enough" if one["met"] else f"less than the {one['wanted']:g} asked for"
+    where = " in the population" if one["scope"] == "population" else ""
+    name = f"{one['model']} is better than {one['other']} in {one['metric']}{where}"
+    return Check(name, one["met"], f"{name} with probability {one['better']:.4g}, {enough}.")

@@ -3,18 +3,19 @@
 from __future__ import annotations  # names of the library in annotations must not import it
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import darkmetrics as dm
 from darkmetrics._text import number_from, whole_number_from
-from darkmetrics.cli.evaluation import columns_assumed, evaluated, say_words
+from darkmetrics.cli.evaluation import columns_assumed, evaluated, words_above
 from darkmetrics.cli.inputs import load, paths_of
 from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import CommonOptions, EstimateOptions, OutputFormat
-from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered, say
+from darkmetrics.cli.output import check_writable, in_words, progress, publish
+from darkmetrics.cli.shapes import Result, Table
 from darkmetrics.cli.targets import metrics_wanted
 
 if TYPE_CHECKING:
@@ -81,9 +82,10 @@ def main(
             found = None
             if best is not None:
                 found = curves.best_threshold(best, risk=_risk(risk or "mean"), rng=common.seed)
-    say_words(result, rows.names)
-    emit(rendered(_as_result(curves) if found is None else _best_as_result(found), common.result_format), common.output)
-    say(f"\n{found}" if found is not None else f"\n{_note(curves)}")
+    shown = _as_result(curves) if found is None else _best_as_result(found)
+    below = [_note(curves) if found is None else str(found)]
+    told = replace(shown, above=words_above(result, rows.names), below=below)
+    publish(told, common.result_format, common.output)
 
 
 def _thresholds(text: str | None) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations  # names of the library in annotations must not import it
 
+from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
 import darkmetrics as dm
 from darkmetrics.cli.commands.report import page_output
-from darkmetrics.cli.evaluation import as_result, say_words
+from darkmetrics.cli.evaluation import as_result
 from darkmetrics.cli.options import PageOptions
-from darkmetrics.cli.output import emit, progress, rendered, say, write_output
+from darkmetrics.cli.output import progress, publish, say, write_output
 from darkmetrics.files import DataFile
 
 EXAMPLE = "Example: darkmetrics demo"
@@ -38,11 +39,11 @@ def main(common: PageOptions) -> None:
         summary = dm.report.summarize(result, title="darkmetrics demo", source="scikit-learn's breast-cancer data")
         page = dm.report.render(summary, view)
     write_output(output, page)
-    say("\n".join([*_STORY, ""]))
-    say_words(result)
-    emit(rendered(as_result(result, []), common.result_format), None)
-    say("\n".join(["", "The hidden labels, uncovered; nothing above has seen them:", *_compared(result, truth), ""]))
-    say(f"Report: {Path(output).resolve()}")
+    shown = as_result(result, [])
+    uncovered = ["", "The hidden labels, uncovered; nothing above has seen them:", *_compared(result, truth)]
+    told = replace(shown, above=[*_STORY, "", *shown.above], below=[*shown.below, *uncovered])
+    publish(told, common.result_format, None)
+    say(f"\nReport: {Path(output).resolve()}")
 
 
 def _compared(result: dm.Evaluation, truth: dict[str, float]) -> list[str]:

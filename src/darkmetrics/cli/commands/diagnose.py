@@ -14,7 +14,8 @@ from darkmetrics.cli.options import (
     MetricOptions,
     ReferenceOption,
 )
-from darkmetrics.cli.output import Result, Table, check_writable, emit, in_words, progress, rendered
+from darkmetrics.cli.output import check_writable, in_words, progress, publish
+from darkmetrics.cli.shapes import Result, Table
 
 EXAMPLE = "Example: darkmetrics diagnose june.parquet --label fraud --score p --reference test-set.parquet"
 
@@ -41,7 +42,7 @@ def main(
                 reference=load_reference(reference.reference, rows.names, rows.pos_label),
                 metrics=asked.metric or dm.metrics.DEFAULT_METRICS,
             )
-    emit(rendered(_as_result(found), common.result_format), common.output)
+    publish(_as_result(found), common.result_format, common.output)
 
 
 def _as_result(found: dm.Diagnosis) -> Result:
@@ -52,4 +53,4 @@ def _as_result(found: dm.Diagnosis) -> Result:
         for name, numbers in {"positive": entry["prevalence"], **entry["metrics"]}.items()
     ]
     tables = [Table(header, rows, title) for title, header, rows in found.tables()]
-    return Result(document, records, tables, lines=[for_the_command_line(line) for line in found.sentences()])
+    return Result(document, records, tables, above=[for_the_command_line(line) for line in found.sentences()])

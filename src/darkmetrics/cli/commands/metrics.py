@@ -2,7 +2,8 @@
 
 import darkmetrics as dm
 from darkmetrics.cli.options import CommonOptions
-from darkmetrics.cli.output import Result, Table, check_writable, emit, rendered
+from darkmetrics.cli.output import check_writable, publish
+from darkmetrics.cli.shapes import Result, Table
 
 EXAMPLE = "Example: darkmetrics metrics --format json"
 
@@ -17,4 +18,4 @@ def main(common: CommonOptions) -> None:
         entries.append({"metric": metric.name, "better": metric.better, "meaning": metric.meaning})
     table = Table(["metric", "better", "meaning"], [list(entry.values()) for entry in entries], words=3)
     document = {"schema": "darkmetrics.metrics/1", "metrics": entries}
-    emit(rendered(Result(document, entries, [table]), common.result_format), common.output)
+    publish(Result(document, entries, [table]), common.result_format, common.output)

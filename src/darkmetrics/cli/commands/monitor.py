@@ -13,21 +13,11 @@ from darkmetrics._text import whole_number_from
 from darkmetrics.cli.evaluation import label_model_of, zero_division_of
 from darkmetrics.cli.inputs import load_reference, paths_of
 from darkmetrics.cli.messages import WordedError, for_the_command_line
-from darkmetrics.cli.options import CommonOptions, MonitorOptions
-from darkmetrics.cli.output import (
-    DONE,
-    TARGET_MISSED,
-    Result,
-    Table,
-    check_writable,
-    emit,
-    in_words,
-    progress,
-    rendered,
-    say,
-    write_output,
-)
+from darkmetrics.cli.options import CheckedOptions, CommonOptions, MonitorOptions
+from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish, say, write_output
 from darkmetrics.cli.rows import Rows
+from darkmetrics.cli.settings import command_line
+from darkmetrics.cli.shapes import Check, Result, Table
 from darkmetrics.cli.table import load_table
 from darkmetrics.cli.targets import metrics_wanted, targets_from
 
@@ -43,7 +33,7 @@ _SHOWN = 40
 
 def main(
     options: MonitorOptions,
-    common: CommonOptions,
+    common: CheckedOptions,
     context: typer.Context,
     fdr: Annotated[
         float,
@@ -99,6 +89,7 @@ def main(
     Groups are told apart by --by, --time or both. An alert is a group that misses its --target; among all alerts at
     most the share --fdr is false, on average. With an alert the exit code is 1; with --known, with a new alert.
     """
+    check_format(common.result_format, options.target, "--target")
     inputs = [*paths_of(options.file), options.reference]
     check_writable(common.output, *inputs)
     known = _known_file(known, common)
@@ -139,11 +130,10 @@ def main(
         from darkmetrics.report.groups import groups_page
 
         source = {"file": table.source, **{f"{role} column": name for role, name in table.names.items()}}
-        write_output(report, groups_page(result, title=title, source=source | {"command": context.obj}), "--report")
-    say("\n".join([*result.words(), ""]))
-    emit(rendered(_as_result(result), common.result_format), common.output)
-    say("\n".join(["", *map(for_the_command_line, result.notes())]))
-    return TARGET_MISSED if any(alert.new for alert in result.alerts) else DONE
+        write_output(
+            report, groups_page(result, title=title, source=source | {"command": command_line(context)}), "--report"
+        )
+    return publish(_as_result(result), common.result_format, common.output)
 
 
 def _settings(table: Rows, options: MonitorOptions) -> dict[str, Any]:
@@ -230,11 +220,53 @@ def _as_result(result: dm.GroupedEvaluation) -> Result:
     header, rows = result.table(most=_SHOWN)
     left_out = len(result) - _SHOWN
     tables = [Table(header, rows, words=len(result.names))]
+    above = result.words()
     if left_out > 0:
         tables[:0] = [_alerts(result)] if result.alerts else []
         first = ", those with an alert first" if result.alerts else ""
-        say(f"{_SHOWN} of {len(result):,} groups{first}; --format csv has all.\n")
-    return Result(result.to_dict(), result.records(), tables)
+        above.append(f"{_SHOWN} of {len(result):,} groups{first}; --format csv has all.")
+    return Result(
+        result.to_dict(),
+        result.records(),
+        tables,
+        above=above,
+        below=[for_the_command_line(note) for note in result.notes()],
+        checks=_checks(result),
+        closing=_closing(result) if result.targets else "",
+        about=(*result.names, "metric" + "_" * ("metric" in result.names), "scope" + "_" * ("scope" in result.names)),
+    )
+
+
+def _closing(result: dm.GroupedEvaluation) -> str:
+    """Whether there is an alert that makes exit code 1, in a line."""
+    from darkmetrics.monitoring.group_names import counted
+
+    new = sum(alert.new for alert in result.alerts)
+    known = f", {len(result.alerts) - new:,} known" if len(result.alerts) > new else ""
+    what = "alert" if result.gone is None else "new alert"
+    return f"FAIL: {counted(new, what)}{known}." if new else f"PASS: no {what}{known}."
+
+
+def _checks(result: dm.GroupedEvaluation) -> list[Check]:
+    """Each target of each group: it fails with a new alert; one that is known, or that nobody can judge, is skipped."""
+    from darkmetrics.monitoring.alerts import chance_text, side_of
+
+    alerts = {(alert.key, alert.metric): alert for alert in result.alerts}
+    checks = []
+    for key, group in result.groups.items():
+        for name, target in result.targets.items():
+            alert, where = alerts.get((key, name)), result.label(key)
+            wanted = f"{name} {side_of(result.metrics[name])} {target:g}"
+            words = f"{where} misses {wanted} with probability {chance_text(group.chance_missed[name])}"
+            if alert is not None:
+                passed: bool | None = False if alert.new else None
+                words += "" if result.gone is None else f", {alert.age}"
+            elif (key, name) in result.q_values:
+                passed = True
+            else:
+                passed, words = None, f"{where}: {group.too_small or 'not looked at'}"
+            checks.append(Check(wanted, passed, f"{words}.", group=where))
+    return checks
 
 
 def _alerts(result: dm.GroupedEvaluation) -> Table:

@@ -6,21 +6,21 @@ from typing import Annotated
 import typer
 
 import darkmetrics as dm
-from darkmetrics.cli.evaluation import as_result, evaluated_file, say_words
+from darkmetrics.cli.evaluation import as_result, evaluated_file
 from darkmetrics.cli.inputs import paths_of
 from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import EvaluationOptions, PageOptions
 from darkmetrics.cli.output import (
     check_writable,
-    emit,
     in_words,
     progress,
-    rendered,
+    publish,
     say,
     seen_by_a_person,
     write_output,
 )
-from darkmetrics.cli.targets import tell, verdicts
+from darkmetrics.cli.settings import command_line
+from darkmetrics.cli.targets import verdicts
 
 EXAMPLE = "Example: darkmetrics report june.parquet --label fraud --score p --target recall=0.8 -o june.html"
 
@@ -43,15 +43,16 @@ def main(
         begin()
         with in_words(rows.names):
             source = {"file": rows.source, **{f"{role} column": name for role, name in rows.names.items()}}
-            source["command"] = context.obj
-            summary = dm.report.summarize(result, targets=targets, title=title, source=source)
+            source["command"] = command_line(context)
+            summary = dm.report.summarize(
+                result, targets=targets, title=title, source=source, confidence=options.confidence
+            )
             page = dm.report.render(summary, view)
     write_output(output, page)
     found = verdicts(result, targets, options.confidence)
-    say_words(result, rows.names)
-    emit(rendered(as_result(result, found, rows.names), common.result_format), None)
+    code = publish(as_result(result, found, rows.names), common.result_format, None)
     say(f"\nReport: {Path(output).resolve()}")
-    return tell(found)
+    return code
 
 
 def page_output(output: str | None, *inputs: str | None) -> tuple[str, str]:

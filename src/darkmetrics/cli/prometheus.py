@@ -1,0 +1,91 @@
+"""A result as text that Prometheus reads: one gauge for each kind of number."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from darkmetrics.cli.shapes import Result
+
+# What is sent, by column of the records, and what it means; other columns are for reading, not for watching.
+GAUGES = {
+    "rows": "Rows of the group.",
+    "labelled": "Rows that have a label.",
+    "missing": "Rows without a label.",
+    "mean": "Estimate of the metric: the mean of its distribution.",
+    "low": "Lower end of the interval of the metric.",
+    "high": "Upper end of the interval of the metric.",
+    "confidence_level": "Probability of the interval.",
+    "lowest_possible": "Smallest value of the metric over all missing labels.",
+    "highest_possible": "Largest value of the metric over all missing labels.",
+    "labelled_only": "The metric when rows without a label are dropped.",
+    "undefined": "Probability that the metric is 0/0.",
+    "target": "Value that the metric is to reach.",
+    "target_probability": "Probability that the target is reached.",
+    "target_met": "Whether that probability is as large as was asked for: 1 or 0.",
+    "chance_missed": "Probability that the target is missed.",
+    "q_value": "Smallest false-discovery rate at which there is an alert.",
+    "alert": "Whether there is an alert: 1 or 0.",
+    "new": "Whether the alert is new: 1 or 0.",
+    "before": "Estimate of the metric on the earlier rows.",
+    "after": "Estimate of the metric on the later rows.",
+    "fell": "Probability that the metric fell.",
+    "rose": "Probability that the metric rose.",
+    "best": "Probability that the model is better than all others.",
+    "better_than_first": "Probability that the model is better than the first one.",
+    "difference_mean": "Estimate of the metric less that of the first model.",
+    "difference_low": "Lower end of the interval of that difference.",
+    "difference_high": "Upper end of the interval of that difference.",
+    "population_better_than_first": "The same probability in the population that the rows came from.",
+    "population_difference_mean": "Estimate of the difference in that population.",
+    "population_difference_low": "Lower end of its interval.",
+    "population_difference_high": "Upper end of its interval.",
+}
+
+
+def as_prometheus(result: Result) -> str:
+    """The numbers of the records, each with labels that say what it is about; what is not known is left out."""
+    labels = _label_names(result.about)
+    lines = []
+    for column, meaning in GAUGES.items():
+        name = f"darkmetrics_{column}"
+        found = [
+            f"{name}{_labels(record, labels)} {_number(record[key])}"
+            for record in result.records
+            for key in (column + "_" if column in result.about else column,)
+            if record.get(key) is not None
+        ]
+        if found:
+            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge", *found]
+    missed = sum(check.passed is False for check in result.checks)
+    if result.checks:
+        lines += ["# HELP darkmetrics_checks_failed Targets and gates that do not hold."]
+        lines += ["# TYPE darkmetrics_checks_failed gauge", f"darkmetrics_checks_failed {missed}"]
+    return "\n".join(lines) + "\n"
+
+
+def _label_names(columns: Any) -> dict[str, str]:
+    """Names of columns as Prometheus allows them, each once."""
+    found: dict[str, str] = {}
+    for column in columns:
+        name = re.sub(r"[^a-zA-Z0-9_]", "_", str(column))
+        name = f"_{name}" if not name or name[0].isdigit() else name
+        # What begins with two underscores is Prometheus's own.
+        name = re.sub(r"^__+", "_", name)
+        while name in found.values():
+            name += "_"
+        found[column] = name
+    return found
+
+
+def _labels(record: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    pairs = [f'{name}="{_escaped(record[column])}"' for column, name in names.items() if column in record]
+    return "{" + ",".join(pairs) + "}" if pairs else ""
+
+
+def _escaped(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n").replace("\r", r"\r")
+
+
+def _number(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else repr(float(value))

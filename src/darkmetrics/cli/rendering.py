@@ -1,0 +1,139 @@
+"""A result as text: for people with what was assumed and how targets stand, and for programs."""
+
+import csv
+import io
+import json
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from darkmetrics._text import markdown_text
+from darkmetrics.cli.shapes import Result, Table
+
+# Of a sentence in Markdown: more than any has, unless a name in it is endless.
+_MOST_CHARACTERS = 5000
+# Columns of text that is not for a terminal, such as the log of a pipeline.
+WIDTH = 80
+# Formats that a person reads.
+FOR_PEOPLE = ("table", "markdown")
+_GAP = "   "
+
+
+def rendered(result: Result, format_: str, width: int = WIDTH) -> str:
+    """The result as text in one of the formats; a table is at most `width` columns wide where that can be."""
+    if format_ == "json":
+        return json.dumps(result.document, indent=2, allow_nan=False) + "\n"
+    if format_ == "csv":
+        return _as_csv(result.records)
+    if format_ == "prometheus":
+        from darkmetrics.cli.prometheus import as_prometheus
+
+        return as_prometheus(result)
+    if format_ == "junit":
+        from darkmetrics.cli.junit import as_junit
+
+        return as_junit(result)
+    blocks = _markdown(result) if format_ == "markdown" else _text(result, width)
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def terminal_width() -> int:
+    """How wide text on standard output may be."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return WIDTH
+    return max(WIDTH, shutil.get_terminal_size().columns)
+
+
+def wrapped(lines: Sequence[str], width: int = WIDTH) -> list[str]:
+    """Sentences in lines of at most so many columns; words are never cut, and lines that are indented stay so."""
+    return [part for line in lines for part in _wrapped(line, width) or [""]]
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+    )
+
+
+def _text(result: Result, width: int) -> list[list[str]]:
+    blocks = [wrapped([*result.above, *result.warnings], width)]
+    for table in result.tables:
+        first, *others = _folded(table, width)
+        blocks += [[*wrapped([table.title] if table.title else [], width), *first], *others]
+    return [*blocks, wrapped([*result.below, *result.verdicts], width)]
+
+
+def _markdown(result: Result) -> list[list[str]]:
+    from darkmetrics.tables import markdown_table
+
+    # Each sentence by itself: Markdown makes one paragraph of lines that stand together.
+    blocks = [[_in_markdown(line)] for line in (*result.above, *result.warnings)]
+    for table in result.tables:
+        blocks += [[markdown_text(table.title)]] if table.title else []
+        blocks.append(markdown_table(table.header, table.rows, table.words))
+    return blocks + [[_in_markdown(line)] for line in (*result.below, *result.verdicts)]
+
+
+def _in_markdown(line: str) -> str:
+    """A sentence with everything escaped; the word that a verdict or a warning begins with stands out."""
+    return re.sub(r"^(PASS|FAIL|SKIP|Warning):", r"**\1:**", markdown_text(line, _MOST_CHARACTERS))
+
+
+def _folded(table: Table, width: int) -> list[list[str]]:
+    """The table as lines; columns that are too many for the width follow below, beside those of words again."""
+    from darkmetrics.tables import text_table
+
+    cells = [list(table.header), *map(list, table.rows)]
+    if not any(line[-1] for line in cells) and len(table.header) > 1:  # a column of marks without a mark
+        cells = [line[:-1] for line in cells]
+        table = replace(table, header=cells[0], rows=cells[1:])
+    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+    if table.words == len(widths) and sum(widths) + len(_GAP) * (len(widths) - 1) > width:
+        return [_text_in_last_column(table, widths, width)]
+    keys = max(table.words, 1)
+    parts: list[list[int]] = [[]]
+    for column in range(keys, len(widths)):
+        if parts[-1] and _total(widths, [*range(keys), *parts[-1], column]) > width:
+            parts.append([])
+        parts[-1].append(column)
+    shown = [[*range(keys), *part] for part in parts]
+    return [
+        text_table([table.header[i] for i in part], [[row[i] for i in part] for row in table.rows], table.words)
+        for part in shown
+    ]
+
+
+def _total(widths: Sequence[int], columns: Sequence[int]) -> int:
+    return sum(widths[i] for i in columns) + len(_GAP) * (len(columns) - 1)
+
+
+def _text_in_last_column(table: Table, widths: Sequence[int], width: int) -> list[str]:
+    """A table of words, the last of which are sentences that go on in the next line."""
+    before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+    lines = []
+    for row in (table.header, *table.rows):
+        head = _GAP.join(cell.ljust(w) for cell, w in zip(row[:-1], widths, strict=False)) + _GAP
+        first, *others = _wrapped(row[-1], max(20, width - before)) or [""]
+        lines += [(head + first).rstrip(), *(" " * before + other for other in others)]
+    return lines
+
+
+def _as_csv(records: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    names = list(dict.fromkeys(name for record in records for name in record))
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writerow({name: _tame(name) for name in names})
+    writer.writerows({name: _tame(value) for name, value in record.items()} for record in records)
+    return text.getvalue()
+
+
+def _tame(value: Any) -> Any:
+    """Text of the user without signs that steer a terminal; lines and tabs are what CSV has quotes for."""
+    if not isinstance(value, str) or value.isprintable():
+        return value
+    return "".join(s if s.isprintable() or s in "\n\t" else s.encode("unicode_escape").decode() for s in value)

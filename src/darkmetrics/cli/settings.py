@@ -1,0 +1,119 @@
+"""darkmetrics.toml: options of a pipeline that need not be typed; what is typed goes first."""
+
+import shlex
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from darkmetrics.cli.messages import WordedError
+from darkmetrics.cli.output import say
+from darkmetrics.exceptions import unknown_name
+
+NAME = "darkmetrics.toml"
+
+
+def read_settings(given: str | None, commands: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The options that a file sets, for each command; without a name, the file of this folder, if there is one.
+
+    Keys at the top are for every command that has such an option, and a table such as [monitor] is for one command.
+    """
+    path = Path(NAME if given is None else given)
+    if given is None and not _is_there(path):
+        return {}
+    content = _parsed(path)
+    tables = {name: value for name, value in content.items() if isinstance(value, dict)}
+    shared = {_option(name): value for name, value in content.items() if name not in tables}
+    options = {
+        name: {one.name: one for one in command.params if one.name != "help"} for name, command in commands.items()
+    }
+    for name in tables:
+        if name not in options:
+            raise WordedError(_unknown(path, "command", name, options))
+    for name in shared:
+        if not any(name in known for known in options.values()):
+            raise WordedError(_unknown(path, "option", name, {one for known in options.values() for one in known}))
+    found: dict[str, dict[str, Any]] = {}
+    for command, known in options.items():
+        own = {_option(name): value for name, value in tables.get(command, {}).items()}
+        for name in own:
+            if name not in known:
+                raise WordedError(_unknown(path, f"option of {command}", name, known))
+        settings = {name: value for name, value in shared.items() if name in known} | own
+        found[command] = {name: _value(path, known[name], value) for name, value in settings.items()}
+    return found
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder that may not be looked into
+        return False
+
+
+def use_settings(context: typer.Context, config: str | None) -> None:
+    """Make what the file says the defaults of the command that follows."""
+    commands = getattr(context.command, "commands", {})
+    settings = read_settings(config, commands)
+    own = settings.get(context.invoked_subcommand or "", {})
+    if own:
+        say(f"Settings of {config or NAME}: {', '.join(own)}.")
+    context.default_map = settings
+
+
+def from_file(context: Any, name: str | None) -> bool:
+    """Whether an option has the value that the file gives it."""
+    source = None if context is None or name is None else context.get_parameter_source(name)
+    return getattr(source, "name", "") == "DEFAULT_MAP"
+
+
+def command_line(context: typer.Context) -> str:
+    """The command that does the same again, with options of the file written out."""
+    words: list[str] = []
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if not from_file(context, parameter.name) or value is None:
+            continue
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(one, bool):
+                words += [parameter.opts[0]] if one else []
+            else:
+                flag = [parameter.opts[0]] if parameter.opts[0].startswith("-") else []
+                words += [*flag, str(one)]
+    return " ".join([str(context.obj), *([shlex.join(words)] if words else [])])
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise WordedError(f"{path}: is no TOML: {error}.") from None
+    except OSError as error:
+        raise WordedError(f"{path}: cannot be read: {error.strerror or error}.") from None
+
+
+def _option(key: str) -> str:
+    """A key as options are called inside: pos-label and pos_label are one."""
+    return key.replace("-", "_")
+
+
+def _unknown(path: Path, kind: str, name: str, known: Any) -> str:
+    return str(unknown_name(str(path), kind, name, known))
+
+
+def _value(path: Path, parameter: Any, value: Any) -> Any:
+    """A value as it would be typed, since click reads text; one where there may be several is a list of one."""
+    name = parameter.name
+    if isinstance(value, bool) != bool(getattr(parameter, "is_flag", False)):
+        rule = "is true or false" if getattr(parameter, "is_flag", False) else "is not true or false"
+        raise WordedError(f"{path}: {name} = {str(value).lower()}. It {rule}.")
+    if isinstance(value, bool):
+        return value
+    several = getattr(parameter, "multiple", False)
+    if isinstance(value, list) and not several:
+        raise WordedError(f"{path}: {name} = {value}. It has one value.")
+    if several:
+        return [str(one) for one in (value if isinstance(value, list) else [value])]
+    return str(value)

@@ -1,0 +1,146 @@
+"""What a report says along the threshold: metrics of the confusion matrix, ROC, precision-recall, and ROC-AUC."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from darkmetrics.evaluation import Evaluation
+from darkmetrics.exceptions import InputError, MethodError
+from darkmetrics.methods import Gaussian
+from darkmetrics.metrics import ConfusionMetric, Metric, RankMetric, metrics_from, roc_auc
+from darkmetrics.tables import finite, level_text
+from darkmetrics.threshold_curves import Curves, RateCurve
+from darkmetrics.threshold_curves import curves as curves_of
+from darkmetrics.threshold_curves.sweep import quick
+
+# Positions of the threshold slider, besides the threshold of the evaluation.
+THRESHOLDS = 100
+# A page is made once, and its curves should meet its table: it may take this many times as long as curves that someone
+# waits for. Beyond, the Gaussian ones are not told apart from them.
+_PATIENCE = 2.0
+
+
+def curve_numbers(evaluation: Evaluation, charted: Mapping[str, Metric], ready: Curves | None) -> dict[str, Any]:
+    """The metrics of the confusion matrix at every threshold of a grid, and the rates against each other."""
+    if evaluation.data.threshold is None:
+        return {"absent": "Decisions were given with y_pred, not made by a threshold, so there is no other to try."}
+    own: list[Metric] = [metric for metric in charted.values() if isinstance(metric, ConfusionMetric)]
+    ranked = any(isinstance(metric, RankMetric) for metric in charted.values())
+    absent = None
+    if ready is None:
+        if not own:
+            absent = "None of these metrics depends on the threshold."
+            if not ranked:
+                return {"absent": absent}
+        try:
+            # Metrics of ranks have no curve of their own, but a ROC curve.
+            ready = _make_curves(evaluation, own or metrics_from("recall"))
+        except MethodError as error:
+            return {"absent": str(error)}
+    level = evaluation.confidence_level
+    # Pictures without numbers to look up: as exact as the curves while that takes a second or two.
+    drawn = (
+        ready if quick(evaluation, ready.thresholds.size + 2, 2, patience=0.25) else replace(ready, method="gaussian")
+    )
+    rates = {
+        "roc": _rates(drawn.roc, drawn.method, level),
+        "precision_recall": _rates(drawn.precision_recall, drawn.method, level),
+        "auc": area_under_roc(evaluation),
+    }
+    if absent is not None:
+        return {"absent": absent, "current": float(ready.current), **rates}
+    return {
+        "absent": None,
+        "thresholds": _column(ready.thresholds),
+        "flagged": _column(ready.flagged),
+        "current": float(ready.current),
+        "method": ready.method,
+        "confidence_level": level,
+        "metrics": {
+            name: {
+                "mean": _column(band.mean),
+                "low": _column(band.intervals[level][0]),
+                "high": _column(band.intervals[level][1]),
+                "labelled_only": _column(band.labelled_only),
+                "lowest_possible": _column(band.lowest_possible),
+                "highest_possible": _column(band.highest_possible),
+            }
+            for name, band in ready.bands.items()
+        },
+        **rates,
+    }
+
+
+def area_under_roc(evaluation: Evaluation) -> dict[str, Any] | None:
+    """ROC-AUC with its interval: as evaluated, from a metric that is a multiple of it (gini), or found here."""
+    halves = [
+        (name, one) for name, one in evaluation.metrics.items() if isinstance(one, RankMetric) and not one.full_ties
+    ]
+    if halves:
+        name, metric = min(halves, key=lambda both: both[1].scale)  # ROC-AUC itself where it is there
+        law, labelled_only = evaluation[name], evaluation.labelled_only[name]
+    else:
+        metric = roc_auc()
+        try:
+            functional = metric.bind(evaluation.data, np.nan)
+            law = next(evaluation.method.laws([functional], evaluation.nodes, rng=0))
+        except MethodError:
+            return None
+        labelled_only = metric.value(evaluation.data) if evaluation.data.n_labelled else np.nan
+    values = (law.mean(), *law.interval(evaluation.confidence_level), labelled_only)
+    return {
+        key: finite((value - metric.shift) / metric.scale)
+        for key, value in zip(("mean", "low", "high", "labelled_only"), values, strict=True)
+    }
+
+
+def check_curves(evaluation: Evaluation, curves: Any) -> None:
+    """What the page says about curves is true only of those of this evaluation, at its confidence level."""
+    if not isinstance(curves, Curves):
+        raise InputError(f"curves: expected what curves(...) returns, got {type(curves).__name__}.")
+    if curves.evaluation is not evaluation.rows:
+        raise InputError("curves: they were made from another evaluation. Make them from this one.")
+    level = evaluation.confidence_level
+    if level not in curves.confidence_levels:
+        others = " and ".join(map(level_text, curves.confidence_levels))
+        raise InputError(
+            f"curves: their intervals are of {others}, those of the evaluation of {level_text(level)}. "
+            f"Make them with confidence_levels=[{level:.10g}]."
+        )
+
+
+def _rates(make: Callable[[], RateCurve], method: str, level: float) -> dict[str, Any] | None:
+    """Two rates against each other as the threshold rises."""
+    try:
+        rates = make()
+    except InputError:  # a metric that does not depend on the threshold was given the name of a rate
+        return None
+    low, high = rates.y.intervals[level]
+    return {
+        "method": method,
+        "thresholds": _column(rates.thresholds),
+        "x": _column(rates.x.mean),
+        "mean": _column(rates.y.mean),
+        "low": _column(low),
+        "high": _column(high),
+        "labelled_only_x": _column(rates.x.labelled_only),
+        "labelled_only": _column(rates.y.labelled_only),
+    }
+
+
+def _column(values: Any) -> list[float | None]:
+    return [finite(value) for value in np.asarray(values, dtype=np.float64)]
+
+
+def _make_curves(evaluation: Evaluation, metrics: list[Metric]) -> Curves:
+    """Curves for the page: as exact as the evaluation itself, as long as that takes seconds."""
+    about: dict[str, Any] = {"metrics": metrics, "confidence_levels": (evaluation.confidence_level,)}
+    in_seconds = quick(evaluation, THRESHOLDS, len(metrics), patience=_PATIENCE)
+    if in_seconds and not isinstance(evaluation.method, Gaussian):
+        try:
+            return curves_of(evaluation, thresholds=THRESHOLDS, method="exact", **about)
+        except MethodError:  # a formula of the user's that has no exact law of this size
+            pass
+    return curves_of(evaluation, thresholds=THRESHOLDS, method="gaussian", **about)

@@ -1,0 +1,234 @@
+"""What a reader of a report sees first: assumption, date, verdicts, counts, area; and what he takes away."""
+
+import datetime as dt
+import html
+import pickle
+import re
+import warnings
+from itertools import product
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import darkmetrics as dm
+from darkmetrics.report.exports import csv_text
+from darkmetrics.report.reproduce import data_hash, date_of
+
+Y_TRUE = [1, 0, None, 1, None, 0, 1, 0, None, 1]
+Y_SCORE = [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1, 0.55, 0.65]
+P = [0.7, 0.2, 0.5]
+
+
+def small(**said: Any):
+    return dm.evaluate(Y_TRUE, Y_SCORE, label_model=P, metrics=["precision", "recall"], **said)
+
+
+def learnt(metrics: Any, n=80):
+    rng = np.random.default_rng(4)
+    y_score = rng.random(n)
+    y_true = np.where(rng.random(n) < 0.3, np.nan, rng.random(n) < y_score)
+    return dm.evaluate(y_true, y_score, missingness="by_score", metrics=metrics)
+
+
+def test_the_confusion_matrix_equals_brute_force():
+    found = dm.report.summarize(small())["confusion"]
+    decided = np.array(Y_SCORE) >= 0.5
+    counts: dict[str, list[tuple[float, float]]] = {name: [] for name in ("tp", "fp", "fn", "tn")}
+    for labels in product((0, 1), repeat=3):
+        chance = float(np.prod(np.where(labels, P, 1.0 - np.array(P))))
+        left = iter(labels)
+        y = np.array([next(left) if label is None else label for label in Y_TRUE])
+        for name, own in (
+            ("tp", decided & (y == 1)),
+            ("fp", decided & (y == 0)),
+            ("fn", ~decided & (y == 1)),
+            ("tn", ~decided & (y == 0)),
+        ):
+            counts[name].append((float(own.sum()), chance))
+    for name, law in counts.items():
+        assert found[name]["mean"] == pytest.approx(sum(value * chance for value, chance in law), abs=1e-9)
+        values = sorted({value for value, _ in law})
+        level = np.cumsum([sum(chance for value, chance in law if value == one) for one in values])
+        ends = [values[int(np.searchsorted(level, q - 1e-12))] for q in (0.05, 0.95)]
+        assert [found[name]["low"], found[name]["high"]] == pytest.approx(ends, abs=1e-9)
+    known = {"tp": 3.0, "fp": 1.0, "fn": 1.0, "tn": 2.0}
+    assert {name: found[name]["known"] for name in known} == known
+
+
+def test_weights_count_in_the_confusion_matrix():
+    weight = np.arange(1.0, 11.0)
+    found = dm.report.summarize(small(sample_weight=weight))["confusion"]
+    assert found["weighted"]
+    assert sum(found[name]["mean"] for name in ("tp", "fp", "fn", "tn")) == pytest.approx(weight.sum())
+    # Rows 3 and 9 are missing and decided positive.
+    assert found["tp"]["mean"] == pytest.approx(1 + 4 + 10 + 0.7 * 3 + 0.5 * 9)
+
+
+@pytest.mark.parametrize("metrics", ["gini", ["recall", "gini"], "recall"])
+def test_the_roc_curve_has_its_area_whatever_was_asked_for(metrics):
+    summary = dm.report.summarize(learnt(metrics=metrics))
+    law = learnt(metrics="roc_auc")["roc_auc"]
+    area = summary["curves"]["auc"]
+    assert [area["mean"], area["low"], area["high"]] == pytest.approx([law.mean(), *law.interval(0.9)], abs=1e-9)
+    page = dm.report.render(summary)
+    assert f"ROC-AUC {law.mean():.3f}" in page
+    assert 'class="guess"' in page
+
+
+def test_a_chance_is_printed_the_same_everywhere():
+    # At the share that was found a Gaussian law of ROC-AUC once stood in for the one evaluated.
+    result = learnt(metrics=["roc_auc"])
+    target = float(result["roc_auc"].ppf(0.35))
+    page = dm.report.render(dm.report.summarize(result, targets={"roc_auc": target}))
+    said = f"{result.target_probability('roc_auc', target):.1%}"
+    table = page.partition('id="share-table"')[2].partition("</table>")[0]
+    assert f'data-column="chance of the target">{said}</td>' in table
+    assert f"{said}, asked for 90%" in page
+    assert f'data-column="chance">{said}</td>' in page
+
+
+def test_the_top_says_what_was_assumed_the_threshold_the_date_and_verdicts():
+    summary = dm.report.summarize(small(threshold=0.45), targets={"recall": 0.1, "precision": 0.99}, date="2026-06-30")
+    page = dm.report.render(summary)
+    top = page.partition("<header>")[2].partition("</header>")[0]
+    for text in ("missing labels are independent", "0.45", "2026-06-30", ">PASS</strong>", ">FAIL</strong>"):
+        assert text in top
+    assert summary["metrics"]["recall"]["target"]["verdict"] == "PASS"
+    text = dm.report.render(summary, "markdown")
+    assert "**FAIL** precision at least 0.99" in text
+    assert "- date: 2026-06-30" in text
+
+
+def test_how_sure_is_sure_enough_can_be_said():
+    chance = small().target_probability("recall", 0.75)
+    for confidence, verdict in ((chance, "PASS"), (min(1.0, chance + 1e-6), "FAIL")):
+        found = dm.report.summarize(small(), targets={"recall": 0.75}, confidence=confidence)
+        assert found["metrics"]["recall"]["target"]["verdict"] == verdict
+    with pytest.raises(dm.InputError, match=r"confidence: 90\. It must lie between 0 and 1"):
+        dm.report.summarize(small(), confidence=90)
+
+
+def test_warnings_are_one_banner():
+    y_true, y_score = [1, 0] * 40 + [None] * 40, np.r_[np.tile([0.8, 0.2], 40), np.linspace(0.6, 0.99, 40)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = dm.evaluate(y_true, y_score, metrics="recall")
+    assert result.warnings
+    page = dm.report.render(dm.report.summarize(result))
+    assert page.count('class="warning"') == 1
+    assert re.findall(r'<strong id="warnings">(\d+) warnings?</strong>', page) == [str(len(result.warnings))]
+    assert html.escape(result.warnings[0].message[:40]) in page
+
+
+@pytest.mark.parametrize("audit", [None, {}])
+def test_contents_are_the_headings(audit):
+    page = dm.report.render(dm.report.summarize(small(), audit=audit))
+    listed = re.findall(r'<li><a href="#([^"]+)">([^<]+)</a></li>', page)
+    assert listed == re.findall(r'<h2 id="([^"]+)">([^<]+)</h2>', page)
+
+
+def test_the_date_is_given_or_that_of_the_build_or_today(monkeypatch):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    assert date_of(dt.date(2026, 6, 30)) == date_of(dt.datetime(2026, 6, 30, 23)) == date_of("2026-06-30")
+    assert abs(dt.date.fromisoformat(date_of()) - dt.datetime.now().astimezone().date()) <= dt.timedelta(days=1)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert date_of() == "1970-01-02"
+    with pytest.raises(dm.InputError, match="date: 'June'"):
+        date_of("June")
+
+
+def test_an_audit_file_has_the_hash_of_the_rows_and_versions():
+    summary = dm.report.summarize(small(), audit={"model": "<b>scorecard</b> 3"})
+    page, text = dm.report.render(summary), dm.report.render(summary, "markdown")
+    digest = summary["audit"]["sha256"]
+    assert re.fullmatch("[0-9a-f]{64}", digest)
+    for view in (page, text):
+        assert digest in view
+        assert f"{np.__version__}" in view
+    assert "&lt;b&gt;scorecard&lt;/b&gt; 3" in page
+    assert "audit={'model': '<b>scorecard</b> 3'}" in summary["reproduce"]["code"]
+    assert "For the audit file" not in dm.report.render(dm.report.summarize(small()))
+    with pytest.raises(dm.InputError, match="audit: expected facts by name"):
+        dm.report.summarize(small(), audit="v3")  # type: ignore[arg-type]
+
+
+def test_the_hash_is_of_the_rows_in_any_order_and_of_nothing_less():
+    data = small().data
+    turned = dm.EvaluationSet(Y_TRUE[::-1], Y_SCORE[::-1], probability=P[::-1])
+    assert data_hash(dm.EvaluationSet(Y_TRUE, Y_SCORE, probability=P)) == data_hash(turned)
+    others = [
+        dm.EvaluationSet([0, *Y_TRUE[1:]], Y_SCORE, probability=P),
+        dm.EvaluationSet(Y_TRUE, [0.91, *Y_SCORE[1:]], probability=P),
+        dm.EvaluationSet(Y_TRUE, Y_SCORE, probability=P, threshold=0.35),
+        dm.EvaluationSet(Y_TRUE, Y_SCORE, probability=P, sample_weight=[2.0, *[1.0] * 9]),
+        dm.EvaluationSet(Y_TRUE, Y_SCORE, probability=[0.7, 0.2, 0.51]),
+        data,
+    ]
+    assert len({data_hash(one) for one in [turned, *others]}) >= 6
+
+
+def test_a_table_to_save_is_inside_its_link():
+    page = dm.report.render(dm.report.summarize(small()))
+    address = html.unescape(re.findall(r'download="threshold.csv" href="data:text/csv;charset=utf-8,([^"]+)"', page)[0])
+    table = pd.DataFrame([line.split(",") for line in unquote(address).strip().split("\n")[1:]])
+    curves = dm.report.summarize(small())["curves"]
+    assert len(table) == 2 * len(curves["thresholds"])
+    assert table[2].astype(float).tolist() == pytest.approx(
+        [*curves["metrics"]["precision"]["mean"], *curves["metrics"]["recall"]["mean"]], rel=1e-8
+    )
+
+
+def test_no_cell_of_a_table_to_save_is_a_formula():
+    lines = csv_text(["a"], [["=cmd()"], ["+1"], ["-1"], ["@x"], ['"'], ["a,b"], [-0.5]]).split("\n")
+    assert lines == ["a", "'=cmd()", "'+1", "'-1", "'@x", '""""', '"a,b"', "-0.5"]
+
+
+def test_a_pdf_is_refused_with_the_way_to_one(tmp_path):
+    for result in (small(), grouped()):
+        with pytest.raises(dm.InputError, match=r"'x\.pdf' cannot be written here.*print it to PDF.*End it in \.html"):
+            result.report(tmp_path / "x.pdf")
+
+
+def grouped():
+    table = pd.DataFrame({"shop": ["a", "b"] * 60, "y": [1, 0, None] * 40, "p": np.linspace(0, 1, 120)})
+    goals = {"recall": 0.9}
+    return dm.evaluate_by(table, "shop", label="y", score="p", metrics="recall", targets=goals, label_model="half")
+
+
+def test_without_a_path_the_page_is_returned_for_a_notebook():
+    page = small().report(title="<June>", date="2026-06-30")
+    shown = page._repr_html_()
+    assert shown.startswith('<iframe title="&lt;June&gt;" sandbox="allow-scripts allow-downloads"')
+    inside = re.fullmatch(r'<iframe [^>]*srcdoc="([^"]*)"></iframe>', shown)
+    assert inside is not None
+    assert html.unescape(inside[1]) == page.html
+    assert page.html == small().report(title="<June>", date="2026-06-30").html
+    assert "Which of 2 groups" in grouped().report().html
+    assert pickle.loads(pickle.dumps(page)) == page
+
+
+def test_a_notebook_shows_laws_sets_thresholds_and_alerts_as_tables():
+    result, groups = small(), grouped()
+    alerts: Any = groups.alerts
+    empty: Any = type(alerts)()
+    law = result["recall"]._repr_html_()
+    assert f"<td>mean</td><td>{result['recall'].mean():.3f}</td>" in law
+    rows = result.data._repr_html_()
+    assert "<tr><td>decided positive</td><td>3</td><td>1</td><td>2</td></tr>" in rows
+    best = dm.curves(result, metrics="recall").best_threshold("recall")
+    assert f"<td>{best.threshold:g}</td><td>{best.value:.3f}</td>" in best._repr_html_()
+    assert alerts
+    assert alerts._repr_html_().count("<tr>") == 1 + len(alerts)
+    assert isinstance(alerts, tuple)
+    assert "No alert" in empty._repr_html_()
+    assert type(pickle.loads(pickle.dumps(alerts))) is type(alerts)
+
+
+def test_facts_that_are_none_are_refused_before_the_work(monkeypatch):
+    result = small()
+    monkeypatch.setattr(type(result), "to_dict", lambda self: pytest.fail("worked first"))
+    with pytest.raises(dm.InputError, match=r"^audit: expected facts by name, .* got True"):
+        dm.report.summarize(result, audit=True)  # type: ignore[arg-type]
