@@ -1,6 +1,7 @@
 """The call that made a result, as code: so that a report can say how to make it again."""
 
 import inspect
+import itertools
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -39,6 +40,10 @@ def as_code(value: Any) -> str | None:
         parts = [as_code(part) if isinstance(part, str) else None for part in value]
         code = f"[{', '.join(part or '' for part in parts)}]"
         return code if None not in parts and len(code) <= _MOST_CHARACTERS else None
+    if isinstance(value, Mapping):
+        pairs = [(as_code(key), as_code(one)) for key, one in itertools.islice(value.items(), _MOST_CHARACTERS)]
+        code = f"{{{', '.join(f'{key}: {one}' for key, one in pairs)}}}"
+        return code if None not in itertools.chain(*pairs) and len(code) <= _MOST_CHARACTERS else None
     package, _, inner = type(value).__module__.partition(".")
     module, name = inner.partition(".")[0], type(value).__name__
     ours = package == __name__.partition(".")[0] and is_dataclass(value)

@@ -1,6 +1,8 @@
 """darkmetrics change: two files of rows, or of cells, and what counts as worse."""
 
+import html
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,3 +77,22 @@ def test_cells_are_already_decided(run, two):
     done = run("change", two / "june.parquet", two / "may.parquet", *HOW, "--threshold", "0.4")
     assert done.code == 2
     assert "--threshold: cells of " in done.err
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_page_is_written_besides_the_result(run, two, suffix):
+    files = (two / f"june.{suffix}", two / f"may.{suffix}")
+    asked = ("change", *files, *(ROWS if suffix == "csv" else ()), *HOW)
+    plain, done = run(*asked), run(*asked, "--report", "page.html")
+    assert (done.out, done.code) == (plain.out, plain.code)
+    page = html.unescape(Path("page.html").read_text(encoding="utf-8"))
+    assert f"Did it get worse from may.{suffix} to june.{suffix}?" in page
+    assert "recall fell from" in page
+    assert "darkmetrics change" in page
+    assert ("label column" in page) == (suffix == "csv")
+
+
+def test_a_page_over_its_own_rows_is_refused(refused, two):
+    message = refused("change", two / "june.csv", two / "may.csv", *ROWS, "--report", two / "may.csv")
+    assert message.startswith("--report: ")
+    assert "is also read" in message

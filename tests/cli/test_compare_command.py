@@ -1,6 +1,9 @@
 """darkmetrics compare says what the library says, and its gate is an exit code."""
 
+import html
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -94,3 +97,23 @@ def test_a_gate_of_a_metric_that_is_never_defined_fails_and_is_json(run, tmp_pat
 )
 def test_bad_input_is_one_line(refused, file, options, words):
     assert words in refused("compare", file, "--label", "fraud", *options)
+
+
+@pytest.mark.parametrize("scope", ["rows", "population"])
+def test_a_page_is_written_besides_the_result_also_where_the_gate_is_shut(run, file, columns, scope):
+    asked = told(file, "-m", "accuracy", "--gate", "better=1", "--scope", scope)
+    plain, done = run(*asked), run(*asked, "--report", "page.html", "--title", "June & July")
+    assert (done.out, done.code) == (plain.out, plain.code)
+    assert done.code == 1
+    page = html.unescape(Path("page.html").read_text(encoding="utf-8"))
+    assert "<h1><bdi>June & July</bdi></h1>" in page
+    assert "darkmetrics compare" in page
+    scores = {"champion": columns["p1"], "challenger": columns["p2"]}
+    expected = dm.compare(columns["fraud"], scores, missingness="random", metrics="accuracy")
+    assert expected.sentence("accuracy", scope=scope) in page
+
+
+@pytest.mark.parametrize("name", ["page.pdf", "june.csv", "no/page.html"])
+def test_a_page_that_cannot_be_written_is_refused_before_the_work(refused, file, name):
+    page = file if name == "june.csv" else name
+    assert re.match(r"--report: .*(must end in|is also read|no directory)", refused(*told(file), "--report", page))

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.changes.words import amount, chance_above, chance_below, chance_text, check_amount, moved_text
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
@@ -23,12 +25,23 @@ from darkmetrics.tables import (
     text_table,
 )
 
+if TYPE_CHECKING:
+    from darkmetrics.report.notebook import ReportPage
+
 SCHEMA = "darkmetrics.change/1"
-_SAME = (
+SAME_ROWS = (
     "The two sets look identical: the same scores, decisions and labels. If they are the same rows, nothing changed, "
     "and the intervals mean nothing."
 )
 _MIX = "Part of any change is the mix of rows: more rows that are hard to tell move a metric too."
+
+
+class OfGroups(NamedTuple):
+    """Where two groups of one result are compared: the call of `evaluate_by`, and the keys of both, as code."""
+
+    arguments: Mapping[str, str]
+    after: str
+    before: str
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -80,6 +93,7 @@ class Change(Mapping[str, MetricDistribution]):
     together: str = ""
     confidence_level: float = 0.9
     metrics: Mapping[str, Metric] = field(default_factory=dict)
+    of_groups: OfGroups | None = None
 
     def __getitem__(self, name: str) -> MetricDistribution:
         if name not in self.laws:
@@ -156,7 +170,7 @@ class Change(Mapping[str, MetricDistribution]):
         what = "these rows" if self.scope == "rows" else "the populations that the rows came from"
         notes = [f"Intervals are for {what}. The two evaluations are taken to have no row in common."]
         if _look_identical(self.after, self.before):
-            notes.append(_SAME)
+            notes.append(SAME_ROWS)
         cuts = [one.data.threshold for one in (self.after, self.before)]
         if cuts[0] != cuts[1]:
             said = ["as given" if cut is None else f"score >= {cut:g}" for cut in cuts]
@@ -222,6 +236,36 @@ class Change(Mapping[str, MetricDistribution]):
         from darkmetrics.plotting.changes import plot_change
 
         return plot_change(self, metric, ax=ax)
+
+    @overload
+    def report(self, path: None = None, **about: Unpack[PageSettings]) -> "ReportPage": ...
+    @overload
+    def report(self, path: PathLike, **about: Unpack[PageSettings]) -> Path: ...
+    def report(self, path: PathLike | None = None, **about: Unpack[PageSettings]) -> "Path | ReportPage":
+        """Writes one HTML page with what moved, both sets side by side and the laws of change; returns its path.
+
+        The page opens offline and can be mailed; it needs jinja2. The file appears when it is complete. Without a path
+        the page is returned, and a notebook shows it.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            The file to write, which ends in .html; one that exists is replaced.
+        about
+            As for the report of an evaluation: `title`, `source` (a file name, or facts by name), `audit` (facts for an
+            audit file by name) and `date`.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> may = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.5], metrics="accuracy")
+        >>> june = dm.evaluate([1, None, 1, 0], [0.9, 0.3, 0.4, 0.8], label_model=[0.5], metrics="accuracy")
+        >>> dm.change(june, may, names=("June", "May")).report()
+        <ReportPage 'Did it get worse from May to June?': a notebook shows it, report("report.html") writes it>
+        """
+        from darkmetrics.report.changed import write_change_report
+
+        return write_change_report(self, path, **about)
 
     def __repr__(self) -> str:
         return f"<Change from {self.names[1]} to {self.names[0]}: {', '.join(self.laws)}>"

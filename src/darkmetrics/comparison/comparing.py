@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Missingness, RngLike, ZeroDivision
+from darkmetrics.calls import arguments_given
 from darkmetrics.comparison.beliefs import joint_beliefs
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows, shared_cells, shared_rows
@@ -111,7 +112,7 @@ def compare(
         sample_weight=sample_weight,
         probability=None if is_named(label_model) else label_model,
     )
-    return compared(rows, question, reference)
+    return compared(rows, question, reference, arguments_given(compare, given))
 
 
 def compare_frame(
@@ -177,7 +178,8 @@ def compare_frame(
     given = dict(locals())
     question = _question(given)
     settings = ("label", "scores", "threshold", "weight", "pos_label", "missing_label", "buckets")
-    return compared(shared_cells(frame, **{name: given[name] for name in settings}), question, reference)
+    rows = shared_cells(frame, **{name: given[name] for name in settings})
+    return compared(rows, question, reference, arguments_given(compare_frame, given))
 
 
 def _question(given: Mapping[str, Any]) -> Question:
@@ -194,11 +196,11 @@ def _question(given: Mapping[str, Any]) -> Question:
     return question
 
 
-def compared(rows: SharedRows, question: Question, reference: Any) -> Comparison:
+def compared(rows: SharedRows, question: Question, reference: Any, arguments: Mapping[str, str]) -> Comparison:
     """The comparison of rows; warnings point to the caller of whoever calls this."""
     with heard() as said:
         beliefs = joint_beliefs(rows, question, reference)
-        found = Comparison(rows, question, beliefs, reference, int(question.rng.integers(2**62)))
+        found = Comparison(rows, question, beliefs, reference, int(question.rng.integers(2**62)), arguments=arguments)
         if question.missingness is None and reasons_differ(beliefs.of_data):
             warn(_reasons_message(found), MissingnessWarning, stacklevel=3)
         if rows.open.size and not isinstance(question.model, Given) and rows.counts["labelled"]:

@@ -3,15 +3,18 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.accepted import ComparisonPage, PathLike
 from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
 from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, taken
+from darkmetrics.comparison.numbers import as_numbers, records_of
 from darkmetrics.comparison.population import population_law, sampling_variance
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, chance_text, ranks_of
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
@@ -27,7 +30,6 @@ from darkmetrics.question import Question, scope_from
 from darkmetrics.storing import made_of
 from darkmetrics.tables import (
     decimals_for,
-    finite,
     html_lines,
     html_table,
     interval_text,
@@ -39,7 +41,7 @@ from darkmetrics.tables import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# What a law is about.
+    from darkmetrics.report.notebook import ReportPage
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,8 @@ class Comparison(Mapping[str, Evaluation]):
     # Of random labelings, where there are any: a law is drawn alike whenever it is asked for.
     seed: int = 0
     warnings: tuple[Warned, ...] = ()
+    # The arguments of the call that were not defaults, as code; data stand as the name of the argument.
+    arguments: Mapping[str, str] = field(default_factory=dict)
     _laws: dict[tuple[str, str, str], MetricDistribution] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -337,8 +341,10 @@ class Comparison(Mapping[str, Evaluation]):
         functional, place = self._bound(metric, self.rows.index(model, "model"))
         return expected_by_node(functional, taken(self.beliefs.nodes, place))
 
-    def sentence(self, metric: str, model: str | None = None, other: str | None = None) -> str:
+    def sentence(self, metric: str, model: str | None = None, other: str | None = None, *, scope: str = "rows") -> str:
         """Which of two models is better in a metric, in words; the last against the first unless named.
+
+        On these rows, or with `scope="population"` in the population that they came from.
 
         Examples
         --------
@@ -349,16 +355,17 @@ class Comparison(Mapping[str, Evaluation]):
         0.250).
         """
         model, other = model or self.models[-1], other or self.models[0]
-        law = self.difference(metric, model, other)
+        law = self.difference(metric, model, other, scope=scope)
         if law.undefined >= 1.0:
             return f"The difference of {model} and {other} in {metric} is never defined (0/0)."
         low, high = law.interval(self.confidence_level)
         decimals = decimals_for(high - low)
+        what = metric if scope == "rows" else f"{metric} in the population"
         if self._metric(metric).better == "neither":
-            first = f"{model} less {other} in {metric}"
+            first = f"{model} less {other} in {what}"
         else:
-            chance = chance_text(self.better(metric, model, other))
-            first = f"{model} is better than {other} in {metric} with probability {chance}: the difference"
+            chance = chance_text(self.better(metric, model, other, scope=scope))
+            first = f"{model} is better than {other} in {what} with probability {chance}: the difference"
         interval = interval_text((low, high), decimals)
         return f"{first} is {number_text(law.mean(), decimals)} ({level_text(self.confidence_level)}: {interval})."
 
@@ -372,6 +379,36 @@ class Comparison(Mapping[str, Evaluation]):
         metric = metric or next(iter(self.metrics))
         draw = plot_difference if len(self.models) == 2 else plot_models
         return draw(self, metric, ax=ax)
+
+    @overload
+    def report(self, path: None = None, **about: Unpack[ComparisonPage]) -> "ReportPage": ...
+    @overload
+    def report(self, path: PathLike, **about: Unpack[ComparisonPage]) -> Path: ...
+    def report(self, path: PathLike | None = None, **about: Unpack[ComparisonPage]) -> "Path | ReportPage":
+        """Writes one HTML page with the chances, the models side by side and their differences; returns its path.
+
+        The page opens offline and can be mailed; it needs jinja2. The file appears when it is complete. Without a path
+        the page is returned, and a notebook shows it. Models are compared with the first one.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            The file to write, which ends in .html; one that exists is replaced.
+        about
+            As for the report of an evaluation: `title`, `source` (a file name, or facts by name), `audit` (facts for an
+            audit file by name) and `date`; and `scope`, what intervals and chances are about: "rows" unless given, or
+            "population", that which the rows came from.
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> scores = {"champion": [0.9, 0.2, 0.7, 0.4], "challenger": [0.8, 0.6, 0.3, 0.7]}
+        >>> dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy").report(title="Four rows")
+        <ReportPage 'Four rows': a notebook shows it, report("report.html") writes it>
+        """
+        from darkmetrics.report.models import write_comparison_report
+
+        return write_comparison_report(self, path, **about)
 
     def words(self) -> list[str]:
         """What stands above the table: how many rows, what was assumed, and for two models which one is better."""
@@ -420,58 +457,11 @@ class Comparison(Mapping[str, Evaluation]):
 
         Every other model is compared with the first.
         """
-        level, first = self.confidence_level, self.models[0]
-        found: dict[str, Any] = {}
-        for metric, record in self.metrics.items():
-            directed = record.better != "neither"
-            differences = [
-                {
-                    "model": model,
-                    "other": first,
-                    "better": finite(self.better(metric, model, first)) if directed else None,
-                    **self.difference(metric, model, first).to_dict(level),
-                }
-                for model in self.models[1:]
-            ]
-            found[metric] = {
-                "better": record.better,
-                "models": {model: self[model][metric].to_dict(level) for model in self.models},
-                "labelled_only": {model: finite(self[model].labelled_only[metric]) for model in self.models},
-                "differences": differences,
-                "best": self.best(metric).to_dict() if directed else None,
-            }
-        return {
-            "schema": "darkmetrics.comparison/1",
-            "counts": self.rows.counts,
-            "models": list(self.models),
-            "thresholds": dict(zip(self.models, self.rows.thresholds, strict=True)),
-            "buckets": self.rows.buckets,
-            "scope": "rows",
-            "assumption": self.beliefs.assumption,
-            "confidence_level": level,
-            "warnings": [warned._asdict() for warned in self.warnings],
-            "metrics": found,
-        }
+        return as_numbers(self)
 
     def records(self) -> list[dict[str, Any]]:
         """One flat record per metric and model, the rows of `to_frame`; differences are against the first model."""
-        rows = []
-        for metric, entry in self.to_dict()["metrics"].items():
-            against = {one["model"]: one for one in entry["differences"]}
-            for model in self.models:
-                law, one = entry["models"][model], against.get(model, {})
-                rows.append(
-                    {
-                        "metric": metric,
-                        "model": model,
-                        **{key: law[key] for key in ("mean", "low", "high", "method")},
-                        "labelled_only": entry["labelled_only"][model],
-                        "best": None if entry["best"] is None else entry["best"]["chances"][model],
-                        "better_than_first": one.get("better"),
-                        **{f"difference_{key}": one.get(key) for key in ("mean", "low", "high")},
-                    }
-                )
-        return rows
+        return records_of(self)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """One row per metric and model, as a pandas, Polars or PyArrow frame (the first installed, unless named)."""

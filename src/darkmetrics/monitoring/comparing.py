@@ -2,11 +2,13 @@
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from darkmetrics.calls import as_code
 from darkmetrics.changes.gap import KINDS, Gap, gap_between
-from darkmetrics.changes.result import Change
+from darkmetrics.changes.result import Change, OfGroups
 from darkmetrics.changes.run import change
 from darkmetrics.changes.trend import Trend, trend_over
 from darkmetrics.distribution import MetricDistribution
@@ -31,7 +33,17 @@ def change_of_groups(result: "GroupedEvaluation", after: Any, before: Any, confi
     if keys[0] == keys[1]:
         raise InputError(f"before: {result.label(keys[1])}, the same group as after. Name two different ones.")
     names = result.label(keys[0]), result.label(keys[1])
-    return change(result[keys[0]], result[keys[1]], names=names, confidence_level=confidence_level)
+    found = change(result[keys[0]], result[keys[1]], names=names, confidence_level=confidence_level)
+    return replace(found, of_groups=OfGroups(result.arguments, *(_key_code(result, key) for key in keys)))
+
+
+def _key_code(result: "GroupedEvaluation", key: Key) -> str:
+    """A key as it would be typed."""
+    parts = [
+        as_code(value) or repr(key_text(value, result.every if name == result.period else None))
+        for name, value in zip(result.names, key, strict=True)
+    ]
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
 def _known(result: "GroupedEvaluation", key: Any, argument: str) -> Key:

@@ -11,7 +11,6 @@ import numpy as np
 
 from darkmetrics._text import called, visible
 from darkmetrics.accepted import PageSettings, PathLike
-from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import Alert, GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.alerts import chance_text, side_of
 from darkmetrics.monitoring.group_names import counted, key_text
@@ -27,8 +26,8 @@ from darkmetrics.report.exports import link
 from darkmetrics.report.notebook import ReportPage
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.page import code_shown
-from darkmetrics.report.render import filled, jinja2_package, no_such_suffix, write_page
-from darkmetrics.report.reproduce import as_argument, audit_facts, date_of, reproduction, source_facts
+from darkmetrics.report.render import filled, write_or_show
+from darkmetrics.report.reproduce import as_argument, audit_facts, date_of, reproduction, source_facts, table_call
 from darkmetrics.tables import finite, level_text
 
 # Groups of the table, pictures, and warnings in full: a page of more is not looked at.
@@ -42,14 +41,8 @@ def write_groups_report(
     result: GroupedEvaluation, path: PathLike | None = None, **about: Unpack[PageSettings]
 ) -> Path | ReportPage:
     """Writes the page of segments and periods. See `GroupedEvaluation.report`."""
-    jinja2_package()  # before the work
-    if path is None:
-        return ReportPage(visible(about.get("title") or _title(result)), groups_page(result, **about))
-    target, suffix = Path(path), Path(path).suffix.lower()
-    if suffix not in (".html", ".htm"):
-        why = f" {no_such_suffix(suffix)} End it in" if suffix == ".pdf" else " must end in"
-        raise InputError(f"path: {target.name!r}{why} .html; to_dict() and to_frame() have the numbers.")
-    return write_page(target, groups_page(result, **about))
+    title = about.get("title") or _title(result)
+    return write_or_show(path, title, lambda: groups_page(result, **about))
 
 
 def groups_page(
@@ -304,18 +297,7 @@ def _total(result: GroupedEvaluation) -> list[str]:
 
 
 def _reproduce(result: GroupedEvaluation, about: str) -> dict[str, Any]:
-    arguments = dict(result.arguments)
-    frame = arguments.pop("frame", "frame")
-    goals = repr(dict(result.targets))
-    if "targets" in arguments and len(goals) <= 200:
-        arguments["targets"] = goals
-    yours = sorted(name for name, value in arguments.items() if value == name)
-    names = [*([frame] if frame.isidentifier() else []), *yours]
-    code = ["import darkmetrics as dm", ""]
-    if names:
-        code.append(f"# {', '.join(names)}: as you gave {'it' if len(names) == 1 else 'them'}")
-    said = "".join(f", {name}={value}" for name, value in arguments.items())
-    code.append(f"result = dm.evaluate_by({frame}{said})")
-    code.append(f'result.report("report.html"{about})')
+    notes, call = table_call("evaluate_by", result.arguments)
+    code = ["import darkmetrics as dm", "", *notes, f"result = {call}", f'result.report("report.html"{about})']
     methods = {one.method for group in result.groups.values() for one in group.metrics.values()}
-    return reproduction(code, arguments, methods)
+    return reproduction(code, result.arguments, methods)

@@ -1,6 +1,6 @@
 """From the summary to what the page template asks for: texts, places in pictures, and tables that sliders look up."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -56,7 +56,7 @@ def page(summary: Mapping[str, Any]) -> dict[str, Any]:
         # What the script looks up; no text of a user is in it.
         "data": {
             "sliders": {name: slider["data"] for name, slider in sliders.items() if slider is not None},
-            "hover": _law_hover(metrics) | {rate["id"]: rate["hover"] for rate in rates},
+            "hover": law_hover(islice(metrics.values(), MOST_CURVES)) | {rate["id"]: rate["hover"] for rate in rates},
         },
         "arrival": _arrival(summary.get("arrival")),
         "share_found": percent(found.get("mean")),
@@ -70,10 +70,10 @@ def page(summary: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _law_hover(metrics: Mapping[str, Any]) -> dict[str, Any]:
+def law_hover(entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """For each picture of a law: what a pointer reads at its places."""
     found = {}
-    for number, entry in enumerate(islice(metrics.values(), MOST_CURVES), start=1):
+    for number, entry in enumerate(entries, start=1):
         shape = entry["shape"]
         if not shape["x"] or "up_to" not in shape:
             continue

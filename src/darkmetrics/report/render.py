@@ -64,6 +64,18 @@ def write_report(evaluation: Evaluation, path: PathLike | None = None, **about: 
     return write_page(target, render(summarize(evaluation, **about), SUFFIXES[suffix]))
 
 
+def write_or_show(path: PathLike | None, title: str, make: Callable[[], str]) -> Path | ReportPage:
+    """A page that there is as HTML alone: in its file, or, without a path, as something that a notebook shows."""
+    jinja2_package()  # before the work
+    if path is None:
+        return ReportPage(visible(title), make())
+    target, suffix = Path(path), Path(path).suffix.lower()
+    if suffix not in (".html", ".htm"):
+        why = f" {no_such_suffix(suffix)} End it in" if suffix == ".pdf" else " must end in"
+        raise InputError(f"path: {target.name!r}{why} .html; to_dict() and to_frame() have the numbers.")
+    return write_page(target, make())
+
+
 def no_such_suffix(suffix: str) -> str:
     """Why a file with that suffix cannot be written, and what can be done about it."""
     if suffix == ".pdf":

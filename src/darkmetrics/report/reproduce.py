@@ -75,8 +75,13 @@ def data_hash(data: EvaluationSet) -> str:
     columns = {name: array for name, array in data.cells.arrays().items() if array is not None}
     if data.groups is not None:
         columns["groups"] = data.groups
+    return columns_hash(f"{data.threshold!r} {data.buckets!r}\n", columns)
+
+
+def columns_hash(head: str, columns: Mapping[str, Any]) -> str:
+    """SHA-256 of a line of text and of columns, whose rows may come in any order."""
     order = np.lexsort(list(columns.values())[::-1])
-    digest = hashlib.sha256(f"{data.threshold!r} {data.buckets!r}\n".encode())
+    digest = hashlib.sha256(head.encode())
     for name, array in columns.items():
         # The bytes of numbers on any machine: counts and numbers of strata as whole ones, the rest as doubles.
         kind = "<f8" if array.dtype.kind == "f" else "<i8"
@@ -86,28 +91,47 @@ def data_hash(data: EvaluationSet) -> str:
 
 def code_of(evaluation: Evaluation, said: str) -> list[str]:
     """The lines that evaluate again and write the report; `said` are the arguments of the latter, after its path."""
+    notes, call = call_of(evaluation)
+    return ["import darkmetrics as dm", "", *notes, f"result = {call}", f'result.report("report.html"{said})']
+
+
+def call_of(evaluation: Evaluation) -> tuple[list[str], str]:
+    """Comments on what the reader has to bring along, and the call that evaluates again."""
     arguments = dict(evaluation.arguments)
-    function = "evaluate_by" if evaluation.groups else "evaluate_frame" if "frame" in arguments else "evaluate"
+    if evaluation.groups:
+        notes, call = table_call("evaluate_by", arguments)
+        return notes, f"{call}.total"
     if "frame" in arguments:
-        data = [arguments.pop("frame")]
-    else:
-        data = [arguments.pop("y_true", "y_true")]
-        # Without scores the rows came as an evaluation set.
-        data = [*data, arguments.pop("y_score")] if "y_score" in arguments else ["data"]
-    code = ["import darkmetrics as dm", ""]
-    yours = sorted(name for name, value in arguments.items() if value == name)
-    # A table in files is named in the call itself.
-    names = [*(name for name in data if name.isidentifier()), *yours]
-    if names:
-        code.append(f"# {', '.join(names)}: as you gave {'it' if len(names) == 1 else 'them'}")
+        return table_call("evaluate_frame", arguments)
+    data = [arguments.pop("y_true", "y_true")]
+    # Without scores the rows came as an evaluation set.
+    data = [*data, arguments.pop("y_score")] if "y_score" in arguments else ["data"]
+    notes = to_bring(data, arguments)
     if data == ["data"]:
         threshold = evaluation.data.threshold
         decided = "y_pred=..." if threshold is None else f"threshold={threshold!r}"
-        code.append(f"# data = dm.EvaluationSet(y_true, y_score, {decided}, ...)")
-    settings = "".join(f", {name}={value}" for name, value in arguments.items())
-    code.append(f"result = dm.{function}({', '.join(data)}{settings}){'.total' if evaluation.groups else ''}")
-    code.append(f'result.report("report.html"{said})')
-    return code
+        notes.append(f"# data = dm.EvaluationSet(y_true, y_score, {decided}, ...)")
+    return notes, f"dm.evaluate({', '.join(data)}{settings(arguments)})"
+
+
+def table_call(function: str, given: Mapping[str, str]) -> tuple[list[str], str]:
+    """Comments on what the reader has to bring along, and the call of a function that takes a table."""
+    arguments = dict(given)
+    frame = arguments.pop("frame", "frame")
+    # A table in files is named in the call itself.
+    return to_bring([frame], arguments), f"dm.{function}({frame}{settings(arguments)})"
+
+
+def to_bring(data: Collection[str], arguments: Mapping[str, str]) -> list[str]:
+    """A comment that names what code cannot repeat: the data, and arguments that stand as their names."""
+    yours = sorted(name for name, value in arguments.items() if value == name)
+    names = [*(name for name in data if name.isidentifier()), *yours]
+    return [f"# {', '.join(names)}: as you gave {'it' if len(names) == 1 else 'them'}"] if names else []
+
+
+def settings(arguments: Mapping[str, str]) -> str:
+    """Arguments by name, each behind a comma."""
+    return "".join(f", {name}={value}" for name, value in arguments.items())
 
 
 def as_argument(name: str, value: Any) -> str:

@@ -1,6 +1,6 @@
 """The sentences of a report."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from darkmetrics._text import called
@@ -109,9 +109,14 @@ def _sampled(evaluation: Evaluation) -> list[str]:
 
 def method(evaluation: Evaluation) -> list[str]:
     """How the distributions were found, in plain words."""
-    ways: dict[str, list[str]] = {}
-    for name, law in evaluation.laws.items():
-        ways.setdefault(law.method, []).append(name)
+    return methods((name, law.method) for name, law in evaluation.laws.items())
+
+
+def methods(found: Iterable[tuple[str, str]]) -> list[str]:
+    """How each thing was found, of which there are the name and the method, in plain words."""
+    ways: dict[str, dict[str, None]] = {}
+    for name, way in found:
+        ways.setdefault(way, {})[name] = None
     return [
         f"{', '.join(map(called, names))}: {way}, {_METHODS.get(way, 'a method of your own')}."
         for way, names in ways.items()

@@ -17,8 +17,10 @@ from darkmetrics.cli.evaluation import columns_assumed, evaluated, label_model_o
 from darkmetrics.cli.inputs import load, load_reference, paths_of
 from darkmetrics.cli.messages import WordedError, for_the_command_line
 from darkmetrics.cli.options import CheckedOptions, DecisionOptions, EstimateOptions
-from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish
+from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish, write_output
+from darkmetrics.cli.pages import PageOptions, check_report
 from darkmetrics.cli.scope import ScopeOption
+from darkmetrics.cli.settings import command_line
 from darkmetrics.cli.shapes import Check, Result, Table
 from darkmetrics.cli.targets import metrics_wanted
 
@@ -43,6 +45,8 @@ def main(
         ),
     ],
     common: CheckedOptions,
+    page: PageOptions,
+    context: typer.Context,
     worse: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,10 +68,12 @@ def main(
     """
     check_format(common.result_format, worse, "--worse")
     limits = _limits(worse)
-    check_writable(common.output, *paths_of(options.file), *paths_of(before), options.reference)
+    inputs = [*paths_of(options.file), *paths_of(before), options.reference]
+    check_writable(common.output, *inputs)
+    check_report(page.report, [common.output], inputs)
     with progress("reading", "evaluating", "comparing") as begin:
         begin()
-        names, (after, earlier) = dict(_OF_CELLS), (_cells(options, path) for path in (options.file, before))
+        names, (after, earlier) = _OF_CELLS, (_cells(options, path) for path in (options.file, before))
         begin()
         found = []
         for path, cells in ((options.file, after), (before, earlier)):
@@ -77,6 +83,13 @@ def main(
         begin()
         with in_words(names):
             change = dm.change(*found, names=(_name(options.file), _name(before)))
+            if page.report is not None:
+                from darkmetrics.report.changed import change_page
+
+                files = {"file": _name(options.file), "before": _name(before)}
+                source = files | {f"{role} column": name for role, name in names.items() if names is not _OF_CELLS}
+                text = change_page(change, title=page.title, source=source | {"command": command_line(context)})
+                write_output(page.report, text, "--report")
     verdicts = [_verdict(change, name, by, confidence) for name, by in limits.items()]
     document = change.to_dict() | ({"worse": verdicts} if verdicts else {})
     result = Result(

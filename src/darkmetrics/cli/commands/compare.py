@@ -27,8 +27,18 @@ from darkmetrics.cli.options import (
     WeightColumn,
     ZeroDivisionOption,
 )
-from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish, seen_by_a_person
+from darkmetrics.cli.output import (
+    check_format,
+    check_writable,
+    in_words,
+    progress,
+    publish,
+    seen_by_a_person,
+    write_output,
+)
+from darkmetrics.cli.pages import PageOptions, check_report
 from darkmetrics.cli.scope import ASSUMED, ScopeOption
+from darkmetrics.cli.settings import command_line
 from darkmetrics.cli.shapes import Check, Result, Table
 from darkmetrics.files import MISSING_WORDS
 
@@ -120,6 +130,8 @@ def main(
     asked: MetricOptions,
     assumed: AssumedOptions,
     common: CheckedOptions,
+    page: PageOptions,
+    context: typer.Context,
     gate: Annotated[
         str | None,
         typer.Option(
@@ -135,7 +147,9 @@ def main(
     Models share their labels, known or not; a tie is not better.
     """
     check_format(common.result_format, gate, "--gate")
-    check_writable(common.output, *paths_of(data.file), assumed.reference)
+    inputs = [*paths_of(data.file), assumed.reference]
+    check_writable(common.output, *inputs)
+    check_report(page.report, [common.output], inputs)
     wanted, columns = _gate(gate), _columns(data.score)
     if gate is not None and not asked.metric:
         raise WordedError("--gate: say with --metric in what the model must be better.")
@@ -170,6 +184,13 @@ def main(
             )
             verdicts = _verdicts(found, wanted, assumed.scope)
             result = _as_result(found, verdicts, assumed.scope)
+            if page.report is not None:
+                from darkmetrics.report.models import comparison_page
+
+                named = {"label column": data.label, **{f"scores of {name}": one for name, one in columns.items()}}
+                source = {"file": rows.source, **named, "command": command_line(context)}
+                text = comparison_page(found, title=page.title, source=source, scope=assumed.scope)
+                write_output(page.report, text, "--report")
     return publish(result, common.result_format, common.output)
 
 

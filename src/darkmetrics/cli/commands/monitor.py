@@ -15,6 +15,7 @@ from darkmetrics.cli.inputs import load_reference, paths_of
 from darkmetrics.cli.messages import WordedError, for_the_command_line
 from darkmetrics.cli.options import CheckedOptions, CommonOptions, MonitorOptions
 from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish, say, write_output
+from darkmetrics.cli.pages import check_report
 from darkmetrics.cli.rows import Rows
 from darkmetrics.cli.settings import command_line
 from darkmetrics.cli.shapes import Check, Result, Table
@@ -26,7 +27,6 @@ EXAMPLE = (
 )
 
 _PICTURES = (".png", ".svg", ".pdf")
-_PAGES = (".html", ".htm")
 # Rows of a table that a person reads; CSV and JSON have all groups.
 _SHOWN = 40
 
@@ -94,7 +94,7 @@ def main(
     check_writable(common.output, *inputs)
     known = _known_file(known, common)
     _check_plot(plot, common.output, [*inputs, known])
-    _check_report(report, [common.output, plot], [*inputs, known])
+    check_report(report, [common.output, plot], [*inputs, known])
     if not options.by and options.time is None:
         raise WordedError("--by: no column that tells groups apart. Name one, or a column of dates as --time.")
     targets = targets_from(options.target)
@@ -183,21 +183,6 @@ def _known_file(known: str | None, common: CommonOptions) -> str | None:
         return known
     say(f"--known: {known} is not there yet, so that every alert is new.")
     return None
-
-
-def _check_report(report: str | None, others: list[str | None], inputs: list[str | None]) -> None:
-    """Refuse a page that could not be made or written before the work and not after it."""
-    from importlib.util import find_spec
-
-    if report is None:
-        return
-    check_writable(report, *inputs, option="--report")
-    if Path(report).suffix.lower() not in _PAGES:
-        raise WordedError(f"--report: {report} must end in {' or '.join(_PAGES)}.")
-    if any(other is not None and Path(report).resolve() == Path(other).resolve() for other in others):
-        raise WordedError(f"--report: {report} is another output as well. Name another file.")
-    if find_spec("jinja2") is None:
-        raise WordedError("--report: needs jinja2; pip install 'darkmetrics[report]'.")
 
 
 def _picture(result: dm.GroupedEvaluation, plot: str) -> bytes:
