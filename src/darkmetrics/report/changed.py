@@ -1,6 +1,7 @@
 """The page of a change: what moved from one set of rows to another, and how sure that is."""
 
-from collections.abc import Sequence
+import datetime as dt
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
@@ -30,9 +31,16 @@ def write_change_report(
     return write_or_show(path, title, lambda: change_page(change, **about))
 
 
-def change_page(change: Change, **given: Any) -> str:
+def change_page(
+    change: Change,
+    *,
+    title: str | None = None,
+    source: str | Mapping[str, Any] | None = None,
+    date: str | dt.date | None = None,
+    audit: Mapping[str, Any] | None = None,
+) -> str:
     """The page as text."""
-    about = About.of(**given)
+    about = About.of(title, source, date, audit)
     differences = [_difference(change, metric) for metric in change]
     reproduce = _reproduce(change, about.said)
     both = change.after, change.before

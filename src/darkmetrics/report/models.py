@@ -1,6 +1,7 @@
 """The page of a comparison: which model is better, and how sure that is."""
 
-from collections.abc import Sequence
+import datetime as dt
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -34,10 +35,18 @@ def write_comparison_report(
     return write_or_show(path, title, lambda: comparison_page(found, **about))
 
 
-def comparison_page(found: Comparison, *, scope: str = "rows", **given: Any) -> str:
+def comparison_page(
+    found: Comparison,
+    *,
+    scope: str = "rows",
+    title: str | None = None,
+    source: str | Mapping[str, Any] | None = None,
+    date: str | dt.date | None = None,
+    audit: Mapping[str, Any] | None = None,
+) -> str:
     """The page as text."""
     scope_from(scope)
-    about = About.of(**given)
+    about = About.of(title, source, date, audit)
     judged = [metric for metric, record in found.metrics.items() if record.better != "neither"]
     differences = [_difference(found, metric, model, scope) for metric in found.metrics for model in found.models[1:]]
     reproduce = _reproduce(found, scope, about.said, [one.entry["method"] for one in differences])
