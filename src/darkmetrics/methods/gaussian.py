@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import dot
+from darkmetrics._kernels.arrays import FloatArray, dots
 from darkmetrics._kernels.auc.ranks import auc_moments
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
@@ -51,7 +51,7 @@ def _gaussian_law(functional: Functional, problem: Problem) -> MetricDistributio
     undefined = _undefined_mass(functional, problem)
     if undefined >= 1.0:
         return Undefined(undefined=1.0, **facts)
-    mean, variance = gaussian_moments(functional, problem)
+    mean, variance = (float(moment) for moment in gaussian_moments(functional, problem))
     if np.isnan(mean) or np.isnan(variance):
         raise MethodError(
             "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
@@ -74,36 +74,40 @@ def _undefined_mass(functional: Functional, problem: Problem) -> float:
 
 
 @singledispatch
-def gaussian_moments(functional: Functional, problem: Problem) -> tuple[float, float]:
-    """Mean and variance of the Gaussian that stands for the law at one node."""
+def gaussian_moments(functional: Functional, problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the Gaussian that stands for the law at the only node, or at each of several."""
     raise MethodError("method: 'gaussian' needs a metric with a known mean and variance; use 'auto' or 'monte_carlo'.")
 
 
 @gaussian_moments.register
-def _(functional: LinearFunctional, problem: Problem) -> tuple[float, float]:
-    rows, p = functional.missing, problem.nodes.of_cells(0)
-    mean = functional.constant + dot(rows, functional.weight * p)
-    return mean, dot(rows, functional.influence(p) ** 2 * p * (1.0 - p))
+def _(functional: LinearFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
+    p = _chances(problem)
+    mean = functional.constant + dots(functional.weight * p, functional.missing)
+    return mean, dots(functional.weight**2 * p * (1.0 - p), functional.missing)
 
 
 @gaussian_moments.register
-def _(functional: CountFunctional, problem: Problem) -> tuple[float, float]:
+def _(functional: CountFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
     means, variances, *_ = problem.groups(functional).sums.moments
     # All rows of a group have the same influence, but for their weight. A group in which nothing is random has no part
     # in the variance, and perhaps no slope.
     slopes = np.where(variances > 0.0, functional.slopes(means), 0.0)
-    variance = dot(slopes**2, variances)
-    return float(functional.at(list(means))), variance if np.isfinite(variance) else np.nan
+    variance = (slopes**2 * variances).sum(axis=0)
+    return functional.at(means), np.where(np.isfinite(variance), variance, np.nan)
 
 
 @gaussian_moments.register
-def _(functional: RankFunctional, problem: Problem) -> tuple[float, float]:
-    a, d, var_a, var_d, cov = auc_moments(functional.data, problem.nodes.of_cells(0))
-    if d <= 0.0:
-        return np.nan, np.nan
+def _(functional: RankFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
+    a, d, var_a, var_d, cov = auc_moments(functional.data, _chances(problem))
+    d = np.where(d > 0.0, d, np.nan)
     # The paper's variances of numerator and denominator have terms of the second order too.
     terms = a**2 * var_d + d**2 * var_a
     variance = (terms - 2.0 * cov * a * d) / d**4
-    if abs(variance) * d**4 <= _ROUNDING * terms:  # numerator and denominator move as one
-        variance = 0.0
-    return functional.shift + functional.scale * a / d, functional.scale**2 * variance
+    as_one = np.abs(variance) * d**4 <= _ROUNDING * terms  # numerator and denominator move as one
+    return functional.shift + functional.scale * a / d, functional.scale**2 * np.where(as_one, 0.0, variance)
+
+
+def _chances(problem: Problem) -> FloatArray:
+    """The chance of each missing cell at the only node, or a row of them for each."""
+    nodes = problem.nodes
+    return nodes.of_cells(0) if len(nodes) == 1 else nodes.on_all_cells.probability
