@@ -56,7 +56,8 @@ def test_every_command_writes_every_format(run, small_file, command):
 
 @pytest.mark.parametrize("command", ["evaluate", "bounds", "curves", "diagnose", "metrics"])
 def test_the_suffix_of_the_output_is_its_format_unless_told(run, small_file, command):
-    few = {"curves": ["--thresholds", 3, "-m", "recall"], "evaluate": ["-m", "recall"]}.get(command, [])
+    fewer = {"curves": ["--thresholds", "3", "-m", "recall"], "evaluate": ["-m", "recall"]}
+    few = fewer.get(command, [])
     told = [*arguments_of(command, small_file), *few, "--seed", 1]
     names = {"json": "x.json", "csv": "x.CSV", "markdown": "x.md", "table": "x"}
     expected = {format_: run(*told, "--format", format_).out for format_ in names}
