@@ -14,6 +14,7 @@ from darkmetrics.functional import Functional
 from darkmetrics.label_models.base import missing_prevalence, missing_rows
 from darkmetrics.label_models.tilted import Moves
 from darkmetrics.methods import Auto, Gaussian, Method, MonteCarlo, Problem
+from darkmetrics.methods.moved_counts import MovedCounts
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.report.density import MANY_MISSING
 from darkmetrics.tables import finite
@@ -64,8 +65,10 @@ def what_if(
     laws: dict[str, list[MetricDistribution]] = {name: [] for name in metrics}
     # Bound once: what a functional finds out about itself, such as its bounds, is the same at every share.
     functionals = {name: metric.bind(data, evaluation.fills[name]) for name, metric in metrics.items()}
+    counts = MovedCounts(data.missing_counts)
     for share, delta in tilted.items():
-        problem = Problem(moves.by(delta))
+        nodes = moves.by(delta)
+        problem = Problem(nodes, counts.at(delta, nodes))
         for name, metric in metrics.items():
             if name not in summary["left_out"]:
                 try:
