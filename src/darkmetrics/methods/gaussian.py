@@ -1,12 +1,13 @@
 """PEMI-Gauss, Algorithm 2 of the paper: a Gaussian with the mean and variance of a ratio of sums."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import ClassVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import dot
+from darkmetrics._kernels.arrays import FloatArray, dot
 from darkmetrics._kernels.auc.ranks import auc_moments
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
@@ -18,6 +19,8 @@ from darkmetrics.methods.problem import Problem
 
 # What rounding leaves of a difference of like terms, as a share of these.
 _ROUNDING = 1e-14
+# Probabilities of nodes that are gone through at once.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,22 @@ class Gaussian(Method):
         if certain is not None:
             return certain
         problem.nodes.check_independent("'gaussian' needs", " Use 'auto' or 'monte_carlo'.")
-        return over_nodes(*problem.on_cells(functional), _gaussian_law)
+        merged, cells = problem.on_cells(functional)
+        if isinstance(merged, RankFunctional):
+            return _rank_law(merged, cells)
+        return over_nodes(merged, cells, _gaussian_law)
 
 
 def _gaussian_law(functional: Functional, problem: Problem) -> MetricDistribution:
+    return _normal(functional, problem, partial(gaussian_moments, functional, problem))
+
+
+def _normal(functional: Functional, problem: Problem, moments: Callable[[], tuple[float, float]]) -> MetricDistribution:
     facts = about(functional, "gaussian")
     undefined = _undefined_mass(functional, problem)
     if undefined >= 1.0:
         return Undefined(undefined=1.0, **facts)
-    mean, variance = gaussian_moments(functional, problem)
+    mean, variance = moments()
     if np.isnan(mean) or np.isnan(variance):
         raise MethodError(
             "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
@@ -98,12 +108,27 @@ def _(functional: CountFunctional, problem: Problem) -> tuple[float, float]:
 
 @gaussian_moments.register
 def _(functional: RankFunctional, problem: Problem) -> tuple[float, float]:
-    a, d, var_a, var_d, cov = auc_moments(functional.data, problem.nodes.of_cells(0))
-    if d <= 0.0:
-        return np.nan, np.nan
+    mean, variance = _rank_moments(functional, problem.nodes.of_cells(0)[None])
+    return float(mean[0]), float(variance[0])
+
+
+def _rank_moments(functional: RankFunctional, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance at every node; nan where only one class is expected."""
+    a, d, var_a, var_d, cov = auc_moments(functional.data, p)
+    d = np.where(d > 0.0, d, np.nan)
     # The paper's variances of numerator and denominator have terms of the second order too.
     terms = a**2 * var_d + d**2 * var_a
     variance = (terms - 2.0 * cov * a * d) / d**4
-    if abs(variance) * d**4 <= _ROUNDING * terms:  # numerator and denominator move as one
-        variance = 0.0
+    # Nothing is left where numerator and denominator move as one.
+    variance = np.where(np.abs(variance) * d**4 <= _ROUNDING * terms, 0.0, variance)
     return functional.shift + functional.scale * a / d, functional.scale**2 * variance
+
+
+def _rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution:
+    """The mixture over the nodes, with the moments of many of them at a time."""
+    p = problem.nodes.on_all_cells.probability
+    rows = max(1, _AT_ONCE // max(1, p.shape[1]))
+    parts = [_rank_moments(functional, p[start : start + rows]) for start in range(0, p.shape[0], rows)]
+    moments = zip(*(np.concatenate(column).tolist() for column in zip(*parts, strict=True)), strict=True)
+    at = {id(one): both for one, both in zip(problem.each, moments, strict=True)}
+    return over_nodes(functional, problem, lambda functional, one: _normal(functional, one, lambda: at[id(one)]))

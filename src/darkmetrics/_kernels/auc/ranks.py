@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dot
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 
 
 class RankData(NamedTuple):
@@ -35,11 +35,11 @@ class RankData(NamedTuple):
 class AucMoments(NamedTuple):
     """Means, variances and covariance of numerator A and denominator D."""
 
-    mean_a: float
-    mean_d: float
-    var_a: float
-    var_d: float
-    cov: float
+    mean_a: FloatArray
+    mean_d: FloatArray
+    var_a: FloatArray
+    var_d: FloatArray
+    cov: FloatArray
 
 
 class LinearParts(NamedTuple):
@@ -48,45 +48,53 @@ class LinearParts(NamedTuple):
     a: FloatArray
     d: FloatArray
     variance: FloatArray
-    mean_p: float
-    mean_r: float
+    mean_p: FloatArray
+    mean_r: FloatArray
 
 
 def linear_parts(data: RankData, p: FloatArray) -> LinearParts:
-    """First-order coefficients of numerator and denominator, using e^2 = v + (1 - 2p) e."""
+    """First-order coefficients of numerator and denominator, using e^2 = v + (1 - 2p) e; `p` may have many rows."""
     w, c = data.weight, data.counts
-    mean_p = data.known_p + dot(c, w * p)
-    mean_r = data.known_r + dot(c, w * p * data.rho)
+    mean_p = np.asarray(data.known_p + p @ (c * w))
+    mean_r = np.asarray(data.known_r + p @ (c * w * data.rho))
     skew = w * (1.0 - 2.0 * p)
-    a = data.rho - mean_p - 0.5 * skew
-    d = data.total - 2.0 * mean_p - skew
+    a = data.rho - mean_p[..., None] - 0.5 * skew
+    d = data.total - 2.0 * mean_p[..., None] - skew
     if data.full_ties:
-        group_mean = data.group_known + np.bincount(data.group, c * w * p, data.group_total.size)
-        a = a + 0.5 * ((data.group_total - 2.0 * group_mean)[data.group] - skew)
+        group_mean = data.group_known + _of_groups(data, c * w * p)
+        a = a + 0.5 * ((data.group_total - 2.0 * group_mean)[..., data.group] - skew)
     return LinearParts(a, d, w**2 * p * (1.0 - p), mean_p, mean_r)
 
 
 def auc_moments(data: RankData, p: FloatArray, parts: LinearParts | None = None) -> AucMoments:
-    """First two moments of numerator and denominator, equal to the paper's O(n^4) sums, in O(cells)."""
+    """First two moments of numerator and denominator, equal to the paper's O(n^4) sums, in O(cells) for each row."""
     c = data.counts
     parts = linear_parts(data, p) if parts is None else parts
     v = parts.variance
-    total_v = dot(c, v)
-    pairs = 0.5 * (total_v**2 - dot(c, v**2))
+    total_v = v @ c
+    pairs = 0.5 * (total_v**2 - v**2 @ c)
     mean_a = parts.mean_r - 0.5 * (parts.mean_p**2 + total_v)
     mean_d = parts.mean_p * (data.total - parts.mean_p) - total_v
-    var_a = dot(c, v * parts.a**2) + pairs
-    var_d = dot(c, v * parts.d**2) + 4.0 * pairs
-    cov = dot(c, v * parts.a * parts.d) + 2.0 * pairs
+    va = v * parts.a
+    var_a = (va * parts.a) @ c + pairs
+    var_d = (v * parts.d**2) @ c + 4.0 * pairs
+    cov = (va * parts.d) @ c + 2.0 * pairs
     if data.full_ties:
-        size = data.group_total.size
-        group_mean = data.group_known + np.bincount(data.group, c * data.weight * p, size)
-        group_v = np.bincount(data.group, c * v, size)
-        tied_pairs = 0.5 * float((group_v**2 - np.bincount(data.group, c * v**2, size)).sum())
-        mean_a += data.settled_ties + 0.5 * float((group_mean * (data.group_total - group_mean) - group_v).sum())
-        var_a += 3.0 * tied_pairs
-        cov += 2.0 * tied_pairs
+        group_mean = data.group_known + _of_groups(data, c * data.weight * p)
+        group_v = _of_groups(data, c * v)
+        tied_pairs = 0.5 * (group_v**2 - _of_groups(data, c * v**2)).sum(axis=-1)
+        tied = (group_mean * (data.group_total - group_mean) - group_v).sum(axis=-1)
+        mean_a = mean_a + data.settled_ties + 0.5 * tied
+        var_a = var_a + 3.0 * tied_pairs
+        cov = cov + 2.0 * tied_pairs
     return AucMoments(mean_a, mean_d, var_a, var_d, cov)
+
+
+def _of_groups(data: RankData, values: FloatArray) -> FloatArray:
+    """Sums over the cells of each group of tied scores."""
+    size = data.group_total.size
+    rows = [np.bincount(data.group, row, size) for row in values.reshape(-1, data.group.size)]
+    return np.array(rows).reshape(*values.shape[:-1], size)
 
 
 def auc_influence(data: RankData, p: FloatArray) -> FloatArray:
