@@ -19,7 +19,9 @@ from darkmetrics._kernels.sums.poisson_binomial import (
 # Trials up to which adding them one after the other beats laws from scratch, at one node or many.
 LADDER_LIMIT = 4 * CONVOLUTION_LIMIT
 # A law that is to be moved is known down to here, and the moved one down to what all others are.
-_FAR = 1e-200
+_FAR = 1e-260
+# Where it is not known the moved one has no more than this: less than is kept of it.
+_OUTSIDE = 1e-34
 
 
 def split_pmfs(
@@ -96,7 +98,7 @@ class MovablePmfs:
         # Masses of such sums fall ever faster away from their peak: one bound next to what is known holds beyond.
         for place, end in ((first - 1, 0), (last + 1, self.trials)):
             unknown = self.first + place + (1 if end == 0 else -1) != end
-            if np.any((math.log(_FAR) + delta * place - peak)[unknown] > math.log(FAINTEST * PART_OF_LEAST)):
+            if np.any((math.log(_FAR) + delta * place - peak)[unknown] > math.log(_OUTSIDE)):
                 return None
         pmfs = np.exp(logs - peak[:, None])
         pmfs /= pmfs.sum(axis=1, keepdims=True)
