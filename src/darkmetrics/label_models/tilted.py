@@ -20,7 +20,7 @@ _FARTHEST = 800.0
 # Odds that are multiplied by more than the exponential of this may overflow.
 _ODDS_OVERFLOW = 300.0
 _SETTLED = 1e-8
-_MOST_STEPS = 400
+_MOST_STEPS = 400  # four for each halving that doubles allow
 
 
 @dataclass(frozen=True)
@@ -130,19 +130,15 @@ class Moves:
             p = self._moved(delta)
             mean = self._mean(p)
             if mean == prevalence:
-                return delta
-            a, b = (delta, b) if mean < prevalence else (a, delta)
-            # Newton in log odds, in which a share is nearly straight; at every fourth step that did not settle it, half
-            # of the bracket is proven away.
-            slope = self._mean(p * (1.0 - p))
-            following = 0.5 * (a + b)
-            if slope > 0.0 and 0.0 < mean < 1.0 and step % 4 < 3:
-                newton = delta + (logit(prevalence) - logit(mean)) * mean * (1.0 - mean) / slope
-                following = newton if a < newton < b else following
-                # The error of a Newton step is about the square of its length.
-                if abs(newton - delta) <= _SETTLED and a <= newton <= b:
-                    return float(newton)
-            if b - a <= 1e-13 * max(1.0, abs(following)):
                 break
-            delta = following
-        return float(following)
+            a, b = (delta, b) if mean < prevalence else (a, delta)
+            # Newton in log odds, in which a share is nearly straight; every fourth step halves what is left in between.
+            slope, newton = self._mean(p * (1.0 - p)), np.nan
+            if slope > 0.0 and 0.0 < mean < 1.0 and step % 4 < 3:
+                newton = delta + float(logit(prevalence) - logit(mean)) * mean * (1.0 - mean) / slope
+            # The error after a Newton step is about the square of its length.
+            settled = abs(newton - delta) <= _SETTLED or b - a <= 1e-13 * max(1.0, abs(delta))
+            delta = newton if a < newton < b else 0.5 * (a + b)
+            if settled:
+                break
+        return delta

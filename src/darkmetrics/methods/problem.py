@@ -176,7 +176,8 @@ def _counts_of_groups(split: Split, missing: IntArray, nodes: Nodes, given: Coun
 def _wide(p: FloatArray, counts: IntArray) -> bool:
     """Whether the window of a group, ten standard deviations either side of every mean, is too wide for all nodes."""
     mean, sd = p @ counts, np.sqrt((p * (1.0 - p)) @ counts)
-    return p.shape[0] * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT
+    width = float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd))
+    return bool(p.shape[0] * width > _WINDOW_LIMIT)
 
 
 class GroupSums:

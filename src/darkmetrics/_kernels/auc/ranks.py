@@ -94,7 +94,7 @@ def _of_groups(data: RankData, values: FloatArray) -> FloatArray:
     """Sums over the cells of each group of tied scores."""
     size = data.group_total.size
     rows = [np.bincount(data.group, row, size) for row in values.reshape(-1, data.group.size)]
-    return np.array(rows).reshape(*values.shape[:-1], size)
+    return np.array(rows, dtype=np.float64).reshape(*values.shape[:-1], size)
 
 
 def auc_influence(data: RankData, p: FloatArray) -> FloatArray:
