@@ -103,6 +103,12 @@ def test_counted_buckets_keep_their_ends():
         ),
         ([-1, 0, 1], 1, r"fraud: a third value -1 besides 0 and 1\. .* say missing_label=-1"),
         (["no", "unknown", "yes"], "yes", r"fraud: a third value 'unknown' besides 'no' and 'yes'\. .*='unknown'"),
+        (["NO", "no", "yes"], "yes", r"fraud: a third value 'no' .* 'NO' and 'no' differ in case or spaces alone"),
+        (
+            ["later", "no", "yes"],
+            "yes",
+            r"fraud: a third value 'no' besides .* If one of them means missing, say missing",
+        ),
         ([0.5, 0.7, 1.0], 1, r"fraud: a third value 0\.7 besides 0\.5 and 1\. Labels take two values; the rest"),
         (["a", "b"], 1, r"fraud: pos_label=1 is not among the labels \('a' and 'b'\)\. Say which one is positive"),
         (["a"], 1, r"fraud: pos_label=1 is not among the labels \('a'\)"),

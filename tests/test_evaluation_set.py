@@ -515,6 +515,26 @@ def test_minus_one_among_three_labels_gets_a_hint(labels):
     assert "If -1 means missing, say missing_label=-1." in message(labels, [0.5] * len(labels))
 
 
+@pytest.mark.parametrize(
+    ("labels", "told", "said"),
+    [
+        (
+            ["no", "NO", "yes"],
+            None,
+            "a third value 'NO' at row 1 besides 'no' and 'yes'. .* 'no' and 'NO' differ in case",
+        ),
+        (["yes ", "yes", "no"], None, "'yes ' and 'yes' differ in case or spaces alone: spell them alike."),
+        (["no", "?", "yes", "n/a"], None, r"If '\?' and 'n/a' mean missing, say missing_label=\['\?', 'n/a'\]."),
+        (["no", "?", "yes", "n/a"], "?", r"If 'n/a' means missing, say missing_label=\['\?', 'n/a'\]."),
+        (["no", "maybe", "yes", "later"], None, "a third value 'maybe' at row 1 .* If one of them means missing"),
+    ],
+)
+def test_odd_words_among_labels_are_told_at_once(labels, told, said):
+    with pytest.raises(InputError, match=said) as caught:
+        EvaluationSet(labels, [0.5] * len(labels), pos_label="yes", missing_label=told)
+    assert ("missing_label" in str(caught.value)) == ("spell them alike" not in str(caught.value))
+
+
 @pytest.mark.parametrize("word", ["nan", "NA", "None", "", "unknown"])
 def test_a_word_for_missing_among_three_labels_gets_a_hint(word):
     for labels in ([word, "a", "b"], ["a", word, "b"], ["a", "b", word]):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, Formula, IntArray, dot
+from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, Formula, IntArray, dot, dots
 from darkmetrics._kernels.auc.bounds import Spread
 from darkmetrics._kernels.auc.ranks import RankData, auc_extremes, auc_influence, auc_values
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
@@ -231,7 +231,7 @@ class CountFunctional(Functional):
         """The largest sum of each group: all its missing rows positive."""
         return self.split.totals(self.missing)
 
-    def at(self, sums: Sequence[FloatArray]) -> FloatArray:
+    def at(self, sums: Sequence[FloatArray] | FloatArray) -> FloatArray:
         """The formula at sums of positive weight among the missing rows of each group; nan where undefined."""
         known = [offset + np.asarray(s, dtype=np.float64) for offset, s in zip(self.offset, sums, strict=True)]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -247,27 +247,31 @@ class CountFunctional(Functional):
         return effect
 
     def slopes(self, sums: FloatArray) -> FloatArray:
-        """Derivatives of the formula by the sum of each group; nan where there is none."""
+        """Derivatives of the formula by the sum of each group (groups x points, or one point); nan where is none."""
         if self.ratio is None:
-            return np.array([self._slope(sums, i) if total > 0.0 else 0.0 for i, total in enumerate(self.totals)])
-        (numerator, denominator), known = self.ratio, sums + self.offset
+            zero = np.zeros(sums.shape[1:])
+            return np.array([self._slope(sums, i) if total > 0.0 else zero for i, total in enumerate(self.totals)])
+        numerator, denominator = self.ratio
         with np.errstate(divide="ignore", invalid="ignore"):
-            slopes: FloatArray = numerator[1:] - float(self.at(list(sums))) * denominator[1:]
-            slopes /= denominator[0] + dot(denominator[1:], known)
-        return slopes
+            slopes: FloatArray = numerator[1:] - np.multiply.outer(self.at(sums), denominator[1:])
+            below: FloatArray = denominator[0] + dots(sums.T + self.offset, denominator[1:])
+            return slopes.T / below
 
-    def _slope(self, sums: FloatArray, axis: int) -> float:
+    def _slope(self, sums: FloatArray, axis: int) -> FloatArray:
         """Partial derivative by a five-point difference that stays inside the range of the sum.
 
         Where the sum is so close to an end that no step fits in between, it is the derivative a little further inside.
         """
-        total, place = self.totals[axis], np.arange(sums.size) == axis
-        x = float(np.clip(sums[axis], 1e-9 * total, (1.0 - 1e-9) * total))
-        step = min(1e-3 * max(1.0, abs(x + self.offset[axis])), 0.499 * min(x, total - x))
-        value = 0.0
+        total = self.totals[axis]
+        x = np.clip(sums[axis], 1e-9 * total, (1.0 - 1e-9) * total)
+        step = np.minimum(1e-3 * np.maximum(1.0, np.abs(x + self.offset[axis])), 0.499 * np.minimum(x, total - x))
+        moved: list[FloatArray] = list(sums)
+        value: FloatArray = np.zeros(sums.shape[1:])
         for multiple, factor in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
-            value += factor * float(self.at(list(np.where(place, x + multiple * step, sums))))
-        return value / (12.0 * step)
+            moved[axis] = x + multiple * step
+            value = value + factor * self.at(moved)
+        value /= 12.0 * step
+        return value
 
     def corners(self) -> FloatArray:
         return self.at([np.array([0.0, total]) for total in self.totals])

@@ -28,6 +28,8 @@ _NODES = 32
 # Up to so many missing rows the laws themselves are moved, beyond it their Gaussians; fewer where laws take long: of
 # weighted counts, and of ranks while an extreme is looked for.
 _FEW_MISSING, _FEW_SLOW = 64, 16
+# Chances, of all cells at all nodes, whose moments are found together; more are not held at once.
+_AT_ONCE = 2**22
 # Labelings of a black box that are gone through at every tilt; beyond, so many are drawn.
 _LABELINGS = 1024
 # How often the search for an extreme inside the square of tilts halves its step.
@@ -237,8 +239,8 @@ class _Tilted(NamedTuple):
     log_odds: FloatArray
     decided: BoolArray
     bucket: IntArray
-    # Buckets of cells and the problems there, by tilt: metrics of the same groups of rows share what they need.
-    shared: dict[Tilt, list[tuple[IntArray, list[Problem]]]]
+    # Buckets of cells and the problem there, by tilt: metrics of the same groups of rows share what they need.
+    shared: dict[Tilt, list[tuple[IntArray, Problem]]]
 
     @classmethod
     def of(cls, nodes: Nodes, decided: BoolArray) -> "_Tilted":
@@ -262,13 +264,13 @@ class _Tilted(NamedTuple):
         move = np.where(self.decided, *tilt)
         return Nodes(self.weight, np.asarray(expit(self.log_odds + move)), bucket)
 
-    def problems(self, tilt: Tilt, bucket: IntArray) -> list[Problem]:
-        """One problem for each node, the same for all who ask with these buckets."""
+    def problem(self, tilt: Tilt, bucket: IntArray) -> Problem:
+        """The problem at all nodes, the same for all who ask with these buckets."""
         kept = self.shared.setdefault(tilt, [])
-        for known, problems in kept:
+        for known, problem in kept:
             if np.array_equal(known, bucket):
-                return problems
-        kept.append((bucket, Problem(self.at(tilt, bucket)).each))
+                return problem
+        kept.append((bucket, Problem(self.at(tilt, bucket))))
         return kept[-1][1]
 
 
@@ -352,12 +354,14 @@ class _Moved:
 
     def _gaussian(self, nodes: _Tilted, tilt: Tilt) -> Callable[[float], float]:
         functional, bucket = self._coarse
-        moments = np.array([gaussian_moments(functional, one) for one in nodes.problems(tilt, bucket)])
-        known = np.isfinite(moments).all(axis=1)
+        problem = nodes.problem(tilt, bucket)
+        parts = [problem] if nodes.weight.size * bucket.size <= _AT_ONCE else problem.each
+        mean, var = np.column_stack([np.array(gaussian_moments(functional, part)) for part in parts])
+        known = np.isfinite(mean) & np.isfinite(var)
         if not known.any():  # 0/0 next to every mean: what the law says
             return self._exactly(nodes, tilt)
         weight = nodes.weight[known] / nodes.weight[known].sum()
-        return self._normal(weight, moments[known, 0], moments[known, 1])
+        return self._normal(weight, mean[known], var[known])
 
     def _normal(self, weight: FloatArray, mean: FloatArray, var: FloatArray) -> Callable[[float], float]:
         """Quantiles of a normal law at each node, with what the population adds."""

@@ -19,3 +19,8 @@ Formula: TypeAlias = Callable[..., Any]
 def dot(a: Any, b: Any) -> float:
     """Inner product on one core: the threads of a BLAS cost more than they bring for one pass over the data."""
     return float(np.einsum("i,i->", a, b))
+
+
+def dots(a: Any, b: Any) -> Any:
+    """The same of each row of `a`: a number of one row, an array of several."""
+    return np.einsum("...i,i->...", a, b)

@@ -282,7 +282,7 @@ def shared_cells(
         missing_label=missing_label,
         buckets=buckets,
     )
-    check_classes(counted.labels, pos_label, frames.title("label", label))
+    check_classes(counted.labels, pos_label, frames.title("label", label), missing_label)
     own = counted.weight
     return SharedRows(
         names=tuple(named),

@@ -226,16 +226,9 @@ class EvaluationSet(Totals):
         columns = frames.ColumnNames(
             label, score, decision, probability, weight, stratum, propensity, scored_at, labelled_at
         )
-        counted = frames.count_cells(
-            frame,
-            columns,
-            threshold=cut,
-            pos_label=pos_label,
-            missing_label=missing_label,
-            buckets=buckets,
-            **times,
-        )
-        (found,) = sets_from_counted(counted, threshold=cut, pos_label=pos_label, label=columns.title("label"))
+        meant: dict[str, Any] = {"threshold": cut, "pos_label": pos_label, "missing_label": missing_label}
+        counted = frames.count_cells(frame, columns, buckets=buckets, **meant, **times)
+        (found,) = sets_from_counted(counted, label=columns.title("label"), **meant)
         return cls.from_cells(found.cells, threshold=found.threshold, pos_label=pos_label, buckets=found.buckets)
 
     def to_parquet(self, path: str | Path) -> Path:
@@ -468,10 +461,15 @@ def _coarsest(sets: Sequence[EvaluationSet]) -> int | None:
 
 
 def sets_from_counted(
-    counted: frames.Counted, *, threshold: float | None, pos_label: Any = 1, label: str = "label"
+    counted: frames.Counted,
+    *,
+    threshold: float | None,
+    pos_label: Any = 1,
+    missing_label: Any = None,
+    label: str = "label",
 ) -> list[EvaluationSet]:
     """One set per group of what an engine has counted; `label` is the column that errors about labels name."""
-    check_classes(counted.labels, pos_label, label)
+    check_classes(counted.labels, pos_label, label, missing_label)
     columns: dict[str, Any] = {
         name: getattr(counted, name)
         for name in ("score", "decision", *COUNTS, "weight", "probability", "low", "high", *KINDS)

@@ -1,7 +1,7 @@
 """The rules that columns of input must keep, and what they mean: labels, decisions, weights, probabilities."""
 
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -68,8 +68,8 @@ def equals(labels: AnyArray, missing: BoolArray, value: Any) -> BoolArray:
         return np.zeros(labels.size, dtype=np.bool_)
 
 
-def _classes(labels: AnyArray, missing: BoolArray) -> list[Any]:
-    """The different labels in the order of the rows, at most three; 1, 1.0 and True are one."""
+def _classes(labels: AnyArray, missing: BoolArray, most: int = 3) -> list[Any]:
+    """The different labels in the order of the rows, at most so many; 1, 1.0 and True are one."""
     present = labels[~missing]
     if labels.dtype.kind != "O":
         _, first = np.unique(present, return_index=True)
@@ -78,12 +78,14 @@ def _classes(labels: AnyArray, missing: BoolArray) -> list[Any]:
     for value in present.tolist():
         if value not in classes:
             classes.append(value)
-            if len(classes) > 2:
+            if len(classes) == most:
                 break
     return classes
 
 
-def positive_labels(labels: AnyArray, missing: BoolArray, pos_label: Any, name: str) -> tuple[BoolArray, list[Any]]:
+def positive_labels(
+    labels: AnyArray, missing: BoolArray, pos_label: Any, name: str, missing_label: Any = None
+) -> tuple[BoolArray, list[Any]]:
     """Which labels are positive, and the classes there are: at most two, of which `pos_label` can be one."""
     if labels.dtype.kind in "fiub" and pos_label == 1:
         one = labels == 1
@@ -91,7 +93,11 @@ def positive_labels(labels: AnyArray, missing: BoolArray, pos_label: Any, name: 
             return np.asarray(one & ~missing, dtype=np.bool_), [0, 1]
     classes = _classes(labels, missing)
     if len(classes) > 2:
-        _refuse_third(labels, missing, classes, pos_label, name)
+        found = _classes(labels, missing, _MOST_SHOWN)
+        pair, third = _odd_one_out(found, pos_label)
+        rule = _rule_for_labels(found, pos_label, missing_label) if name == "y_true" else "Decisions take two values."
+        at = int(np.argmax(equals(labels, missing, third)))
+        raise InputError.about(name, f"a third value {_shown(third)} at row {at} besides {pair}. {rule}")
     _check_positive_there(classes, pos_label, name)
     return equals(labels, missing, pos_label), classes
 
@@ -109,19 +115,16 @@ def _check_positive_there(classes: list[Any], pos_label: Any, name: str) -> None
             raise InputError.about(name, f"pos_label={pos_label!r} is not among the labels ({shown}). {hint}")
 
 
-def check_classes(classes: list[Any], pos_label: Any, name: str) -> None:
+def check_classes(classes: list[Any], pos_label: Any, name: str, missing_label: Any = None) -> None:
     """The labels that an engine found obey the rules of `positive_labels`; which rows hold them is not known.
 
     `classes` has `pos_label`, if it occurs, and at most two others.
     """
     others = [c for c in classes if c != pos_label]
     if len(others) < len(classes) and len(others) > 1:
-        # The odd one out: what looks like a code for missing, else what is furthest from the usual classes.
-        third = next((c for c in others if _is_gap_word(c)), others[-1])
-        pair = [*(c for c in others if c != third), pos_label]
-        shown = " and ".join(_shown(c) for c in pair)
-        rule = _rule_for_labels([*pair, third], pos_label)
-        raise InputError.about(name, f"a third value {_shown(third)} besides {shown}. {rule}")
+        pair, third = _odd_one_out([*others, pos_label], pos_label)
+        rule = _rule_for_labels(classes, pos_label, missing_label)
+        raise InputError.about(name, f"a third value {_shown(third)} besides {pair}. {rule}")
     _check_positive_there(classes, pos_label, name)
 
 
@@ -132,24 +135,40 @@ def read_labels(
     check_label_values(pos_label, missing_label)
     for one in frames.meaning_missing(missing_label):
         missing = missing | equals(labels, missing, one)
-    positive, classes = positive_labels(labels, missing, pos_label, name)
+    positive, classes = positive_labels(labels, missing, pos_label, name, missing_label)
     return positive, missing, classes
 
 
-def _refuse_third(labels: AnyArray, missing: BoolArray, classes: list[Any], pos_label: Any, name: str) -> NoReturn:
-    first, second, third = (_shown(c) for c in classes)
-    at = int(np.argmax(equals(labels, missing, classes[2])))
-    rule = _rule_for_labels(classes, pos_label) if name == "y_true" else "Decisions take two values."
-    raise InputError.about(name, f"a third value {third} at row {at} besides {first} and {second}. {rule}")
+# Labels that an error looks at, so that one is told of all odd ones at once and not of one after the other.
+_MOST_SHOWN = 8
 
 
-def _rule_for_labels(classes: list[Any], pos_label: Any) -> str:
+def _odd_one_out(classes: list[Any], pos_label: Any) -> tuple[str, Any]:
+    """Two classes in words and the third: what looks like a code for missing, else the first that makes too many."""
+    others = [c for c in classes if c != pos_label] if pos_label in classes else classes[1:]
+    third = next((c for c in others if _is_gap_word(c)), others[1])
+    kept = (pos_label if pos_label in classes else classes[0], next(c for c in others if c != third))
+    return " and ".join(_shown(c) for c in classes if c in kept), third
+
+
+def _rule_for_labels(classes: list[Any], pos_label: Any, missing_label: Any) -> str:
     rule = "Labels take two values; the rest must be missing."
+    spelled: dict[str, str] = {}
+    for word in (c for c in classes if isinstance(c, str)):
+        twin = spelled.setdefault(word.strip().casefold(), word)
+        if twin != word:
+            return f"{rule} {twin!r} and {word!r} differ in case or spaces alone: spell them alike."
     # Whole numbers and words are often codes; of a measured value nobody says "this one means missing".
     codes = [c for c in classes if c not in (0, 1, "0", "1", pos_label) and (isinstance(c, str) or _is_whole(c))]
     if codes:
-        code = _shown(next((c for c in codes if _is_gap_word(c)), codes[-1]))
-        rule += f" If {code} means missing, say missing_label={code}."
+        gaps = [c for c in codes if _is_gap_word(c)] or [c for c in codes[-1:] if not isinstance(c, str)]
+        if not gaps:
+            return f"{rule} If one of them means missing, say missing_label=."
+        told = [c for c in frames.meaning_missing(missing_label) if not frames.is_missing(c)]
+        every = ", ".join(_shown(c) for c in (*told, *gaps))
+        words = " and ".join(_shown(c) for c in gaps)
+        rule += f" If {words} {'means' if len(gaps) == 1 else 'mean'} missing, say missing_label="
+        rule += f"{every}." if len(told) + len(gaps) == 1 else f"[{every}]."
     return rule
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, singledispatch
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, dot
+from darkmetrics._kernels.arrays import FloatArray, dots
 from darkmetrics._kernels.auc.ranks import auc_moments
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
@@ -20,7 +20,7 @@ from darkmetrics.methods.problem import Problem
 # What rounding leaves of a difference of like terms, as a share of these.
 _ROUNDING = 1e-14
 # Probabilities of nodes that are gone through at once.
-_AT_ONCE = 1 << 18
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -47,21 +47,24 @@ class Gaussian(Method):
             return certain
         problem.nodes.check_independent("'gaussian' needs", " Use 'auto' or 'monte_carlo'.")
         merged, cells = problem.on_cells(functional)
-        if isinstance(merged, RankFunctional):
-            return _rank_law(merged, cells)
-        return over_nodes(merged, cells, _gaussian_law)
+        if not isinstance(merged, RankFunctional) or cells.nodes.probability.size > _AT_ONCE:
+            return over_nodes(merged, cells, _gaussian_law)
+        # All nodes at once, as passes over few cells cost next to nothing.
+        moments = zip(*map(np.atleast_1d, gaussian_moments(merged, cells)), strict=True)
+        at = {id(one): both for one, both in zip(cells.each, moments, strict=True)}
+        return over_nodes(merged, cells, lambda functional, one: _normal(functional, one, lambda: at[id(one)]))
 
 
 def _gaussian_law(functional: Functional, problem: Problem) -> MetricDistribution:
     return _normal(functional, problem, partial(gaussian_moments, functional, problem))
 
 
-def _normal(functional: Functional, problem: Problem, moments: Callable[[], tuple[float, float]]) -> MetricDistribution:
+def _normal(functional: Functional, problem: Problem, moments: Callable[[], tuple[Any, Any]]) -> MetricDistribution:
     facts = about(functional, "gaussian")
     undefined = _undefined_mass(functional, problem)
     if undefined >= 1.0:
         return Undefined(undefined=1.0, **facts)
-    mean, variance = moments()
+    mean, variance = (float(moment) for moment in moments())
     if np.isnan(mean) or np.isnan(variance):
         raise MethodError(
             "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
@@ -84,51 +87,40 @@ def _undefined_mass(functional: Functional, problem: Problem) -> float:
 
 
 @singledispatch
-def gaussian_moments(functional: Functional, problem: Problem) -> tuple[float, float]:
-    """Mean and variance of the Gaussian that stands for the law at one node."""
+def gaussian_moments(functional: Functional, problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the Gaussian that stands for the law at the only node, or at each of several."""
     raise MethodError("method: 'gaussian' needs a metric with a known mean and variance; use 'auto' or 'monte_carlo'.")
 
 
 @gaussian_moments.register
-def _(functional: LinearFunctional, problem: Problem) -> tuple[float, float]:
-    rows, p = functional.missing, problem.nodes.of_cells(0)
-    mean = functional.constant + dot(rows, functional.weight * p)
-    return mean, dot(rows, functional.influence(p) ** 2 * p * (1.0 - p))
+def _(functional: LinearFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
+    p = _chances(problem)
+    mean = functional.constant + dots(functional.weight * p, functional.missing)
+    return mean, dots(functional.weight**2 * p * (1.0 - p), functional.missing)
 
 
 @gaussian_moments.register
-def _(functional: CountFunctional, problem: Problem) -> tuple[float, float]:
+def _(functional: CountFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
     means, variances, *_ = problem.groups(functional).sums.moments
     # All rows of a group have the same influence, but for their weight. A group in which nothing is random has no part
     # in the variance, and perhaps no slope.
     slopes = np.where(variances > 0.0, functional.slopes(means), 0.0)
-    variance = dot(slopes**2, variances)
-    return float(functional.at(list(means))), variance if np.isfinite(variance) else np.nan
+    variance = (slopes**2 * variances).sum(axis=0)
+    return functional.at(means), np.where(np.isfinite(variance), variance, np.nan)
 
 
 @gaussian_moments.register
-def _(functional: RankFunctional, problem: Problem) -> tuple[float, float]:
-    mean, variance = _rank_moments(functional, problem.nodes.of_cells(0)[None])
-    return float(mean[0]), float(variance[0])
-
-
-def _rank_moments(functional: RankFunctional, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance at every node; nan where only one class is expected."""
-    a, d, var_a, var_d, cov = auc_moments(functional.data, p)
+def _(functional: RankFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
+    a, d, var_a, var_d, cov = auc_moments(functional.data, _chances(problem))
     d = np.where(d > 0.0, d, np.nan)
     # The paper's variances of numerator and denominator have terms of the second order too.
     terms = a**2 * var_d + d**2 * var_a
     variance = (terms - 2.0 * cov * a * d) / d**4
-    # Nothing is left where numerator and denominator move as one.
-    variance = np.where(np.abs(variance) * d**4 <= _ROUNDING * terms, 0.0, variance)
-    return functional.shift + functional.scale * a / d, functional.scale**2 * variance
+    as_one = np.abs(variance) * d**4 <= _ROUNDING * terms  # numerator and denominator move as one
+    return functional.shift + functional.scale * a / d, functional.scale**2 * np.where(as_one, 0.0, variance)
 
 
-def _rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution:
-    """The mixture over the nodes, with the moments of many of them at a time."""
-    p = problem.nodes.on_all_cells.probability
-    rows = max(1, _AT_ONCE // max(1, p.shape[1]))
-    parts = [_rank_moments(functional, p[start : start + rows]) for start in range(0, p.shape[0], rows)]
-    moments = zip(*(np.concatenate(column).tolist() for column in zip(*parts, strict=True)), strict=True)
-    at = {id(one): both for one, both in zip(problem.each, moments, strict=True)}
-    return over_nodes(functional, problem, lambda functional, one: _normal(functional, one, lambda: at[id(one)]))
+def _chances(problem: Problem) -> FloatArray:
+    """The chance of each missing cell at the only node, or a row of them for each."""
+    nodes = problem.nodes
+    return nodes.of_cells(0) if len(nodes) == 1 else nodes.on_all_cells.probability

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
+from darkmetrics._kernels.arrays import FloatArray, IntArray, dots
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis
 from darkmetrics._kernels.sums.weighted_sum import weighted_sum_laws
@@ -86,8 +86,10 @@ class Groups:
 
     @cached_property
     def sums(self) -> "GroupSums":
-        """Moments of each group's positive weight at the only node."""
-        return GroupSums(self._split, self._missing, self._nodes.of_cells(0))
+        """Moments of each group's positive weight, at every node or at the only one."""
+        nodes = self._nodes
+        p = nodes.of_cells(0) if len(nodes) == 1 else nodes.on_all_cells.probability
+        return GroupSums(self._split, self._missing, p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,23 +183,27 @@ def _wide(p: FloatArray, counts: IntArray) -> bool:
 
 
 class GroupSums:
-    """Moments of the weighted labels of each group of rows, shared by all metrics of these groups."""
+    """Moments of the weighted labels of each group of rows, shared by all metrics of these groups.
+
+    `p` has a chance for each missing cell, or a row of them for each node; chances are those of one node.
+    """
 
     def __init__(self, split: Split, missing: IntArray, p: FloatArray) -> None:
         self._split, self._missing, self._p = split, missing, p
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Mean, variance, third absolute moment and largest weight, per group."""
-        sums = []
+        """Mean, variance, third absolute moment (groups, x nodes if there are several) and largest weight."""
+        mean, variance, third, largest = [], [], [], []
         for rows in self._split.groups:
-            counts, p = self._missing[rows], self._p[rows]
+            counts, p = self._missing[rows], self._p[..., rows]
             w: FloatArray | float = 1.0 if self._split.weight is None else self._split.weight[rows]
             v = w * w * (p * (1.0 - p))
-            largest = float(np.max(w)) if p.size else 0.0
-            sums.append((dot(counts, w * p), dot(counts, v), dot(counts, w * v * (1.0 - 2.0 * p * (1.0 - p))), largest))
-        mean, variance, third, reach = np.array(sums).T
-        return mean, variance, third, reach
+            mean.append(dots(w * p, counts))
+            variance.append(dots(v, counts))
+            third.append(dots(w * v * (1.0 - 2.0 * p * (1.0 - p)), counts))
+            largest.append(float(np.max(w)) if counts.size else 0.0)
+        return np.array(mean), np.array(variance), np.array(third), np.array(largest)
 
     def chance(self, group: int, *, positive: bool) -> float:
         """Probability that all missing rows of a group are positive, or that all are negative."""

@@ -262,7 +262,7 @@ def evaluate_by(
             **table_times(given),
         )
     name = columns.title("label")
-    sets: list[EvaluationSet] = sets_from_counted(cells, threshold=cut, pos_label=pos_label, label=name)
+    sets = sets_from_counted(cells, threshold=cut, pos_label=pos_label, missing_label=missing_label, label=name)
     keys = list(zip(*(cells.keys[name] for name in names), strict=True))
     watched = watched_from(since, last, names, time, every, keys)
     *own, of_all = generators_from(rng, len(keys) + 1)

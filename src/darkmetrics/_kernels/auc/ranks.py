@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dots
 
 
 class RankData(NamedTuple):
@@ -33,7 +33,7 @@ class RankData(NamedTuple):
 
 
 class AucMoments(NamedTuple):
-    """Means, variances and covariance of numerator A and denominator D."""
+    """Means, variances and covariance of numerator A and denominator D: numbers, or arrays over nodes."""
 
     mean_a: FloatArray
     mean_d: FloatArray
@@ -53,48 +53,45 @@ class LinearParts(NamedTuple):
 
 
 def linear_parts(data: RankData, p: FloatArray) -> LinearParts:
-    """First-order coefficients of numerator and denominator, using e^2 = v + (1 - 2p) e; `p` may have many rows."""
+    """First-order coefficients of numerator and denominator, using e^2 = v + (1 - 2p) e; `p` may have rows (nodes)."""
     w, c = data.weight, data.counts
-    mean_p = np.asarray(data.known_p + p @ (c * w))
-    mean_r = np.asarray(data.known_r + p @ (c * w * data.rho))
+    mean_p = np.asarray(data.known_p + dots(w * p, c))
+    mean_r = np.asarray(data.known_r + dots(w * p * data.rho, c))
     skew = w * (1.0 - 2.0 * p)
     a = data.rho - mean_p[..., None] - 0.5 * skew
     d = data.total - 2.0 * mean_p[..., None] - skew
     if data.full_ties:
-        group_mean = data.group_known + _of_groups(data, c * w * p)
+        group_mean = data.group_known + _by_tie(data, w * p)
         a = a + 0.5 * ((data.group_total - 2.0 * group_mean)[..., data.group] - skew)
     return LinearParts(a, d, w**2 * p * (1.0 - p), mean_p, mean_r)
 
 
+def _by_tie(data: RankData, values: FloatArray) -> FloatArray:
+    """The sum of a value of each missing row over the rows of each group of tied scores."""
+    rows = (data.counts * values).reshape(-1, values.shape[-1])
+    size = data.group_total.size
+    return np.array([np.bincount(data.group, row, size) for row in rows]).reshape(*values.shape[:-1], size)
+
+
 def auc_moments(data: RankData, p: FloatArray, parts: LinearParts | None = None) -> AucMoments:
-    """First two moments of numerator and denominator, equal to the paper's O(n^4) sums, in O(cells) for each row."""
+    """First two moments of numerator and denominator, equal to the paper's O(n^4) sums, in O(cells) for each node."""
     c = data.counts
     parts = linear_parts(data, p) if parts is None else parts
     v = parts.variance
-    total_v = v @ c
-    pairs = 0.5 * (total_v**2 - v**2 @ c)
+    total_v = dots(v, c)
+    pairs = 0.5 * (total_v**2 - dots(v**2, c))
     mean_a = parts.mean_r - 0.5 * (parts.mean_p**2 + total_v)
     mean_d = parts.mean_p * (data.total - parts.mean_p) - total_v
-    va = v * parts.a
-    var_a = (va * parts.a) @ c + pairs
-    var_d = (v * parts.d**2) @ c + 4.0 * pairs
-    cov = (va * parts.d) @ c + 2.0 * pairs
+    var_a = dots(v * parts.a**2, c) + pairs
+    var_d = dots(v * parts.d**2, c) + 4.0 * pairs
+    cov = dots(v * parts.a * parts.d, c) + 2.0 * pairs
     if data.full_ties:
-        group_mean = data.group_known + _of_groups(data, c * data.weight * p)
-        group_v = _of_groups(data, c * v)
-        tied_pairs = 0.5 * (group_v**2 - _of_groups(data, c * v**2)).sum(axis=-1)
-        tied = (group_mean * (data.group_total - group_mean) - group_v).sum(axis=-1)
-        mean_a = mean_a + data.settled_ties + 0.5 * tied
-        var_a = var_a + 3.0 * tied_pairs
-        cov = cov + 2.0 * tied_pairs
+        group_mean, group_v = data.group_known + _by_tie(data, data.weight * p), _by_tie(data, v)
+        tied_pairs = 0.5 * (group_v**2 - _by_tie(data, v**2)).sum(axis=-1)
+        mean_a += data.settled_ties + 0.5 * (group_mean * (data.group_total - group_mean) - group_v).sum(axis=-1)
+        var_a += 3.0 * tied_pairs
+        cov += 2.0 * tied_pairs
     return AucMoments(mean_a, mean_d, var_a, var_d, cov)
-
-
-def _of_groups(data: RankData, values: FloatArray) -> FloatArray:
-    """Sums over the cells of each group of tied scores."""
-    size = data.group_total.size
-    rows = [np.bincount(data.group, row, size) for row in values.reshape(-1, data.group.size)]
-    return np.array(rows, dtype=np.float64).reshape(*values.shape[:-1], size)
 
 
 def auc_influence(data: RankData, p: FloatArray) -> FloatArray:
