@@ -140,6 +140,7 @@ CSV: dict[str, dict[str, str]] = {
     "compare": {
         "metric": _METRIC["metric"],
         "model": "name of the model",
+        "scope": "what the numbers are about: rows or population",
         "mean": "the estimate of its metric",
         "low": "lower end of the interval",
         "high": "upper end of the interval",
@@ -150,10 +151,6 @@ CSV: dict[str, dict[str, str]] = {
         "difference_mean": "the estimate of its metric less that of the first model",
         "difference_low": "lower end of the interval of that difference",
         "difference_high": "upper end of it",
-        "population_better_than_first": "with --scope population: the same probability there",
-        "population_difference_mean": "with --scope population: the estimate of the difference there",
-        "population_difference_low": "with --scope population: lower end of its interval",
-        "population_difference_high": "with --scope population: upper end of it",
     },
     "monitor": {
         "month": "with `--by month`: its value; one such column for each `--by`, and for `--time`",

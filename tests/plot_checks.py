@@ -22,7 +22,7 @@ def check_readable(ax, width=400):
     assert ax.get_ylabel()
     figure = ax.figure
     figure.set_dpi(width / figure.get_size_inches()[0])
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     legend = ax.get_legend()
     if legend is not None:
         box = legend.get_window_extent()

@@ -31,7 +31,7 @@ def problem(rng):
     centres = rng.choice([0.03, 0.2, 0.35, 0.45, 0.62, 0.9], size=int(rng.integers(1, 4)), replace=False)
     score = np.clip(rng.choice(centres, n) + rng.uniform(-0.01, 0.01, n) * rng.choice([0, 1, 1], n), 0, 1)
     y = rng.integers(0, 2, n).astype(float)
-    gaps = np.flatnonzero(rng.random(n) < rng.choice([0.0, 0.3, 0.6]))[:6]
+    gaps = np.flatnonzero(rng.random(n) < rng.choice([0.0, 0.3, 0.6]))[:4]
     weight = rng.choice([0.5, 1.0, 2.0], n) if rng.random() < 0.4 else None
     return y, gaps, score, weight, float(rng.choice([0.5, 0.2, 0.0355]))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.calls import as_code
+from darkmetrics.calls import arguments_given, as_code
 
 Y_TRUE, Y_SCORE = [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4]
 
@@ -59,3 +59,9 @@ def test_an_evaluation_knows_what_was_said():
 def test_defaults_are_not_said():
     result = dm.evaluate(dm.EvaluationSet(Y_TRUE, Y_SCORE, probability=[0.6]))
     assert result.arguments == {"y_true": "y_true"}
+
+
+@pytest.mark.parametrize("labels", [[-1, "unknown"], (-1, "unknown"), [-1], {"?"}])
+def test_labels_that_mean_missing_are_code(labels):
+    said = arguments_given(dm.evaluate, {"missing_label": labels})["missing_label"]
+    assert eval(said) == list(labels)  # what is said makes the labels again

@@ -47,8 +47,9 @@ def same(one, other):
 @pytest.mark.parametrize("buckets", ["auto", 64])
 @pytest.mark.parametrize("clock", [False, True])
 def test_merged_days_from_files_are_all_rows(tmp_path, clock, buckets):
-    rows = table(clock=clock)
-    for (day,), part in rows.partition_by("day", as_dict=True).items():
+    rows = table(1000, clock=clock)
+    # Files of five days each, so that the ages in one differ too.
+    for (day,), part in rows.with_columns(pl.col("day").dt.truncate("5d")).partition_by("day", as_dict=True).items():
         EvaluationSet.from_frame(part, **SETTINGS, buckets=buckets).to_parquet(tmp_path / f"{day}.parquet")
     merged = EvaluationSet.from_parquet(tmp_path)
     at_once = EvaluationSet.from_frame(rows, **SETTINGS, buckets=buckets)
@@ -57,8 +58,9 @@ def test_merged_days_from_files_are_all_rows(tmp_path, clock, buckets):
     for name in ("stratum", "decision", "positives", "negatives", "missing"):
         np.testing.assert_array_equal(getattr(merged.cells, name), getattr(at_once.cells, name), err_msg=name)
     np.testing.assert_allclose(merged.cells.score, at_once.cells.score, rtol=1e-12)
-    answers = [dm.evaluate(data, metrics="precision", age=True)["precision"].mean() for data in (merged, at_once)]
-    assert answers[0] == pytest.approx(answers[1], rel=1e-9)
+    if clock == (buckets == 64):  # a fit takes longer than all else, and each value has had one
+        answers = [dm.evaluate(data, metrics="precision", age=True)["precision"].mean() for data in (merged, at_once)]
+        assert answers[0] == pytest.approx(answers[1], rel=1e-9)
 
 
 def test_a_file_gives_back_the_same_set(tmp_path):

@@ -1,5 +1,7 @@
 """Propensity: labelled rows weighted to look like missing ones, against scikit-learn, sums over rows and simulation."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -106,19 +108,20 @@ def test_intervals_hold_where_an_old_scorecard_decided_and_those_by_score_do_not
 def test_tables_and_sets_say_the_same_as_arrays(tmp_path):
     pd = pytest.importorskip("pandas")
     _, y_true, score, propensity = rows()
-    expected = dm.evaluate(y_true, score, propensity=propensity).to_dict()["metrics"]
+    few: dict[str, Any] = {"metrics": ("recall", "roc_auc")}
+    expected = dm.evaluate(y_true, score, propensity=propensity, **few).to_dict()["metrics"]
     table = pd.DataFrame({"y": y_true, "s": score, "pi": propensity})
-    found = dm.evaluate_frame(table, label="y", score="s", propensity="pi")
+    found = dm.evaluate_frame(table, label="y", score="s", propensity="pi", **few)
     assert found.to_dict()["metrics"] == expected
     data = dm.EvaluationSet(y_true, score, propensity=propensity)
     half = np.arange(y_true.size) % 2 == 0
     parts = [dm.EvaluationSet(y_true[own], score[own], propensity=propensity[own]) for own in (half, ~half)]
     stored = dm.EvaluationSet.from_parquet(data.to_parquet(tmp_path / "cells.parquet"))
     for ready in (data, parts[0] + parts[1], stored):
-        assert dm.evaluate(ready).to_dict()["metrics"] == expected
-        assert dm.evaluate(ready, propensity=True).to_dict()["metrics"] == expected
-        assert dm.evaluate(ready, label_model="propensity").to_dict()["metrics"] == expected
-    one = dm.evaluate_by(table.assign(g=1), "g", label="y", score="s", propensity="pi")
+        assert dm.evaluate(ready, **few).to_dict()["metrics"] == expected
+        assert dm.evaluate(ready, propensity=True, **few).to_dict()["metrics"] == expected
+        assert dm.evaluate(ready, label_model="propensity", **few).to_dict()["metrics"] == expected
+    one = dm.evaluate_by(table.assign(g=1), "g", label="y", score="s", propensity="pi", **few)
     assert one[1].to_dict()["metrics"] == expected
 
 

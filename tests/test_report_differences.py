@@ -31,10 +31,10 @@ def rows(n=40, seed=0, power=1.0):
 
 
 @cache
-def compared(names=("champion", "challenger"), metrics=tuple(METRICS)):
+def compared(names=("champion", "challenger"), metrics=tuple(METRICS), scope="rows"):
     y, p = rows()
     scores = {name: np.clip(p + 0.2 * np.sin(np.arange(p.size) + i), 0.0, 1.0) for i, name in enumerate(names)}
-    return dm.compare(y, scores, metrics=list(metrics), label_model="half", rng=0)
+    return dm.compare(y, scores, metrics=list(metrics), label_model="half", scope=scope, rng=0)
 
 
 @cache
@@ -101,16 +101,16 @@ def test_of_three_models_each_is_held_against_the_first_and_places_are_told():
     assert page.count('<svg id="distribution-') == 2
 
 
-def test_the_population_is_another_page():
-    found = compared()
-    page = comparison_page(found, scope="population")
-    assert "the population that the rows came from" in page
-    assert html.unescape(page).count(found.sentence("accuracy", scope="population")) == 2  # and beside the picture
-    low, high = found["champion"].population["accuracy"].interval(found.confidence_level)
+def test_the_page_of_a_population_is_about_it():
+    found = compared(("a", "b", "c"), ("accuracy",), "population")
+    page = comparison_page(found)
+    assert "the population that the rows came from" in page.partition('id="facts"')[2].partition("</dl>")[0]
+    low, high = compared(("a", "b", "c"), ("accuracy",))["a"].population["accuracy"].interval(found.confidence_level)
     assert cells(page, "models-table")[0][3] == f"{low:.3f} to {high:.3f}"
+    low, high = found.difference("accuracy", "b", "a", scope="population").interval(found.confidence_level)
+    assert cells(page, "differences-table")[0][3] == f"{low:.3f} to {high:.3f}"
     assert "scope=&#39;population&#39;" in page
-    with pytest.raises(dm.InputError, match=r"^scope: "):
-        comparison_page(found, scope="everything")
+    assert "possible" not in page.partition('id="distributions"')[2].partition('class="charts"')[0]
 
 
 def test_zero_stands_in_every_picture_where_the_axis_has_it():

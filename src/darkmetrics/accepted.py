@@ -64,12 +64,6 @@ class PageSettings(TypedDict, total=False):
     audit: Mapping[str, Any] | None
 
 
-class ComparisonPage(PageSettings, total=False):
-    """What the report of a comparison is told besides."""
-
-    scope: Scope
-
-
 class ReportSettings(PageSettings, total=False):
     """What the report of an evaluation is told besides."""
 

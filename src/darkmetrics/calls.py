@@ -26,7 +26,16 @@ def arguments_given(function: Callable[..., Any], given: Mapping[str, Any]) -> d
     """
     defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
     changed = {name: value for name, value in given.items() if not _same(value, defaults[name])}
-    return {name: as_code(value) or name for name, value in changed.items()}
+    # A list of numbers is data, but not where it holds the labels that mean missing.
+    code = {
+        name: _labels_as_code(value) if name == "missing_label" else as_code(value) for name, value in changed.items()
+    }
+    return {name: said or name for name, said in code.items()}
+
+
+def _labels_as_code(value: Any) -> str | None:
+    several = isinstance(value, (list, tuple, set, frozenset))
+    return f"[{', '.join(as_code(one) or '...' for one in value)}]" if several else as_code(value)
 
 
 def as_code(value: Any) -> str | None:

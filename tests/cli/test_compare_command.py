@@ -4,6 +4,7 @@ import html
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,8 +110,8 @@ def test_a_page_is_written_besides_the_result_also_where_the_gate_is_shut(run, f
     assert "<h1><bdi>June & July</bdi></h1>" in page
     assert "darkmetrics compare" in page
     scores = {"champion": columns["p1"], "challenger": columns["p2"]}
-    expected = dm.compare(columns["fraud"], scores, missingness="random", metrics="accuracy")
-    assert expected.sentence("accuracy", scope=scope) in page
+    how: dict[str, Any] = {"missingness": "random", "metrics": "accuracy", "scope": scope}
+    assert dm.compare(columns["fraud"], scores, **how).sentence("accuracy") in page
 
 
 @pytest.mark.parametrize("name", ["page.pdf", "june.csv", "no/page.html"])

@@ -183,14 +183,17 @@ def test_a_gate_may_be_about_the_population(run, shops):
     document = json.loads(done.out)
     assert document["gate"][0]["better"] == pytest.approx(expected)
     assert document["gate"][0]["scope"] == "population"
-    (one,) = document["population"]["differences"]
+    assert document["scope"] == "population"
+    (one,) = document["metrics"]["accuracy"]["differences"]
     law = found.difference("accuracy", "b", "a", scope="population")
     assert (one["mean"], one["low"], one["high"]) == pytest.approx((law.mean(), *law.interval(0.9)))
     assert "accuracy in the population with probability" in done.err
     table = run("compare", "shops.csv", *scores, "--scope", "population")
-    assert "In the population that the rows came from, b less a in accuracy is" in " ".join(table.out.split())
-    header = run("compare", "shops.csv", *scores, "--scope", "population", "-f", "csv").out.splitlines()[0]
-    assert header.endswith("population_difference_low,population_difference_high")
+    assert "Intervals are for the population that these" in " ".join(table.out.split())
+    lines = run("compare", "shops.csv", *scores, "--scope", "population", "-f", "csv").out.splitlines()
+    assert all(
+        line.split(",")[2] == word for line, word in zip(lines, ("scope", "population", "population"), strict=True)
+    )
     assert "--scope: unknown scope 'all'" in run("compare", "shops.csv", *scores, "--scope", "all").err
 
 

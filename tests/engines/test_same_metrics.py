@@ -9,9 +9,11 @@ import pytest
 import darkmetrics as dm
 from darkmetrics.evaluating import evaluate_frame
 
-# With the reason stated: what is found under three at once takes thrice as long and comes from the same cells.
+# With the reason stated: what is found under three at once takes thrice as long and comes from the same cells. A ratio
+# of counts, a ranking and a loss: other metrics are found from the same counts. Scores have one digit: losses of more
+# take twenty times as long.
 SETTINGS: dict[str, Any] = {
-    "metrics": ("precision", "recall", "f1", "roc_auc", "brier", "accuracy"),
+    "metrics": ("recall", "roc_auc", "brier"),
     "missingness": "by_score",
     "rng": 0,
 }
@@ -20,7 +22,7 @@ SETTINGS: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(11)
-    score = (rng.random(300) ** 2).round(3)
+    score = (rng.random(300) ** 2).round(1)
     label = [None if u < 0.3 else int(v < s) for u, v, s in zip(rng.random(300), rng.random(300), score, strict=True)]
     return label, score.tolist(), rng.integers(1, 4, 300).astype(float).tolist()
 

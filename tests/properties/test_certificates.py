@@ -31,8 +31,11 @@ from certificate_problems import (
 from darkmetrics._kernels.bounds import berry_esseen
 from oracle import Problem
 
-# Problems of each kind; with the adversarial list more than 2,000 in all.
+# Problems of each kind; with the adversarial list more than 2,000 in all (make guarantees). Every run tries a fifth.
 PER_GROUP = {"linear": 500, "ratio": 500, "rank": 250, "formula": 300, "own": 350}
+
+
+some_and_all = pytest.mark.parametrize("share", [0.2, pytest.param(1.0, marks=pytest.mark.guarantees)])
 
 
 def test_two_thousand_problems_are_tried():
@@ -42,10 +45,11 @@ def test_two_thousand_problems_are_tried():
 # ------------------------------------------------------------------------------------ all labelings of few missing rows
 
 
+@some_and_all
 @pytest.mark.parametrize("kind", GROUPS)
-def test_certificate_is_never_violated(kind):
+def test_certificate_is_never_violated(kind, share):
     @given(recipe=recipes, zero_division=fills)
-    @settings(max_examples=PER_GROUP[kind])
+    @settings(max_examples=round(share * PER_GROUP[kind]))
     def never(recipe, zero_division):
         problem, levels = problem_of(recipe), level_of(recipe)
         assert wrong(in_turn(kind, recipe.seed), problem, zero_division, levels=levels) == []
@@ -53,9 +57,12 @@ def test_certificate_is_never_violated(kind):
     never()
 
 
+@some_and_all
 @pytest.mark.parametrize("kind", GROUPS)
-def test_certificate_is_never_violated_where_bounds_break(kind):
+def test_certificate_is_never_violated_where_bounds_break(kind, share):
     for number, recipe in enumerate(adversarial()):
+        if share < 1.0 and recipe.seed > 0:  # each way to break a bound once
+            continue
         zero_division = ("warn", 0, 1, math.nan)[number % 4]
         # Another level for the next kind, so that a problem meets all three.
         levels = [LEVELS[(number + list(GROUPS).index(kind)) % len(LEVELS)]]

@@ -50,8 +50,10 @@ def node_chances(problem: Problem, data: EvaluationSet, nodes: Nodes) -> Any:
 
 def mixed_labelings(problem: Problem, data: EvaluationSet, nodes: Nodes):
     """All labelings, each with its probability averaged over the nodes."""
-    each = [oracle.labelings(problem._replace(p=p)) for p in node_chances(problem, data, nodes)]
-    return each[0][0], nodes.weight @ np.array([probability for _, probability in each])
+    chances = node_chances(problem, data, nodes)
+    y, _ = oracle.labelings(problem._replace(p=chances[0]))
+    labels = y[:, problem.missing]
+    return y, nodes.weight @ np.array([np.prod(np.where(labels == 1.0, p, 1.0 - p), axis=1) for p in chances])
 
 
 def believed(names, problem, nodes, zero_division=math.nan, **options):
@@ -104,8 +106,8 @@ def test_nodes_at_which_the_metric_is_undefined_are_weighed_as_the_truth_weighs_
     problem = Problem(y, np.array([0.9, 0.1, 0.8, 0.7, 0.2]), np.array([1, 0, 1, 1, 0]), np.ones(5), None)
     # No positive at all at the first node, hardly ever one at the second.
     nodes = Nodes(np.array([0.5, 0.4, 0.1]), np.array([[0.0, 0.0, 0.0], [1e-3, 0.01, 1e-6], [0.5, 0.9, 0.2]]))
-    for zero_division in (math.nan, 0, 1, "warn"):
-        assert wrong_mixture(CERTIFIED, problem, nodes, zero_division) == []
+    for zero_division, levels in ((math.nan, [0.5]), (0, [0.9]), (1, [0.99]), ("warn", [0.9])):
+        assert wrong_mixture(CERTIFIED, problem, nodes, zero_division, levels) == []
 
 
 def test_ranks_far_apart_in_one_bucket_are_not_taken_for_their_mean():

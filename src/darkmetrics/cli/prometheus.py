@@ -35,10 +35,6 @@ GAUGES = {
     "difference_mean": "Estimate of the metric less that of the first model.",
     "difference_low": "Lower end of the interval of that difference.",
     "difference_high": "Upper end of the interval of that difference.",
-    "population_better_than_first": "The same probability in the population that the rows came from.",
-    "population_difference_mean": "Estimate of the difference in that population.",
-    "population_difference_low": "Lower end of its interval.",
-    "population_difference_high": "Upper end of its interval.",
 }
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Missingness, RngLike, ZeroDivision
+from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Missingness, RngLike, Scope, ZeroDivision
 from darkmetrics.calls import arguments_given
 from darkmetrics.comparison.beliefs import joint_beliefs
+from darkmetrics.comparison.population import check_known
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows, shared_cells, shared_rows
 from darkmetrics.evaluation import Evaluation
@@ -44,6 +45,7 @@ def compare(
     zero_division: ZeroDivision = "warn",
     rng: RngLike = None,
     confidence_level: float = 0.9,
+    scope: Scope = "rows",
 ) -> Comparison:
     """Which of these models is better on these rows, when part of the labels is missing?
 
@@ -71,6 +73,8 @@ def compare(
         Fully labelled rows with the scores of every model, by name.
     method, pos_label, missing_label, sample_weight, zero_division, rng, confidence_level
         As in `evaluate`.
+    scope : {"rows", "population"}
+        Whether all that is said is about these rows, or about the population that they are a random sample of.
 
     Returns
     -------
@@ -133,6 +137,7 @@ def compare_frame(
     zero_division: ZeroDivision = "warn",
     rng: RngLike = None,
     confidence_level: float = 0.9,
+    scope: Scope = "rows",
 ) -> Comparison:
     """Which of these models is better on the rows of this table, wherever the table is?
 
@@ -155,7 +160,8 @@ def compare_frame(
         "exact" counts rows by every combination of scores. A number counts each score in so many buckets (a power of
         two), of which the mean stands for all; decisions stay exact. "auto" is exact for tables in memory of up to
         131,072 rows, and takes 512 buckets of two models beyond, 128 of three and 32 of more.
-    metrics, label_model, missingness, reference, method, pos_label, missing_label, zero_division, rng, confidence_level
+    metrics, label_model, missingness, reference, method, pos_label, missing_label, zero_division, rng, \
+    confidence_level, scope
         As in `compare`.
 
     Returns
@@ -184,8 +190,11 @@ def compare_frame(
 
 def _question(given: Mapping[str, Any]) -> Question:
     """What is asked, checked before rows are read."""
-    names = ("metrics", "label_model", "missingness", "reference", "method", "zero_division", "confidence_level", "rng")
-    question = Question.of(**{name: given[name] for name in names})
+    names = ("metrics", "label_model", "missingness", "reference", "method", "zero_division", "rng")
+    question = Question.of(**{name: given[name] for name in (*names, "confidence_level", "scope")})
+    if question.scope == "population":
+        for metric in question.metrics:
+            check_known(metric)
     if isinstance(question.model, _OTHER_ROWS):
         raise InputError(
             f"label_model: {type(question.model).__name__} tells rows apart by more than their scores, which a "

@@ -1,60 +1,85 @@
-"""A comparison as plain numbers: for JSON, and flat for tables."""
+"""What a comparison says as numbers: a document, flat records, and a table."""
 
 from typing import TYPE_CHECKING, Any
 
-from darkmetrics.tables import finite
+from darkmetrics.comparison.ranking import chance_text
+from darkmetrics.tables import decimals_for, finite, interval_text, level_text, number_text
 
 if TYPE_CHECKING:
     from darkmetrics.comparison.result import Comparison
 
 
-def as_numbers(found: "Comparison") -> dict[str, Any]:
-    """Everything at full precision; every other model is compared with the first."""
-    level, first = found.confidence_level, found.models[0]
-    metrics: dict[str, Any] = {}
-    for metric, record in found.metrics.items():
+def table_of(comparison: "Comparison") -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table as text: one row per metric and model."""
+    header = ["", "", "estimate", f"{level_text(comparison.confidence_level)} interval", "labelled only", "best"]
+    rows = []
+    for metric, record in comparison.metrics.items():
+        chances = {} if record.better == "neither" else comparison.best(metric).chances
+        for place, model in enumerate(comparison.models):
+            found = comparison[model]
+            low, high = found.intervals[metric]
+            decimals = decimals_for(high - low)
+            rows.append(
+                [
+                    metric if place == 0 else "",
+                    model,
+                    number_text(found[metric].mean(), decimals),
+                    interval_text((low, high), decimals),
+                    number_text(found.labelled_only[metric], 3) if found.data.n_labelled else "no labels",
+                    chance_text(chances[model]) if chances else "",
+                ]
+            )
+    return header, rows
+
+
+def numbers_of(comparison: "Comparison") -> dict[str, Any]:
+    """Plain numbers at full precision; every other model is compared with the first."""
+    level, first = comparison.confidence_level, comparison.models[0]
+    found: dict[str, Any] = {}
+    for metric, record in comparison.metrics.items():
         directed = record.better != "neither"
         differences = [
             {
                 "model": model,
                 "other": first,
-                "better": finite(found.better(metric, model, first)) if directed else None,
-                **found.difference(metric, model, first).to_dict(level),
+                "better": finite(comparison.better(metric, model, first)) if directed else None,
+                **comparison.difference(metric, model, first).to_dict(level),
             }
-            for model in found.models[1:]
+            for model in comparison.models[1:]
         ]
-        metrics[metric] = {
+        found[metric] = {
             "better": record.better,
-            "models": {model: found[model][metric].to_dict(level) for model in found.models},
-            "labelled_only": {model: finite(found[model].labelled_only[metric]) for model in found.models},
+            "models": {model: comparison[model][metric].to_dict(level) for model in comparison.models},
+            "labelled_only": {model: finite(comparison[model].labelled_only[metric]) for model in comparison.models},
             "differences": differences,
-            "best": found.best(metric).to_dict() if directed else None,
+            "best": comparison.best(metric).to_dict() if directed else None,
         }
     return {
         "schema": "darkmetrics.comparison/1",
-        "counts": found.rows.counts,
-        "models": list(found.models),
-        "thresholds": dict(zip(found.models, found.rows.thresholds, strict=True)),
-        "buckets": found.rows.buckets,
-        "scope": "rows",
-        "assumption": found.beliefs.assumption,
+        "counts": comparison.rows.counts,
+        "models": list(comparison.models),
+        "thresholds": dict(zip(comparison.models, comparison.rows.thresholds, strict=True)),
+        "buckets": comparison.rows.buckets,
+        "scope": comparison.scope,
+        "assumption": comparison.beliefs.assumption,
         "confidence_level": level,
-        "warnings": [warned._asdict() for warned in found.warnings],
-        "metrics": metrics,
+        "warnings": [warned._asdict() for warned in comparison.warnings],
+        "metrics": found,
     }
 
 
-def records_of(found: "Comparison") -> list[dict[str, Any]]:
+def records_of(comparison: "Comparison") -> list[dict[str, Any]]:
     """One flat record per metric and model."""
     rows = []
-    for metric, entry in as_numbers(found)["metrics"].items():
+    for metric, entry in comparison.to_dict()["metrics"].items():
         against = {one["model"]: one for one in entry["differences"]}
-        for model in found.models:
+        for model in comparison.models:
             law, one = entry["models"][model], against.get(model, {})
             rows.append(
                 {
                     "metric": metric,
                     "model": model,
+                    "scope": comparison.scope,
                     **{key: law[key] for key in ("mean", "low", "high", "method")},
                     "labelled_only": entry["labelled_only"][model],
                     "best": None if entry["best"] is None else entry["best"]["chances"][model],

@@ -1,6 +1,8 @@
 """The difference in the population that the rows came from: what the labels leave open, and what drawing rows does."""
 
+from collections.abc import Sequence
 from functools import singledispatch
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +10,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.auc.expansion import Expansions, mixed_cdf
 from darkmetrics.comparison.rows import SharedRows
+from darkmetrics.comparison.together import DRAWS, Together, shared_out
 from darkmetrics.distribution import Discrete, Interval, MetricDistribution, NodeMoments, Normal, Tabulated
 from darkmetrics.exceptions import MethodError
 from darkmetrics.metrics import ConfusionMetric, LossMetric, Metric, RankMetric
@@ -32,34 +35,61 @@ class Effects(NamedTuple):
     negative: FloatArray
 
 
-def sampling_variance(rows: SharedRows, chance: FloatArray, metric: Metric, b: int, a: int, *, given: bool) -> float:
-    """Variance that drawing the rows leaves in the difference, to first order; labels missing have their `chance`.
+def sampling_variances(
+    rows: SharedRows, chance: FloatArray, metric: Metric, models: Sequence[int], *, given: bool
+) -> FloatArray:
+    """Variance that drawing the rows leaves in the difference of each pair, to first order (models x models).
 
-    Each row moves the difference by its influence: the paired variance of McNemar's test for accuracy, DeLong's for
-    ROC-AUC. `given`: probabilities came from outside, and their mean stands for a label that is missing.
+    Each row moves a difference by its influence: the paired variance of McNemar's test for accuracy, DeLong's for
+    ROC-AUC. Labels missing have their `chance`; `given`: it came from outside, and its mean stands for such a label.
     """
+    check_known(metric)
     p = np.zeros(rows.missing.size)
     p[rows.open] = chance
     weight = np.ones(p.size) if rows.weight is None else rows.weight
     positive, negative = rows.positives + rows.missing * p, rows.negatives + rows.missing * (1.0 - p)
     found = []
-    for model in (b, a):
+    for model in models:
         decision = rows.decision[model].astype(np.float64)
         view = Rows(rows.score[model], decision, weight * positive, weight * negative)
         found.append(effects_of(metric, view))
-    one, zero = (weight * (f - g) for f, g in zip(*found, strict=True))
     n = rows.counts["rows"]
-    mean = float(one @ positive + zero @ negative) / n
-    one, zero = one - mean, zero - mean
-    unknown = (p * one + (1.0 - p) * zero) ** 2 if given else p * one**2 + (1.0 - p) * zero**2
-    total = rows.positives @ one**2 + rows.negatives @ zero**2 + rows.missing @ unknown
-    return float(total) * n / max(n - 1, 1)
+    variance = np.zeros((len(found), len(found)))
+    for i, j in combinations(range(len(found)), 2):
+        one, zero = (weight * (f - g) for f, g in zip(found[i], found[j], strict=True))
+        mean = float(one @ positive + zero @ negative) / n
+        one, zero = one - mean, zero - mean
+        unknown = (p * one + (1.0 - p) * zero) ** 2 if given else p * one**2 + (1.0 - p) * zero**2
+        total = rows.positives @ one**2 + rows.negatives @ zero**2 + rows.missing @ unknown
+        variance[i, j] = variance[j, i] = float(total) * n / max(n - 1, 1)
+    return variance
+
+
+def population_together(found: Together, variances: FloatArray, rng: np.random.Generator, *, given: bool) -> Together:
+    """Values of all models in the population: those on the rows, with what drawing rows adds to their differences."""
+    if given:  # what labels leave open is in the variances already
+        values = np.broadcast_to(found.mass @ found.values / found.mass.sum(), (DRAWS, found.values.shape[1]))
+    else:
+        values = found.values[shared_out(found.mass, DRAWS)]
+    # The first model stays where it is, which no difference can tell.
+    covariance = 0.5 * (variances[0] + variances[0][:, None] - variances)
+    scale, vectors = np.linalg.eigh(covariance)
+    moved = rng.standard_normal(values.shape) @ (vectors * np.sqrt(np.maximum(scale, 0.0))).T
+    # Models that no row tells apart stay tied.
+    twin = (variances == 0.0).argmax(axis=0)
+    return Together(values + moved[:, twin], np.full(len(values), 1.0 / len(values)), "gaussian")
+
+
+def check_known(metric: Metric) -> None:
+    """Whether the influence of a row on the metric is known."""
+    if effects_of.dispatch(type(metric)) is effects_of.dispatch(object):
+        raise MethodError(f"scope: 'population' is not known for {metric.name!r}; ask about these rows.")
 
 
 @singledispatch
 def effects_of(metric: Metric, rows: Rows) -> Effects:
     """The influence of a row on the metric."""
-    raise MethodError(f"scope: 'population' is not known for {metric.name!r}; ask for the difference on these rows.")
+    raise NotImplementedError(type(metric).__name__)
 
 
 @effects_of.register

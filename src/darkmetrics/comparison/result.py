@@ -10,12 +10,12 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.accepted import ComparisonPage, PathLike
+from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
 from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, taken
-from darkmetrics.comparison.numbers import as_numbers, records_of
-from darkmetrics.comparison.population import population_law, sampling_variance
+from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
+from darkmetrics.comparison.population import population_law, population_together, sampling_variances
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, chance_text, ranks_of
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
 from darkmetrics.comparison.together import Together, values_together
@@ -23,6 +23,7 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, Warned, unknown_name
+from darkmetrics.footnotes import scope_in_words
 from darkmetrics.label_models import Given
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
@@ -60,6 +61,8 @@ class Comparison(Mapping[str, Evaluation]):
         What they are compared in.
     confidence_level : float
         Probability of the intervals in print and in `to_dict()`.
+    scope : str
+        What all of it is about unless a question says otherwise: "rows", or the "population" that they came from.
     warnings : tuple
         What was warned of.
     """
@@ -74,7 +77,7 @@ class Comparison(Mapping[str, Evaluation]):
     warnings: tuple[Warned, ...] = ()
     # The arguments of the call that were not defaults, as code; data stand as the name of the argument.
     arguments: Mapping[str, str] = field(default_factory=dict)
-    _laws: dict[tuple[str, str, str], MetricDistribution] = field(default_factory=dict, init=False, repr=False)
+    _laws: dict[tuple[str, str, str, str], MetricDistribution] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return made_of(self)
@@ -88,6 +91,11 @@ class Comparison(Mapping[str, Evaluation]):
     def confidence_level(self) -> float:
         """Probability of the intervals in print and in `to_dict()`."""
         return self.question.confidence_level
+
+    @property
+    def scope(self) -> str:
+        """What laws and chances are about: "rows" or "population"."""
+        return self.question.scope
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
@@ -116,7 +124,7 @@ class Comparison(Mapping[str, Evaluation]):
     def _evaluate(self, model: int) -> Evaluation:
         data, place = self.rows.of(model)
         own = taken(self.beliefs.nodes, place)
-        return self.question.answer_given(
+        found = self.question.answer_given(
             Nodes(own.weight, own.probability, own.bucket),
             data,
             self._rng(),
@@ -124,6 +132,7 @@ class Comparison(Mapping[str, Evaluation]):
             arguments={},
             stated=self.question.missingness or "probabilities",
         )
+        return self.question.in_scope(found)
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
@@ -144,11 +153,11 @@ class Comparison(Mapping[str, Evaluation]):
             self._bounds[metric, model] = Bound(record.bind(data, self.question.fill_of(record)), place)
         return self._bounds[metric, model]
 
-    def difference(self, metric: str, model: str, other: str, *, scope: str = "rows") -> MetricDistribution:
-        """The law of what one model has more than another: its metric less that of `other`, on these rows.
+    def difference(self, metric: str, model: str, other: str, *, scope: str | None = None) -> MetricDistribution:
+        """The law of what one model has more than another: its metric less that of `other`.
 
-        With `scope="population"` it is that in the population the rows came from: what drawing rows leaves open comes
-        on top, to first order, paired as in McNemar's test for accuracy and DeLong's for ROC-AUC.
+        On these rows, or with `scope="population"` in the population that they came from: what drawing rows leaves
+        open comes on top, to first order, paired as in McNemar's test for accuracy and DeLong's for ROC-AUC.
 
         A 0/0 of either counts as `zero_division` says; where that leaves it out, the law is that of the difference
         given that both are defined. `difference(metric, b, a)` mirrors `difference(metric, a, b)`.
@@ -159,8 +168,8 @@ class Comparison(Mapping[str, Evaluation]):
             One of the metrics compared.
         model, other : str
             Names of two models.
-        scope : {"rows", "population"}
-            What the law is about.
+        scope : {"rows", "population"}, optional
+            What the law is about; what the comparison is about unless given.
 
         Examples
         --------
@@ -171,19 +180,34 @@ class Comparison(Mapping[str, Evaluation]):
         >>> law.atoms.round(2).tolist(), law.masses.round(2).tolist()
         ([-0.25, 0.25], [0.6, 0.4])
         """
-        scope_from(scope)
-        record = self._metric(metric)
+        scope = self.scope if scope is None else scope_from(scope)
+        self._metric(metric)
         b, a = self._pair(model, other)
-        key = (metric, model, other)
+        key = (metric, model, other, scope)
         if key not in self._laws:
-            self._laws[key] = self._difference(metric, b, a, self.beliefs.nodes)
-        law = self._laws[key]
-        if scope == "rows" or law.undefined >= 1.0:
+            if scope == "rows":
+                self._laws[key] = self._difference(metric, b, a, self.beliefs.nodes)
+            else:
+                law = self.difference(metric, model, other, scope="rows")
+                self._laws[key] = self._in_population(law, metric, b, a, self.beliefs.nodes)
+        return self._laws[key]
+
+    @property
+    def _given(self) -> bool:
+        """Whether probabilities came from outside."""
+        return isinstance(self.question.model, Given)
+
+    def _sampling(self, metric: str, models: list[int], nodes: Nodes) -> FloatArray:
+        """What drawing the rows leaves open of each difference."""
+        chance = nodes.weight @ nodes.on_all_cells.probability
+        return sampling_variances(self.rows, chance, self._metric(metric), models, given=self._given)
+
+    def _in_population(self, law: MetricDistribution, metric: str, b: int, a: int, nodes: Nodes) -> MetricDistribution:
+        if law.undefined >= 1.0:
             return law
-        given, (low, high) = isinstance(self.question.model, Given), record.range
-        chance = self.beliefs.nodes.weight @ self.beliefs.nodes.on_all_cells.probability
-        variance = sampling_variance(self.rows, chance, record, b, a, given=given)
-        return population_law(law, variance, (low - high, high - low), given=given)
+        low, high = self._metric(metric).range
+        variance = float(self._sampling(metric, [b, a], nodes)[0, 1])
+        return population_law(law, variance, (low - high, high - low), given=self._given)
 
     def _pair(self, model: str, other: str) -> tuple[int, int]:
         b, a = self.rows.index(model, "model"), self.rows.index(other, "other")
@@ -195,7 +219,7 @@ class Comparison(Mapping[str, Evaluation]):
         found = difference(self._bound(metric, b), self._bound(metric, a))
         return law_of_difference(found, nodes, self.question.method, self._rng())
 
-    def better(self, metric: str, model: str, other: str, by: float = 0.0, *, scope: str = "rows") -> float:
+    def better(self, metric: str, model: str, other: str, by: float = 0.0, *, scope: str | None = None) -> float:
         """How likely is it that one model is better than another in a metric, by more than so much?
 
         Better is higher, or lower where that is better. A tie is not better: with `by=0` the chances that either is
@@ -209,7 +233,7 @@ class Comparison(Mapping[str, Evaluation]):
             Names of two models.
         by : float
             What the difference has to exceed.
-        scope : {"rows", "population"}
+        scope : {"rows", "population"}, optional
             On these rows, or in the population that they came from, as in `difference`.
 
         Examples
@@ -234,7 +258,7 @@ class Comparison(Mapping[str, Evaluation]):
             raise InputError(f"metric: {metric!r} is neither better when higher nor when lower; see its difference.")
         return better
 
-    def best(self, metric: str) -> Best:
+    def best(self, metric: str, *, scope: str | None = None) -> Best:
         """How likely is each model to be the best one in a metric, and how likely is a tie?
 
         Labels are shared by all models. Exact where few rows are missing; of two models from the law of their
@@ -249,14 +273,14 @@ class Comparison(Mapping[str, Evaluation]):
         """
         better = self._better_when(metric)
         if len(self.models) > 2:
-            return best_of(metric, better, self.models, self._together(metric))
+            return best_of(metric, better, self.models, self._together(metric, scope))
         a, b = self.models
-        law = self.difference(metric, b, a)
-        chances = {a: self.better(metric, a, b), b: self.better(metric, b, a)}
+        law = self.difference(metric, b, a, scope=scope)
+        chances = {a: self.better(metric, a, b, scope=scope), b: self.better(metric, b, a, scope=scope)}
         tie = max(0.0, 1.0 - sum(chances.values()))
         return Best(metric, chances, {(a, b): tie} if tie > 1e-12 else {}, law.method)
 
-    def ranks(self, metric: str) -> Ranks:
+    def ranks(self, metric: str, *, scope: str | None = None) -> Ranks:
         """How likely is each model to take each place in a metric? Models that tie share the better place.
 
         Examples
@@ -269,18 +293,24 @@ class Comparison(Mapping[str, Evaluation]):
         c                1.40   60%   40%    0%
         b                2.20   40%    0%   60%
         """
-        return ranks_of(metric, self._better_when(metric), self.models, self._together(metric))
+        return ranks_of(metric, self._better_when(metric), self.models, self._together(metric, scope))
 
     @cached_property
-    def _drawn(self) -> dict[str, Together]:
+    def _drawn(self) -> dict[tuple[str, str], Together]:
         return {}
 
-    def _together(self, metric: str) -> Together:
-        if metric not in self._drawn:
-            bounds = [self._bound(metric, model) for model in range(len(self.models))]
-            missing = self.rows.missing[self.rows.open].astype(np.int64)
-            self._drawn[metric] = values_together(bounds, missing, self.beliefs.nodes, self._rng())
-        return self._drawn[metric]
+    def _together(self, metric: str, scope: str | None) -> Together:
+        key = metric, self.scope if scope is None else scope_from(scope)
+        if key not in self._drawn:
+            nodes, models = self.beliefs.nodes, list(range(len(self.models)))
+            if key[1] == "rows":
+                bounds = [self._bound(metric, model) for model in models]
+                missing = self.rows.missing[self.rows.open].astype(np.int64)
+                self._drawn[key] = values_together(bounds, missing, nodes, self._rng())
+            else:
+                found, variances = self._together(metric, "rows"), self._sampling(metric, models, nodes)
+                self._drawn[key] = population_together(found, variances, self._rng(), given=self._given)
+        return self._drawn[key]
 
     def by_calibration(self, metric: str, model: str, other: str) -> dict[str, MetricDistribution]:
         """How does the difference depend on whose calibration is believed?
@@ -294,7 +324,9 @@ class Comparison(Mapping[str, Evaluation]):
             raise InputError(f"model: {ALL_TOGETHER!r} is what the law of all is called. Name the model otherwise.")
         laws = {ALL_TOGETHER: self.difference(metric, model, other)}
         for at in (b, a):
-            laws[self.models[at]] = self._difference(metric, b, a, self._own(at).nodes)
+            nodes = self._own(at).nodes
+            law = self._difference(metric, b, a, nodes)
+            laws[self.models[at]] = law if self.scope == "rows" else self._in_population(law, metric, b, a, nodes)
         return laws
 
     @cached_property
@@ -341,10 +373,8 @@ class Comparison(Mapping[str, Evaluation]):
         functional, place = self._bound(metric, self.rows.index(model, "model"))
         return expected_by_node(functional, taken(self.beliefs.nodes, place))
 
-    def sentence(self, metric: str, model: str | None = None, other: str | None = None, *, scope: str = "rows") -> str:
+    def sentence(self, metric: str, model: str | None = None, other: str | None = None) -> str:
         """Which of two models is better in a metric, in words; the last against the first unless named.
-
-        On these rows, or with `scope="population"` in the population that they came from.
 
         Examples
         --------
@@ -355,17 +385,16 @@ class Comparison(Mapping[str, Evaluation]):
         0.250).
         """
         model, other = model or self.models[-1], other or self.models[0]
-        law = self.difference(metric, model, other, scope=scope)
+        law = self.difference(metric, model, other)
         if law.undefined >= 1.0:
             return f"The difference of {model} and {other} in {metric} is never defined (0/0)."
         low, high = law.interval(self.confidence_level)
         decimals = decimals_for(high - low)
-        what = metric if scope == "rows" else f"{metric} in the population"
         if self._metric(metric).better == "neither":
-            first = f"{model} less {other} in {what}"
+            first = f"{model} less {other} in {metric}"
         else:
-            chance = chance_text(self.better(metric, model, other, scope=scope))
-            first = f"{model} is better than {other} in {what} with probability {chance}: the difference"
+            chance = chance_text(self.better(metric, model, other))
+            first = f"{model} is better than {other} in {metric} with probability {chance}: the difference"
         interval = interval_text((low, high), decimals)
         return f"{first} is {number_text(law.mean(), decimals)} ({level_text(self.confidence_level)}: {interval})."
 
@@ -381,10 +410,10 @@ class Comparison(Mapping[str, Evaluation]):
         return draw(self, metric, ax=ax)
 
     @overload
-    def report(self, path: None = None, **about: Unpack[ComparisonPage]) -> "ReportPage": ...
+    def report(self, path: None = None, **about: Unpack[PageSettings]) -> "ReportPage": ...
     @overload
-    def report(self, path: PathLike, **about: Unpack[ComparisonPage]) -> Path: ...
-    def report(self, path: PathLike | None = None, **about: Unpack[ComparisonPage]) -> "Path | ReportPage":
+    def report(self, path: PathLike, **about: Unpack[PageSettings]) -> Path: ...
+    def report(self, path: PathLike | None = None, **about: Unpack[PageSettings]) -> "Path | ReportPage":
         """Writes one HTML page with the chances, the models side by side and their differences; returns its path.
 
         The page opens offline and can be mailed; it needs jinja2. The file appears when it is complete. Without a path
@@ -396,8 +425,7 @@ class Comparison(Mapping[str, Evaluation]):
             The file to write, which ends in .html; one that exists is replaced.
         about
             As for the report of an evaluation: `title`, `source` (a file name, or facts by name), `audit` (facts for an
-            audit file by name) and `date`; and `scope`, what intervals and chances are about: "rows" unless given, or
-            "population", that which the rows came from.
+            audit file by name) and `date`.
 
         Examples
         --------
@@ -424,40 +452,21 @@ class Comparison(Mapping[str, Evaluation]):
 
     def notes(self) -> list[str]:
         """What stands below the table: what the intervals are for."""
-        n = self.rows.counts["rows"]
-        notes = [f"Intervals are for these {n:,} rows, not for the population they came from. A tie is not better."]
+        notes = [f"{scope_in_words(self.scope, self.rows.counts['rows'])} A tie is not better."]
         if self.rows.buckets is not None:
             notes.append(f"Scores are in {self.rows.buckets:,} buckets, each taken at its mean; decisions are exact.")
         return notes
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text: one row per metric and model."""
-        header = ["", "", "estimate", f"{level_text(self.confidence_level)} interval", "labelled only", "best"]
-        rows = []
-        for metric, record in self.metrics.items():
-            chances = {} if record.better == "neither" else self.best(metric).chances
-            for place, model in enumerate(self.models):
-                found = self[model]
-                low, high = found.intervals[metric]
-                decimals = decimals_for(high - low)
-                rows.append(
-                    [
-                        metric if place == 0 else "",
-                        model,
-                        number_text(found[metric].mean(), decimals),
-                        interval_text((low, high), decimals),
-                        number_text(found.labelled_only[metric], 3) if found.data.n_labelled else "no labels",
-                        chance_text(chances[model]) if chances else "",
-                    ]
-                )
-        return header, rows
+        return table_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers at full precision, ready for JSON; what does not exist is None.
 
         Every other model is compared with the first.
         """
-        return as_numbers(self)
+        return numbers_of(self)
 
     def records(self) -> list[dict[str, Any]]:
         """One flat record per metric and model, the rows of `to_frame`; differences are against the first model."""
@@ -466,7 +475,7 @@ class Comparison(Mapping[str, Evaluation]):
     def to_frame(self, backend: str | None = None) -> Any:
         """One row per metric and model, as a pandas, Polars or PyArrow frame (the first installed, unless named)."""
         rows = self.records()
-        words = ("metric", "model", "method")
+        words = ("metric", "model", "scope", "method")
         columns = {
             key: [row[key] if key in words else np.nan if row[key] is None else float(row[key]) for row in rows]
             for key in rows[0]

@@ -14,7 +14,7 @@ from darkmetrics.nodes import Nodes
 
 _FEW = 1 << 15
 # Labelings that are drawn, and how many labels that may be in all.
-_DRAWS, _MOST_LABELS = 1 << 14, 1 << 24
+DRAWS, _MOST_LABELS = 1 << 14, 1 << 24
 
 
 class Together(NamedTuple):
@@ -34,12 +34,12 @@ def values_together(models: Sequence[Bound], missing: IntArray, nodes: Nodes, rn
     if number_of_labelings(missing) <= _FEW:
         positives, chance = all_labelings(missing, nodes.on_all_cells.probability)
         return Together(_values(models, positives), nodes.weight @ np.atleast_2d(chance), "exact")
-    node = _shared_out(nodes.weight, _DRAWS)
-    if missing.sum() * _DRAWS > _MOST_LABELS:
+    node = shared_out(nodes.weight, DRAWS)
+    if missing.sum() * DRAWS > _MOST_LABELS:
         drawn = _by_sums(models, missing, nodes, node, rng)
         if drawn is not None:
             return Together(drawn, np.full(node.size, 1.0 / node.size), "gaussian")
-        node = _shared_out(nodes.weight, max(1000, int(_MOST_LABELS // missing.sum())))
+        node = shared_out(nodes.weight, max(1000, int(_MOST_LABELS // missing.sum())))
     step = max(1, (1 << 22) // missing.size)
     parts = [
         _values(models, nodes.draw(k, missing, min(step, size - start), rng))
@@ -53,7 +53,7 @@ def _values(models: Sequence[Bound], positives: IntArray) -> FloatArray:
     return np.stack([model.values(positives) for model in models], axis=1)
 
 
-def _shared_out(weight: FloatArray, number: int) -> IntArray:
+def shared_out(weight: FloatArray, number: int) -> IntArray:
     """The node of each draw: in proportion to the weights, nothing random added."""
     ends = np.rint(number * np.cumsum(weight) / weight.sum()).astype(np.int64)
     return np.repeat(np.arange(weight.size), np.diff(ends, prepend=0))

@@ -24,9 +24,9 @@ class Discrete(MetricDistribution):
         """Sort the atoms and join equal ones; nan values are undefined and become `fill`, or are left out."""
         nan = np.isnan(values)
         about = {"given_defined": bool(np.isnan(fill)), **about}
-        total = float(masses.sum())
-        undefined = min(1.0, float(masses[nan].sum()) / total)
+        undefined = 0.0
         if nan.any():
+            undefined = min(1.0, float(masses[nan].sum()) / float(masses.sum()))
             if np.isnan(fill):
                 values, masses = values[~nan], masses[~nan]
             else:

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.certificate import Certificate, mixture_certificate
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
-from darkmetrics.distribution.kinds import Discrete, Undefined
+from darkmetrics.distribution.kinds import Discrete, Normal, Undefined
 from darkmetrics.distribution.product import ProductLaw
 from darkmetrics.distribution.search import Search
 
@@ -18,6 +19,8 @@ from darkmetrics.distribution.search import Search
 _MOST_ATOMS = 1 << 20
 # Places tried at once when a quantile is bracketed: asking a component for 31 places costs hardly more than for one.
 _PLACES = 31
+# Levels of Gaussian components that are found at once.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -34,9 +37,25 @@ class Mixture(MetricDistribution):
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         level: FloatArray = np.zeros(t.shape)
-        for weight, law in zip(self.weight.tolist(), self.components, strict=True):
+        bells, others = self._kinds
+        for weight, law in others:
             level += weight * law._cdf(t, left=left)
+        if bells is not None:
+            rows = max(1, _AT_ONCE // bells.weight.size)
+            for start in range(0, t.size, rows):
+                level[start : start + rows] += bells.cdf(t[start : start + rows], left=left)
         return np.minimum(level, 1.0)
+
+    @cached_property
+    def _kinds(self) -> tuple["_Bells | None", list[tuple[float, MetricDistribution]]]:
+        """The Gaussian components with spread, which are asked all at once, and the others with their weights."""
+        bells, others = [], []
+        for weight, law in zip(self.weight.tolist(), self.components, strict=True):
+            if isinstance(law, Normal) and law.scale > 0.0:
+                bells.append((weight, law.loc, law.scale, *law.bounds))
+            else:
+                others.append((weight, law))
+        return _Bells(*np.array(bells).T) if bells else None, others
 
     def _ppf(self, q: FloatArray) -> FloatArray:
         if q.size == 0:
@@ -108,6 +127,24 @@ class Mixture(MetricDistribution):
         for node in np.unique(chosen).tolist():
             draws[chosen == node] = self.components[node].rvs(int(np.sum(chosen == node)), generator)
         return float(draws[0]) if size is None else draws
+
+
+class _Bells(NamedTuple):
+    """Gaussian components; what they have beyond their bounds lies at them."""
+
+    weight: FloatArray
+    loc: FloatArray
+    scale: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
+        """Their part of the cdf of the mixture."""
+        t = t[:, None]
+        level = np.asarray(ndtr((t - self.loc) / self.scale))
+        level[t <= self.low if left else t < self.low] = 0.0
+        level[t > self.high if left else t >= self.high] = 1.0
+        return np.asarray(np.einsum("ij,j->i", level, self.weight))
 
 
 def mix(

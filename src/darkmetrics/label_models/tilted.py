@@ -1,6 +1,8 @@
 """Tilted: a stated prevalence of the missing rows."""
 
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,10 @@ from darkmetrics.nodes import Nodes
 
 # Beyond these log odds a probability is 0 or 1 to the last bit.
 _FARTHEST = 800.0
+# Odds that are multiplied by more than the exponential of this may overflow.
+_ODDS_OVERFLOW = 300.0
+_SETTLED = 1e-8
+_MOST_STEPS = 400  # four for each halving that doubles allow
 
 
 @dataclass(frozen=True)
@@ -63,34 +69,11 @@ class Tilted(LabelModel):
         nodes = label_model_from(self.base).nodes(data)
         if data.missing_cells.size == 0:
             return nodes
-        count = missing_rows(data, nodes)
-        with np.errstate(divide="ignore"):
-            log_odds = np.asarray(logit(nodes.probability))
-        if self.delta is not None:
-            delta = float(self.delta)
-        else:
-            delta = self._delta(log_odds, nodes.weight, count / count.sum())
-        # The nodes' `shift` stays: it is what the base model has found, and this move is stated, not found.
-        return nodes if delta == 0.0 else replace(nodes, probability=np.asarray(expit(log_odds + delta)))
-
-    def _delta(self, log_odds: FloatArray, weight: FloatArray, share: FloatArray) -> float:
-        """The common move that makes the mean probability the stated one."""
-        assert self.prevalence is not None
-
-        def excess(delta: float) -> float:
-            return float(weight @ (expit(log_odds + delta) @ share)) - float(self.prevalence or 0.0)
-
-        if excess(-_FARTHEST) >= 0.0 or excess(_FARTHEST) <= 0.0:
-            low, high = (excess(end) + self.prevalence for end in (-_FARTHEST, _FARTHEST))
-            raise InputError(
-                f"prevalence: {self.prevalence:g} cannot be reached. The base model is sure of some labels: from "
-                f"{low:.3g} to {high:.3g} of the missing rows can be positive."
-            )
-        if excess(0.0) == 0.0:
-            return 0.0
-        from scipy.optimize import brentq
-
-        return float(brentq(excess, -_FARTHEST, _FARTHEST, xtol=1e-13, rtol=1e-13, maxiter=500))
+        moves = Moves(nodes, missing_rows(data, nodes))
+        if self.prevalence is not None:
+            return moves.by(moves.to(float(self.prevalence)))
+        assert self.delta is not None
+        return moves.by(float(self.delta))
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         from darkmetrics.label_models.choice import label_model_from
@@ -103,3 +86,59 @@ class Tilted(LabelModel):
 
 def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
+
+
+class Moves:
+    """Nodes whose log odds are all moved by the same amount; `rows` are the missing rows of each of their buckets."""
+
+    def __init__(self, nodes: Nodes, rows: FloatArray) -> None:
+        self.nodes = nodes
+        self._share = rows / rows.sum()
+
+    def by(self, delta: float) -> Nodes:
+        """The nodes after a move; their `shift` stays: it is what was found, and this move is stated, not found."""
+        return self.nodes if delta == 0.0 else replace(self.nodes, probability=self._moved(delta))
+
+    def _moved(self, delta: float) -> FloatArray:
+        p = self.nodes.probability
+        if abs(delta) > _ODDS_OVERFLOW:
+            with np.errstate(divide="ignore"):
+                return np.asarray(expit(logit(p) + delta))
+        # The odds are multiplied: no exponential for each of them.
+        positive = p * math.exp(delta)
+        return positive / (1.0 - p + positive)
+
+    def _mean(self, p: FloatArray) -> float:
+        return float(self.nodes.weight @ (p @ self._share))
+
+    @cached_property
+    def reach(self) -> tuple[float, float]:
+        """Shares of positives between which moves can lead: labels that are certain stay what they are."""
+        low, high = (self._mean(self._moved(end)) for end in (-_FARTHEST, _FARTHEST))
+        return low, high
+
+    def to(self, prevalence: float, near: float = 0.0) -> float:
+        """The move after which this share of the missing rows is positive, looked for from a move that is `near`."""
+        low, high = self.reach
+        if not low < prevalence < high:
+            raise InputError(
+                f"prevalence: {prevalence:g} cannot be reached. The base model is sure of some labels: from "
+                f"{low:.3g} to {high:.3g} of the missing rows can be positive."
+            )
+        a, b, delta = -_FARTHEST, _FARTHEST, near
+        for step in range(_MOST_STEPS):
+            p = self._moved(delta)
+            mean = self._mean(p)
+            if mean == prevalence:
+                break
+            a, b = (delta, b) if mean < prevalence else (a, delta)
+            # Newton in log odds, in which a share is nearly straight; every fourth step halves what is left in between.
+            slope, newton = self._mean(p * (1.0 - p)), np.nan
+            if slope > 0.0 and 0.0 < mean < 1.0 and step % 4 < 3:
+                newton = delta + float(logit(prevalence) - logit(mean)) * mean * (1.0 - mean) / slope
+            # The error after a Newton step is about the square of its length.
+            settled = abs(newton - delta) <= _SETTLED or b - a <= 1e-13 * max(1.0, abs(delta))
+            delta = newton if a < newton < b else 0.5 * (a + b)
+            if settled:
+                break
+        return delta

@@ -126,7 +126,7 @@ def grid_of(
     functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The formula at every combination, and masses at the nodes of all variables but the last, and of the last."""
-    grid = np.meshgrid(*(laws.axes[i].values for i in used), indexing="ij") if used else []
+    grid = np.meshgrid(*(laws.axes[i].values for i in used), indexing="ij", sparse=True) if used else []
     values = np.broadcast_to(formula_of(functional, laws, used, *grid), tuple(laws.sizes(used)))
     # Counts are independent given the node: all but the last variable multiply node by node, the last one in a sum.
     rest: FloatArray = np.ones((weight.size, 1))
@@ -139,9 +139,10 @@ def grid_of(
 def _table_law(functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray) -> MetricDistribution:
     """The law from the formula at every combination of counts."""
     values, rest, last = grid_of(functional, laws, used, weight)
-    masses = (weight[:, None] * rest).T @ last
+    # The first variable has the most values: along it stretches of the table are in order, and long ones sort faster.
+    masses = last.T @ (weight[:, None] * rest)
     keep = masses > 1e-40
-    law = Discrete.from_atoms(values[keep], masses[keep], functional.fill, **about(functional, laws.method))
+    law = Discrete.from_atoms(values.T[keep], masses[keep], functional.fill, **about(functional, laws.method))
     if weight.size == 1 or isinstance(law, Undefined):
         return law
     return replace(law, by_node=product_node_moments(values, rest, last, weight, functional.fill, law.mean()))
@@ -154,15 +155,17 @@ def product_node_moments(
 
     They are taken about the mean of the mixture, so that little cancels.
     """
-    off = np.where(np.isnan(values), fill, values) - centre
-    defined = ~np.isnan(off)
-    off = np.where(defined, off, 0.0)
+    off, share = values - centre, np.ones(weight.size)
 
     def expected(of: Any) -> FloatArray:
-        result: FloatArray = ((rest @ of) * last).sum(axis=1)
-        return result
+        return np.asarray(np.einsum("ij,ij->i", rest @ of, last))
 
-    share = expected(defined.astype(np.float64)) if not defined.all() else np.ones(weight.size)
+    undefined = np.isnan(off)
+    if undefined.any():
+        off = np.where(undefined, fill - centre, off)
+        defined = ~np.isnan(off)
+        off = np.where(defined, off, 0.0)
+        share = expected(defined.astype(np.float64))
     scale = np.where(share > 0.0, share, 1.0)
     first, second = expected(off) / scale, expected(off**2) / scale
     total = weight * share

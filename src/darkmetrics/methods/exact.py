@@ -129,11 +129,9 @@ def _(functional: RankFunctional, problem: Problem) -> MetricDistribution:
 def _(functional: CountFunctional, problem: Problem) -> MetricDistribution:
     if functional.split.weight is not None and few_labelings(functional):
         return enumerated_law(functional, problem.nodes)
-    # Rows of different weights are never merged, however alike their chances.
-    merged, cells = problem.on_cells(functional) if functional.split.weight is None else (functional, problem)
-    laws, weight = cells.groups(merged).laws, problem.nodes.weight
+    laws, weight = problem.groups(functional).laws, problem.nodes.weight
     if laws is not None:
-        law = law_of_groups(merged, laws, weight)
+        law = law_of_groups(functional, laws, weight)
         if law is None and weight.size == 1:
             raise MethodError(
                 "method: this formula is not monotone and has too many values for an exact law; "
@@ -141,8 +139,8 @@ def _(functional: CountFunctional, problem: Problem) -> MetricDistribution:
             )
         if law is not None and laws.rough:
             halved = laws.halved
-            coarse = None if halved is None else law_of_groups(merged, halved, weight)
-            if not settled(law, coarse) or _blurred(merged, laws, law):
+            coarse = None if halved is None else law_of_groups(functional, halved, weight)
+            if not settled(law, coarse) or _blurred(functional, laws, law):
                 raise _FEW_DECIDE
         if law is not None and not laws.exact:
             return replace(law, certify=partial(certificate_on_cells, functional, problem.nodes))
@@ -151,7 +149,7 @@ def _(functional: CountFunctional, problem: Problem) -> MetricDistribution:
     if functional.split.weight is not None:
         raise _FEW_DECIDE
     # Each node by itself has a smaller window, in which the formula may be defined and monotone.
-    return over_nodes(merged, cells, exact_law)
+    return over_nodes(*problem.on_cells(functional), exact_law)
 
 
 _FEW_DECIDE = MethodError(

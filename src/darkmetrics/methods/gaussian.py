@@ -1,8 +1,9 @@
 """PEMI-Gauss, Algorithm 2 of the paper: a Gaussian with the mean and variance of a ratio of sums."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import ClassVar
+from functools import partial, singledispatch
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from darkmetrics.methods.problem import Problem
 
 # What rounding leaves of a difference of like terms, as a share of these.
 _ROUNDING = 1e-14
+# Probabilities of nodes that are gone through at once.
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,25 @@ class Gaussian(Method):
         if certain is not None:
             return certain
         problem.nodes.check_independent("'gaussian' needs", " Use 'auto' or 'monte_carlo'.")
-        return over_nodes(*problem.on_cells(functional), _gaussian_law)
+        merged, cells = problem.on_cells(functional)
+        if not isinstance(merged, RankFunctional) or cells.nodes.probability.size > _AT_ONCE:
+            return over_nodes(merged, cells, _gaussian_law)
+        # All nodes at once, as passes over few cells cost next to nothing.
+        moments = zip(*map(np.atleast_1d, gaussian_moments(merged, cells)), strict=True)
+        at = {id(one): both for one, both in zip(cells.each, moments, strict=True)}
+        return over_nodes(merged, cells, lambda functional, one: _normal(functional, one, lambda: at[id(one)]))
 
 
 def _gaussian_law(functional: Functional, problem: Problem) -> MetricDistribution:
+    return _normal(functional, problem, partial(gaussian_moments, functional, problem))
+
+
+def _normal(functional: Functional, problem: Problem, moments: Callable[[], tuple[Any, Any]]) -> MetricDistribution:
     facts = about(functional, "gaussian")
     undefined = _undefined_mass(functional, problem)
     if undefined >= 1.0:
         return Undefined(undefined=1.0, **facts)
-    mean, variance = (float(moment) for moment in gaussian_moments(functional, problem))
+    mean, variance = (float(moment) for moment in moments())
     if np.isnan(mean) or np.isnan(variance):
         raise MethodError(
             "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."

@@ -1,10 +1,10 @@
 """The problem that a method is given: nodes, and what the metrics of one set share at them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from darkmetrics.nodes import Nodes
 
 F = TypeVar("F", bound=Functional)
 
+# The law of the number of positives among some missing cells: the first number, and pmfs (nodes x window).
+CountLaws: TypeAlias = Callable[[IntArray], tuple[int, FloatArray]]
+
 # Numbers that the laws of one group may hold at all nodes on their common window.
 _WINDOW_LIMIT = 2**24
 
@@ -24,11 +27,12 @@ _WINDOW_LIMIT = 2**24
 class Problem:
     """The nodes at which laws are asked for, and what metrics of the same groups of rows share there.
 
-    It lives as long as one call of `Method.laws`, and so does what is shared.
+    It lives as long as one call of `Method.laws`, and so does what is shared. Who has many problems that are alike may
+    give laws of `counts` that were found from one another.
     """
 
-    def __init__(self, nodes: Nodes) -> None:
-        self.nodes = nodes
+    def __init__(self, nodes: Nodes, counts: CountLaws | None = None) -> None:
+        self.nodes, self._counts = nodes, counts
         self._groups: list[Groups] = []
 
     @cached_property
@@ -42,7 +46,7 @@ class Problem:
         for groups in self._groups:
             if groups.are_of(functional):
                 return groups
-        self._groups.append(Groups(functional.split, functional.missing, self.nodes))
+        self._groups.append(Groups(functional.split, functional.missing, self.nodes, self._counts))
         return self._groups[-1]
 
     def on_cells(self, functional: F) -> tuple[F, "Problem"]:
@@ -59,8 +63,8 @@ class Problem:
 class Groups:
     """Groups of missing rows at the nodes; what their metrics share is found when the first of them asks for it."""
 
-    def __init__(self, split: Split, missing: IntArray, nodes: Nodes) -> None:
-        self._split, self._missing, self._nodes = split, missing, nodes
+    def __init__(self, split: Split, missing: IntArray, nodes: Nodes, counts: CountLaws | None = None) -> None:
+        self._split, self._missing, self._nodes, self._counts = split, missing, nodes, counts
 
     def are_of(self, functional: CountFunctional) -> bool:
         """Whether a formula is one of the positives in these groups."""
@@ -78,7 +82,7 @@ class Groups:
     @cached_property
     def laws(self) -> "GroupLaws | None":
         """The law of each group's positive weight at every node; None when no window holds all nodes."""
-        return _group_laws(self._split, self._missing, self._nodes)
+        return _group_laws(self._split, self._missing, self._nodes, self._counts)
 
     @cached_property
     def sums(self) -> "GroupSums":
@@ -127,21 +131,18 @@ class GroupLaws:
         return None if self.coarser is None else self.coarser()
 
 
-def _group_laws(split: Split, missing: IntArray, nodes: Nodes, *, coarser: bool = False) -> GroupLaws | None:
+def _group_laws(
+    split: Split, missing: IntArray, nodes: Nodes, given: CountLaws | None = None, *, coarser: bool = False
+) -> GroupLaws | None:
     weight = split.weight
-    column: IntArray = np.arange(missing.size) if nodes.bucket is None else nodes.bucket
-    # Before anything of that size is made: the window holds ten standard deviations either side of every mean.
-    if weight is None and len(nodes) > 1 and any(_wide(split, missing, nodes, column)):
-        return None
+    if weight is None:
+        counted = _counts_of_groups(split, missing, nodes, given)
+        return None if counted is None else GroupLaws(counted, exact=True)
     axes, exact, rough, blurred = [], True, False, []
+    column: IntArray = np.arange(missing.size) if nodes.bucket is None else nodes.bucket
     for rows in split.groups:
-        counts = missing[rows]
-        if weight is None:
-            first, pmfs = poisson_binomial_pmfs(nodes.probability[:, column[rows]], counts)
-            axes.append(NodeAxis(first + np.arange(pmfs.shape[1], dtype=np.float64), pmfs))
-            continue
         columns, own = np.unique(column[rows], return_inverse=True)
-        laws = weighted_sum_laws(weight[rows], counts, own, nodes.probability[:, columns], coarser=coarser)
+        laws = weighted_sum_laws(weight[rows], missing[rows], own, nodes.probability[:, columns], coarser=coarser)
         if laws is None:
             return None
         axes.append(NodeAxis(laws.values, laws.pmf))
@@ -152,12 +153,33 @@ def _group_laws(split: Split, missing: IntArray, nodes: Nodes, *, coarser: bool 
     )
 
 
-def _wide(split: Split, missing: IntArray, nodes: Nodes, column: IntArray) -> Iterator[bool]:
-    """Whether the window of each group is too wide to hold its laws at all nodes."""
-    for rows in split.groups:
-        p, counts = nodes.probability[:, column[rows]], missing[rows]
-        mean, sd = p @ counts, np.sqrt((p * (1.0 - p)) @ counts)
-        yield len(nodes) * float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd)) > _WINDOW_LIMIT
+def chances_of(rows: IntArray, missing: IntArray, nodes: Nodes) -> tuple[FloatArray, IntArray]:
+    """Chances of some missing cells at every node, those of one bucket once, and how many missing rows have them."""
+    if nodes.bucket is None:
+        return nodes.probability[:, rows], missing[rows]
+    counts = np.bincount(nodes.bucket[rows], missing[rows], nodes.probability.shape[1]).astype(np.int64)
+    held = np.flatnonzero(counts)
+    return nodes.probability[:, held], counts[held]
+
+
+def _counts_of_groups(split: Split, missing: IntArray, nodes: Nodes, given: CountLaws | None) -> list[NodeAxis] | None:
+    """The law of the number of positives in each group; None when no window holds all nodes."""
+    if given is not None:
+        laws = [given(rows) for rows in split.groups]
+    else:
+        groups = [chances_of(rows, missing, nodes) for rows in split.groups]
+        # Before anything of that size is made.
+        if len(nodes) > 1 and any(_wide(p, counts) for p, counts in groups):
+            return None
+        laws = [poisson_binomial_pmfs(p, counts) for p, counts in groups]
+    return [NodeAxis(first + np.arange(pmfs.shape[1], dtype=np.float64), pmfs) for first, pmfs in laws]
+
+
+def _wide(p: FloatArray, counts: IntArray) -> bool:
+    """Whether the window of a group, ten standard deviations either side of every mean, is too wide for all nodes."""
+    mean, sd = p @ counts, np.sqrt((p * (1.0 - p)) @ counts)
+    width = float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd))
+    return bool(p.shape[0] * width > _WINDOW_LIMIT)
 
 
 class GroupSums:

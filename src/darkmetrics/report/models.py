@@ -8,13 +8,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from darkmetrics._text import called
-from darkmetrics.accepted import ComparisonPage, PathLike
+from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.comparison.ranking import chance_text
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import SharedRows
 from darkmetrics.distribution import MetricDistribution
-from darkmetrics.evaluation import Evaluation
-from darkmetrics.question import scope_from
 from darkmetrics.report import sentences
 from darkmetrics.report.differences import SCOPES, About, Difference, Table, differences_page, law_entry, saved
 from darkmetrics.report.notebook import ReportPage
@@ -28,7 +26,7 @@ _TILES, _PLACES = 8, 10
 
 
 def write_comparison_report(
-    found: Comparison, path: PathLike | None = None, **about: Unpack[ComparisonPage]
+    found: Comparison, path: PathLike | None = None, **about: Unpack[PageSettings]
 ) -> Path | ReportPage:
     """Writes the page of a comparison. See `Comparison.report`."""
     title = about.get("title") or _title(found)
@@ -38,18 +36,16 @@ def write_comparison_report(
 def comparison_page(
     found: Comparison,
     *,
-    scope: str = "rows",
     title: str | None = None,
     source: str | Mapping[str, Any] | None = None,
     date: str | dt.date | None = None,
     audit: Mapping[str, Any] | None = None,
 ) -> str:
     """The page as text."""
-    scope_from(scope)
     about = About.of(title, source, date, audit)
     judged = [metric for metric, record in found.metrics.items() if record.better != "neither"]
-    differences = [_difference(found, metric, model, scope) for metric in found.metrics for model in found.models[1:]]
-    reproduce = _reproduce(found, scope, about.said, [one.entry["method"] for one in differences])
+    differences = [_difference(found, metric, model) for metric in found.metrics for model in found.models[1:]]
+    reproduce = _reproduce(found, about.said, [one.entry["method"] for one in differences])
     counts = found.rows.counts
     missing = counts["missing"] / max(counts["rows"], 1)
     of_rows = f"{counts['missing']:,} of {counts['rows']:,} rows"
@@ -59,21 +55,21 @@ def comparison_page(
         counts=found.words()[0],
         facts={
             "assumed": _assumption(found).partition("\n")[0].removeprefix("Assumed: "),
-            "intervals for": SCOPES[scope],
+            "intervals for": SCOPES[found.scope],
             "threshold": _thresholds(found),
             "date": about.date,
         },
         about=about,
         audit=_audit(found, about, reproduce),
         reproduce=reproduce,
-        tiles=[*_tiles(found, judged, scope), ("labels missing", percent(missing), of_rows)],
-        words=_words(found, judged, scope),
-        tables=[*_tables(found, differences, scope), *_places(found, judged, scope)],
+        tiles=[*_tiles(found, judged), ("labels missing", percent(missing), of_rows)],
+        words=_words(found, judged),
+        tables=[*_tables(found, differences), *_places(found, judged)],
         differences=differences,
         zero="no difference",
         spread="How likely each difference is",
         level=level_text(found.confidence_level),
-        assumed=_assumed(found, differences, scope),
+        assumed=_assumed(found, differences),
     )
 
 
@@ -94,63 +90,53 @@ def _thresholds(found: Comparison) -> str:
     return ", ".join(f"{cut:.6g} ({called(model, 40)})" for model, cut in zip(found.models, cuts, strict=True))
 
 
-def _evaluation(found: Comparison, model: str, scope: str) -> Evaluation:
-    return found[model] if scope == "rows" else found[model].population
-
-
-def _tiles(found: Comparison, judged: Sequence[str], scope: str) -> list[tuple[str, str, str]]:
-    """In the first metric, the chance of each model to be best; in the population, to be better than the first."""
+def _tiles(found: Comparison, judged: Sequence[str]) -> list[tuple[str, str, str]]:
+    """The chance of each model to be best in the first metric."""
     if not judged:
         return []
     metric = judged[0]
-    if scope == "population":
-        first = found.models[0]
-        chances = {model: found.better(metric, model, first, scope=scope) for model in found.models[1:]}
-        what, tie = f"better than {called(first, 40)} in {called(metric, 40)}", 0.0
-    else:
-        best = found.best(metric)
-        chances, tie, what = dict(best.chances), best.tie, f"best in {called(metric, 40)}"
+    best, what = found.best(metric), f"best in {called(metric, 40)}"
+    chances, tie = dict(best.chances), best.tie
     # Those that are likeliest to be best, where there is no room for all.
     likeliest = sorted(chances, key=lambda model: -np.nan_to_num(chances[model]))[:_TILES]
     tiles = [(model, chance_text(chances[model]), what) for model in chances if model in likeliest]
     return [*tiles, ("a tie", chance_text(tie), f"for the best {called(metric, 40)}")] if tie >= 0.005 else tiles
 
 
-def _words(found: Comparison, judged: Sequence[str], scope: str) -> list[str]:
+def _words(found: Comparison, judged: Sequence[str]) -> list[str]:
     if len(found.models) == 2:
-        return [found.sentence(metric, scope=scope) for metric in found.metrics]
-    if scope == "rows" and judged:
+        return [found.sentence(metric) for metric in found.metrics]
+    if judged:
         return [str(found.best(metric)) for metric in judged]
-    metric = (*judged, *found.metrics)[0]
-    return [found.sentence(metric, model, found.models[0], scope=scope) for model in found.models[1:]]
+    return [found.sentence(next(iter(found.metrics)), model, found.models[0]) for model in found.models[1:]]
 
 
-def _difference(found: Comparison, metric: str, model: str, scope: str) -> Difference:
+def _difference(found: Comparison, metric: str, model: str) -> Difference:
     """A model against the first one."""
     first = found.models[0]
-    law = found.difference(metric, model, first, scope=scope)
+    law = found.difference(metric, model, first)
     only = found[model].labelled_only[metric] - found[first].labelled_only[metric]
-    entry = law_entry(law, found.confidence_level, scope, only)
+    entry = law_entry(law, found.confidence_level, found.scope, only)
     directed = found.metrics[metric].better != "neither"
-    better = finite(found.better(metric, model, first, scope=scope)) if directed else None
+    better = finite(found.better(metric, model, first)) if directed else None
     caption = f"{called(model, 60)} is better with probability {_chance(better)}" if directed else ""
     about = {"metric": metric, "model": model, "other": first, "better": better, "directed": directed}
     name = f"{called(metric, 60)}: {called(model, 40)} less {called(first, 40)}"
-    return Difference(name, found.sentence(metric, model, first, scope=scope), caption, entry | about)
+    return Difference(name, found.sentence(metric, model, first), caption, entry | about)
 
 
 def _chance(chance: float | None) -> str:
     return chance_text(np.nan if chance is None else chance)
 
 
-def _tables(found: Comparison, differences: Sequence[Difference], scope: str) -> list[Table]:
+def _tables(found: Comparison, differences: Sequence[Difference]) -> list[Table]:
     interval = f"{level_text(found.confidence_level)} interval"
-    records = [_model(found, metric, model, scope) for metric in found.metrics for model in found.models]
+    records = [_model(found, metric, model) for metric in found.metrics for model in found.models]
     labels = bool(found.rows.counts["labelled"])
     models = Table(
         "models",
         "The models",
-        ["metric", "model", "estimate", interval, "labelled only", *(["best"] if scope == "rows" else [])],
+        ["metric", "model", "estimate", interval, "labelled only", "best"],
         [
             [
                 one["metric"],
@@ -158,12 +144,12 @@ def _tables(found: Comparison, differences: Sequence[Difference], scope: str) ->
                 shown(one["mean"], one["low"], one["high"]),
                 interval_shown(one["low"], one["high"]),
                 shown(one["labelled_only"]) if labels else "no labels",
-                *([_chance(one["best"]) if one["directed"] else ""] if scope == "rows" else []),
+                _chance(one["best"]) if one["directed"] else "",
             ]
             for one in records
         ],
         words=2,
-        note="Best: the chance to be better than every other model. A tie is not better." if scope == "rows" else "",
+        note="Best: the chance to be better than every other model. A tie is not better.",
         csv=saved([{key: value for key, value in one.items() if key != "directed"} for one in records]),
     )
     keys = ("metric", "model", "other", "mean", "low", "high", "better", "labelled_only", "method")
@@ -191,19 +177,19 @@ def _tables(found: Comparison, differences: Sequence[Difference], scope: str) ->
     return [models, against]
 
 
-def _model(found: Comparison, metric: str, model: str, scope: str) -> dict[str, Any]:
-    evaluation = _evaluation(found, model, scope)
+def _model(found: Comparison, metric: str, model: str) -> dict[str, Any]:
+    evaluation = found[model]
     low, high = evaluation.intervals[metric]
     law: MetricDistribution = evaluation[metric]
     directed = found.metrics[metric].better != "neither"
-    numbers = {"mean": law.mean(), "low": low, "high": high, "labelled_only": found[model].labelled_only[metric]}
+    numbers = {"mean": law.mean(), "low": low, "high": high, "labelled_only": evaluation.labelled_only[metric]}
     record = {"metric": metric, "model": model, "directed": directed, **{k: finite(v) for k, v in numbers.items()}}
-    return record | ({"best": finite(found.best(metric)[model]) if directed else None} if scope == "rows" else {})
+    return record | {"best": finite(found.best(metric)[model]) if directed else None}
 
 
-def _places(found: Comparison, judged: Sequence[str], scope: str) -> list[Table]:
+def _places(found: Comparison, judged: Sequence[str]) -> list[Table]:
     """The chance of every place in the first metric, of three models or more."""
-    if scope != "rows" or not judged or not 2 < len(found.models) <= _PLACES:
+    if not judged or not 2 < len(found.models) <= _PLACES:
         return []
     header, rows = found.ranks(judged[0]).table()
     note = "The chance of each place; models that tie share the better one."
@@ -211,26 +197,19 @@ def _places(found: Comparison, judged: Sequence[str], scope: str) -> list[Table]
     return [Table("places", heading, ["model", *header[1:2], *(f"place {at}" for at in header[2:])], rows, note=note)]
 
 
-def _assumed(found: Comparison, differences: Sequence[Difference], scope: str) -> list[str]:
-    what, *notes = found.notes()
-    if scope == "population":
-        what = (
-            "Intervals and chances are for the population that the rows came from, of which they are taken as a random "
-            "sample, each row drawn by itself. A tie is not better."
-        )
-    words = [*filter(None, _assumption(found).split("\n")), what, *notes]
+def _assumed(found: Comparison, differences: Sequence[Difference]) -> list[str]:
+    words = [*filter(None, _assumption(found).split("\n")), *found.notes()]
     ways = sentences.methods((one.entry["metric"], one.entry["method"]) for one in differences)
     return words + [f"Differences in {way}" for way in ways]
 
 
-def _reproduce(found: Comparison, scope: str, said: str, methods: Sequence[str]) -> dict[str, Any]:
+def _reproduce(found: Comparison, said: str, methods: Sequence[str]) -> dict[str, Any]:
     arguments = dict(found.arguments)
     if "frame" in arguments:
         notes, call = table_call("compare_frame", arguments)
     else:
         data = [arguments.pop("y_true", "y_true"), arguments.pop("scores", "scores")]
         notes, call = to_bring(data, arguments), f"dm.compare({', '.join(data)}{settings(arguments)})"
-    said += f", scope={scope!r}" if scope != "rows" else ""
     code = ["import darkmetrics as dm", "", *notes, f"found = {call}", f'found.report("report.html"{said})']
     return reproduction(code, found.arguments, set(methods))
 

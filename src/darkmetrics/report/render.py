@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -102,16 +103,11 @@ def _html(summary: Mapping[str, Any]) -> str:
 
 def filled(template: str, context: Mapping[str, Any]) -> str:
     """A page from its template, everything in it escaped, with a policy that lets nothing else in."""
-    jinja2 = jinja2_package()
-    loader = jinja2.PackageLoader("darkmetrics.report")
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["visible"] = visible
+    environment = _environment(jinja2_package())
 
     def source(name: str) -> str:
         # Browsers read every end of line as a newline before they hash; a checkout may have written others.
-        return str(loader.get_source(environment, name)[0]).replace("\r\n", "\n")
+        return str(environment.loader.get_source(environment, name)[0]).replace("\r\n", "\n")
 
     own = {"style": source("report.css"), "script": source("report.js")}
     # Of all styles and scripts the page may use these two: whatever else came in would not run.
@@ -119,6 +115,20 @@ def filled(template: str, context: Mapping[str, Any]) -> str:
     policy += "; base-uri 'none'; form-action 'none'"
     text: str = environment.get_template(template).render({**context, **own}, policy=policy)
     return text
+
+
+@cache
+def _environment(jinja2: Any) -> Any:
+    """What knows the templates; kept, as it takes a while to read them."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("darkmetrics.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["visible"] = visible
+    return environment
 
 
 def _hash(text: str) -> str:

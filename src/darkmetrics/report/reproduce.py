@@ -62,7 +62,10 @@ def audit_facts(data: EvaluationSet, facts: Mapping[str, Any] | None, versions: 
 
 
 def data_hash(data: EvaluationSet) -> str:
-    """SHA-256 of what was evaluated: scores, decisions, labels, weights. The same rows in any order have the same.
+    """SHA-256 of what was evaluated; the same rows in any order have the same.
+
+    That is scores, decisions and labels, what else the rows came with (weights, probabilities, propensities, strata,
+    ages, groups), the threshold, and the number of buckets if scores were put into some.
 
     Examples
     --------

@@ -1,22 +1,21 @@
 """What if e% of the missing rows were positive? The metrics on a grid of e, and where they cross a value."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import MetricDistribution, chance_of_target
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import Functional
-from darkmetrics.label_models import LabelModel, Tilted
-from darkmetrics.label_models.base import missing_prevalence
+from darkmetrics.label_models.base import missing_prevalence, missing_rows
+from darkmetrics.label_models.tilted import Moves
 from darkmetrics.methods import Auto, Gaussian, Method, MonteCarlo, Problem
+from darkmetrics.methods.moved_counts import MovedCounts
 from darkmetrics.metrics import ConfusionMetric, Metric
-from darkmetrics.nodes import Nodes
 from darkmetrics.report.density import MANY_MISSING
 from darkmetrics.tables import finite
 
@@ -32,19 +31,6 @@ _TOUCH = 1e-6
 _SAME = 1e-9
 
 
-@dataclass(frozen=True)
-class _Found(LabelModel):
-    """The nodes of an evaluation, as a label model: what was learnt is tilted, not learnt again."""
-
-    found: Nodes
-
-    def nodes(self, data: EvaluationSet) -> Nodes:
-        return self.found
-
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
-        return ""
-
-
 def what_if(
     evaluation: Evaluation,
     metrics: Mapping[str, Metric],
@@ -53,7 +39,7 @@ def what_if(
 ) -> dict[str, Any]:
     """The metrics if a stated share of the missing rows were positive, for shares from 0 to 1 in steps of 2.5%.
 
-    The share that the evaluation itself finds is among them. Every share is a `label_models.Tilted` of the
+    The share that the evaluation itself finds is among them. Every share is what `label_models.Tilted` makes of the
     probabilities that the evaluation found; shares that these cannot reach are left out. `references` are the values by
     metric whose crossing is of interest, with what they are.
     """
@@ -64,8 +50,8 @@ def what_if(
     shares = np.arange(STEPS + 1) / STEPS
     if np.abs(shares - found.mean).min() > _SAME:
         shares = np.sort(np.append(shares, found.mean))
-    nodes_at = {float(share): _nodes_at(evaluation, float(share)) for share in shares}
-    tilted = {share: nodes for share, nodes in nodes_at.items() if nodes is not None}
+    moves = Moves(evaluation.nodes, missing_rows(data, evaluation.nodes))
+    tilted = _moves_to(moves, shares.tolist())
     if len(tilted) < 2:
         return {"absent": "The model is sure of every missing label, so that no other share is possible."}
     summary: dict[str, Any] = {
@@ -79,8 +65,10 @@ def what_if(
     laws: dict[str, list[MetricDistribution]] = {name: [] for name in metrics}
     # Bound once: what a functional finds out about itself, such as its bounds, is the same at every share.
     functionals = {name: metric.bind(data, evaluation.fills[name]) for name, metric in metrics.items()}
-    for share, nodes in tilted.items():
-        problem = Problem(nodes)
+    counts = MovedCounts(data.missing_counts)
+    for share, delta in tilted.items():
+        nodes = moves.by(delta)
+        problem = Problem(nodes, counts.at(delta, nodes))
         for name, metric in metrics.items():
             if name not in summary["left_out"]:
                 try:
@@ -134,17 +122,22 @@ def crossings(shares: np.ndarray, means: np.ndarray, value: float) -> list[float
     return [float(root) for root in roots if first + _TOUCH < root < last - _TOUCH]
 
 
-def _nodes_at(evaluation: Evaluation, share: float) -> Nodes | None:
-    """The nodes of the evaluation, tilted so that this share of the missing rows is positive; None if it cannot be."""
-    base = _Found(evaluation.nodes)
-    if 0.0 < share < 1.0:
-        try:
-            return Tilted(base, prevalence=float(share)).nodes(evaluation.data)
-        except InputError:
-            return None
-    nodes = Tilted(base, delta=_ALL_THE_WAY * (2.0 * share - 1.0)).nodes(evaluation.data)
-    # A label that the model is sure of stays what it is.
-    return nodes if bool(np.all(nodes.probability[:, nodes.used] == share)) else None
+def _moves_to(moves: Moves, shares: Iterable[float]) -> dict[float, float]:
+    """How far to move the log odds for each share that can be reached, in rising order."""
+    found: dict[float, float] = {}
+    near = 0.0
+    for share in shares:
+        if 0.0 < share < 1.0:
+            try:
+                found[share] = near = moves.to(share, near)
+            except InputError:
+                continue
+        else:
+            # A label that the model is sure of stays what it is.
+            delta = _ALL_THE_WAY * (2.0 * share - 1.0)
+            if np.all(moves.by(delta).probability[:, moves.nodes.used] == share):
+                found[share] = delta
+    return found
 
 
 def _law(evaluation: Evaluation, metric: Metric, functional: Functional, problem: Problem) -> MetricDistribution:

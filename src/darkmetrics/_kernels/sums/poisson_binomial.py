@@ -1,5 +1,7 @@
 """The number of successes among independent trials with unequal chances (mathematics, section 1)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
@@ -7,13 +9,14 @@ from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray, dot
 
 # Below this many trials one convolution per trial takes a few milliseconds and keeps every term positive, so even
 # the tails have full relative accuracy; above it the characteristic function is faster.
-_CONVOLUTION_LIMIT = 1000
+CONVOLUTION_LIMIT = 1000
 # Masses below exp(-LOG_TAIL), about 1e-18, are cut: far below the rounding error of a sum of the others.
 LOG_TAIL = 41.5
 # Convolution keeps masses down to here; their square roots still show in a standard deviation that is nearly zero.
-_FAINTEST = 1e-30
+FAINTEST = 1e-30
 # In parts that are joined to others less may be cut, as it adds up.
-_FAINTEST_PART = 1e-42
+PART_OF_LEAST = 1e-12
+_DENORMAL = 1e-290
 _TRIM_EVERY = 16
 # Trials of a block at least, when many laws are found at once.
 _BLOCK = 128
@@ -57,9 +60,9 @@ def poisson_binomial_pmf(p: FloatArray, counts: IntArray | None = None) -> tuple
     if not open_.all():
         p, counts = p[open_], counts[open_]
     trials = int(counts.sum())
-    if trials <= _CONVOLUTION_LIMIT:
+    if trials <= CONVOLUTION_LIMIT:
         pmf = _by_convolution(np.repeat(p, counts))
-        low, least = 0, _FAINTEST
+        low, least = 0, FAINTEST
     else:
         low, pmf = _by_characteristic_function(p, counts, trials)
         least = float(np.exp(-LOG_TAIL))
@@ -74,48 +77,62 @@ def poisson_binomial_pmfs(p: FloatArray, counts: IntArray) -> tuple[int, FloatAr
 
     Few trials are added one at a time for all rows at once; many go row by row.
     """
-    if int(counts.sum()) <= _CONVOLUTION_LIMIT:
-        each = _by_shared_convolution(np.repeat(p, counts, axis=1))
-    else:
-        each = [poisson_binomial_pmf(row, counts) for row in p]
+    if int(counts.sum()) <= CONVOLUTION_LIMIT:
+        return shared_pmfs(np.repeat(p, counts, axis=1), FAINTEST)
+    return _on_one_window([poisson_binomial_pmf(row, counts) for row in p])
+
+
+def shared_pmfs(p: FloatArray, least: float) -> tuple[int, FloatArray]:
+    """The pmfs of trials with the chances in each row of `p`, on one window; masses up to `least` may be cut."""
+    # Trials are dealt out to blocks whose laws are much shorter, and found at once; then pairs of blocks are joined,
+    # row by row, since rows have their mass in different places.
+    rows, trials = p.shape
+    part = least * PART_OF_LEAST
+    blocks = 1 << max(0, (trials // _BLOCK).bit_length() - 1)
+    each = -(-trials // blocks)
+    dealt = np.zeros((each * blocks, rows))  # a trial too many has no chance
+    dealt[:trials] = p.T
+    offset, columns = add_trials((0, np.ones((1, blocks * rows))), dealt.reshape(each, blocks * rows), part)
+    low: IntArray = np.full(blocks * rows, offset)
+    pmfs = np.ascontiguousarray(columns.T)
+    while low.size > rows:
+        half = low.size // 2
+        first, end = _held(pmfs, part)
+        joined = np.zeros((half, int(np.max((end - first)[:half] + (end - first)[half:])) - 1))
+        inside = [pmf[a:b] for pmf, a, b in zip(pmfs, first.tolist(), end.tolist(), strict=True)]
+        for row, one, two in zip(joined, inside[:half], inside[half:], strict=True):
+            row[: one.size + two.size - 1] = np.convolve(one, two)
+        low = (low + first)[:half] + (low + first)[half:]
+        pmfs = joined
+    first, end = _held(pmfs, least)
+    parts = zip(pmfs, low.tolist(), first.tolist(), end.tolist(), strict=True)
+    return _on_one_window([(offset + a, pmf[a:b]) for pmf, offset, a, b in parts])
+
+
+def _held(pmfs: FloatArray, least: float) -> tuple[IntArray, IntArray]:
+    """Where the part of each row starts and ends that has mass worth keeping."""
+    kept = pmfs > least
+    return kept.argmax(axis=1), kept.shape[1] - kept[:, ::-1].argmax(axis=1)
+
+
+def _on_one_window(each: Sequence[tuple[int, FloatArray]]) -> tuple[int, FloatArray]:
     low = min(offset for offset, _ in each)
-    pmfs = np.zeros((p.shape[0], max(offset + pmf.size for offset, pmf in each) - low))
+    pmfs = np.zeros((len(each), max(offset + pmf.size for offset, pmf in each) - low))
     for row, (offset, pmf) in zip(pmfs, each, strict=True):
         row[offset - low : offset - low + pmf.size] = pmf
     return low, pmfs / pmfs.sum(axis=1, keepdims=True)
 
 
-def _by_shared_convolution(p: FloatArray) -> list[tuple[int, FloatArray]]:
-    # Trials are dealt out to blocks whose laws are much shorter, and found at once; then pairs of blocks are joined,
-    # row by row, since rows have their mass in different places.
-    rows, trials = p.shape
-    blocks = 1 << max(0, (trials // _BLOCK).bit_length() - 1)
-    each = -(-trials // blocks)
-    dealt = np.zeros((each * blocks, rows))  # a trial too many has no chance
-    dealt[:trials] = p.T
-    low, pmfs = _trial_by_trial(dealt.reshape(each, blocks * rows))
-    least = _FAINTEST if blocks == 1 else _FAINTEST_PART
-    laws = [_held(low, pmf, least) for pmf in np.ascontiguousarray(pmfs.T)]
-    while len(laws) > rows:
-        half = len(laws) // 2
-        pairs = zip(laws[:half], laws[half:], strict=True)
-        least = _FAINTEST if half == rows else _FAINTEST_PART
-        laws = [_held(one + two, np.convolve(first, second), least) for (one, first), (two, second) in pairs]
-    return laws
+def add_trials(law: tuple[int, FloatArray], p: FloatArray, least: float) -> tuple[int, FloatArray]:
+    """The law of a number of successes (first number, window x columns) after more trials: the rows of `p`.
 
-
-def _held(low: int, pmf: FloatArray, least: float) -> tuple[int, FloatArray]:
-    """The part of a pmf that has mass worth keeping, and where it starts."""
-    kept = np.flatnonzero(pmf > least)
-    return low + int(kept[0]), pmf[kept[0] : kept[-1] + 1]
-
-
-def _trial_by_trial(p: FloatArray) -> tuple[int, FloatArray]:
-    """The number of successes by adding one trial (row) after the other, for all columns at once."""
+    One trial after the other, for all columns at once; places where no column has more than `least` are cut.
+    """
+    first, before = law
     trials = p.shape[0]
-    pmfs, spare = np.zeros((2, trials + 1, p.shape[1]))
-    pmfs[0] = 1.0
-    low, high = 0, 1  # places outside have no mass worth keeping at any column
+    pmfs, spare = np.zeros((2, before.shape[0] + trials, p.shape[1]))
+    low, high = 0, before.shape[0]  # places outside have no mass worth keeping at any column
+    pmfs[:high] = before
     for k, (success, failure) in enumerate(zip(p, 1.0 - p, strict=True), start=1):
         here = pmfs[low:high]
         moved = np.multiply(here, success, out=spare[: high - low])
@@ -123,11 +140,13 @@ def _trial_by_trial(p: FloatArray) -> tuple[int, FloatArray]:
         pmfs[low + 1 : high + 1] += moved
         high += 1
         if k % _TRIM_EVERY == 0 or k == trials:
-            kept = np.flatnonzero(pmfs[low:high].max(axis=1) > _FAINTEST_PART)
+            here = pmfs[low:high]
+            here[here < _DENORMAL] = 0.0  # a processor takes a hundred times as long for those below
+            kept = np.flatnonzero(here.max(axis=1) > least)
             pmfs[low : low + kept[0]] = 0.0
             pmfs[low + kept[-1] + 1 : high] = 0.0
             low, high = low + int(kept[0]), low + int(kept[-1]) + 1
-    return low, pmfs[low:high]
+    return first + low, pmfs[low:high]
 
 
 def _by_convolution(p: FloatArray) -> FloatArray:

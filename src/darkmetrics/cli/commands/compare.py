@@ -161,11 +161,9 @@ def main(
             rows = read_rows(files_of(options), names, options, list(columns.values()))
             reference = _reference(assumed.reference, data, columns)
         begin()
-        from darkmetrics.question import scope_from
-
         said = not seen_by_a_person(common.result_format, common.output)
         with in_words({**names, "scores": ""}, said=said):
-            scope_from(assumed.scope)
+            scope: Any = assumed.scope  # checked there
             probability = number_from(assumed.label_model)
             found = dm.compare(
                 rows.columns["label"],
@@ -181,16 +179,16 @@ def main(
                 zero_division=zero_division_of(assumed),
                 rng=common.seed,
                 confidence_level=assumed.confidence_level,
+                scope=scope,
             )
-            verdicts = _verdicts(found, wanted, assumed.scope)
-            result = _as_result(found, verdicts, assumed.scope)
+            verdicts = _verdicts(found, wanted)
+            result = _as_result(found, verdicts)
             if page.report is not None:
                 from darkmetrics.report.models import comparison_page
 
                 named = {"label column": data.label, **{f"scores of {name}": one for name, one in columns.items()}}
                 source = {"file": rows.source, **named, "command": command_line(context)}
-                text = comparison_page(found, title=page.title, source=source, scope=assumed.scope)
-                write_output(page.report, text, "--report")
+                write_output(page.report, comparison_page(found, title=page.title, source=source), "--report")
     return publish(result, common.result_format, common.output)
 
 
@@ -250,7 +248,7 @@ def _reference(path: str | None, data: ScoresOptions, columns: Mapping[str, str]
     return read[data.label], {name: read[column] for name, column in columns.items()}
 
 
-def _verdicts(found: dm.Comparison, wanted: float | None, scope: str) -> list[dict[str, Any]]:
+def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]]:
     """For each metric whether the last model is better than the first with the probability wanted."""
     if wanted is None:
         return []
@@ -258,13 +256,13 @@ def _verdicts(found: dm.Comparison, wanted: float | None, scope: str) -> list[di
     if neither is not None:
         raise WordedError(f"--gate: {neither!r} is neither better when higher nor when lower. Leave it out.")
     first, last = found.models[0], found.models[-1]
-    chances = {metric: found.better(metric, last, first, scope=scope) for metric in found.metrics}
+    chances = {metric: found.better(metric, last, first) for metric in found.metrics}
     return [
         {
             "metric": metric,
             "model": last,
             "other": first,
-            "scope": scope,
+            "scope": found.scope,
             "better": chance,
             "wanted": wanted,
             "met": chance >= wanted,
@@ -273,47 +271,8 @@ def _verdicts(found: dm.Comparison, wanted: float | None, scope: str) -> list[di
     ]
 
 
-def _in_population(found: dm.Comparison) -> dict[tuple[str, str], dict[str, Any]]:
-    """For each metric and model its difference from the first, in the population that the rows came from."""
-    from darkmetrics.tables import finite
-
-    first, numbers = found.models[0], {}
-    for metric, record in found.metrics.items():
-        for model in found.models[1:]:
-            law = found.difference(metric, model, first, scope="population")
-            directed = record.better != "neither"
-            better = finite(found.better(metric, model, first, scope="population")) if directed else None
-            numbers[metric, model] = {"better": better, **law.to_dict(found.confidence_level)}
-    return numbers
-
-
-def _population_words(found: dm.Comparison, numbers: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[str]:
-    from darkmetrics.tables import decimals_for, interval_text, level_text, number_text
-
-    words = []
-    for (metric, model), one in numbers.items():
-        if one["mean"] is None:
-            continue
-        decimals = decimals_for(one["high"] - one["low"])
-        interval = interval_text((one["low"], one["high"]), decimals)
-        better = "" if one["better"] is None else f"; better with probability {one['better']:.1%}"
-        words.append(
-            f"In the population that the rows came from, {model} less {found.models[0]} in {metric} is "
-            f"{number_text(one['mean'], decimals)} ({level_text(found.confidence_level)}: {interval}){better}."
-        )
-    return words
-
-
-def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]], scope: str) -> Result:
+def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
     document, records = found.to_dict(), found.records()
-    population = _in_population(found) if scope == "population" else {}
-    if population:
-        entries = [{"metric": metric, "model": model, **one} for (metric, model), one in population.items()]
-        document["population"] = {"other": found.models[0], "differences": entries}
-        wanted = {"better": "better_than_first", **{key: f"difference_{key}" for key in ("mean", "low", "high")}}
-        for record in records:
-            one = population.get((record["metric"], record["model"]), {})
-            record |= {f"population_{name}": one.get(key) for key, name in wanted.items()}
     said = [one._replace(message=for_the_command_line(one.message)) for one in found.warnings]
     document["warnings"] = [one._asdict() for one in said]
     if verdicts:
@@ -326,7 +285,7 @@ def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]], scope: str)
         records,
         [Table(header, rows, words=2)],
         above=[for_the_command_line(text) for text in found.words()],
-        below=[*found.notes(), *_population_words(found, population)],
+        below=found.notes(),
         warnings=[f"Warning: {one.message}" for one in said],
         checks=[_check(one) for one in verdicts],
         about=("metric", "model"),
