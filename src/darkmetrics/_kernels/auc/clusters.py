@@ -156,16 +156,28 @@ def _few_flips(
         cells = np.array(list(combinations_with_replacement(range(counts.size), flips)), dtype=np.int64)
         cells = cells.reshape(number if flips else 1, flips)
         chance_of = np.repeat((weight * mass)[:, None], len(cells), axis=1)
-        labels = np.tile(base, (len(cells), 1))
         for i in range(flips):
             cell, before = cells[:, i], (cells[:, :i] == cells[:, i : i + 1]).sum(axis=1)
             chance_of *= odds[:, cell] * (np.maximum(counts[cell] - before, 0) / (before + 1.0))
-            np.add.at(labels, (np.arange(len(cells)), cell), np.where(base[cell] > 0, -1, 1))
         found = chance_of.sum(axis=0)
         held = found > 0.0
-        values.append(auc_values(data, labels[held]))
+        values.append(_flipped(data, base, cells[held]))
         masses.append(found[held])
     return np.concatenate([np.empty(0), *values]), np.concatenate([np.empty(0), *masses]), flips
+
+
+def _flipped(data: RankData, base: IntArray, cells: IntArray) -> FloatArray:
+    """ROC-AUC of the labelings in which a row of each of these cells (labelings x flips) has the other label."""
+    sign = np.where(base > 0, -1, 1)
+    if data.full_ties:
+        labels = np.tile(base, (len(cells), 1))
+        for cell in cells.T:
+            np.add.at(labels, (np.arange(len(cells)), cell), sign[cell])
+        return auc_values(data, labels)
+    # Of the sums a flip changes one term each.
+    p_sum, r_sum = data.known_p + base @ data.weight, data.known_r + base @ (data.weight * data.rho)
+    step = sign * data.weight
+    return auc_from_sums(data, p_sum + step[cells].sum(axis=1), r_sum + (step * data.rho)[cells].sum(axis=1), 0.0)
 
 
 def _likely(mass: FloatArray, weight: FloatArray, least: float) -> FloatArray:

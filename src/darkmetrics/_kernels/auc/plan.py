@@ -1,5 +1,6 @@
 """Which missing rows form clusters for the law of ROC-AUC, how finely, and where that is needed (section 3)."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -85,22 +86,30 @@ class _Cluster:
     def bins(self, data: RankData, p: FloatArray) -> list[FloatArray]:
         """At each row of `p`: how many counts there are by the logarithm of their mass, and their mass together."""
         if self.pmf is None:
-            self.pmf = []
-            counts = data.counts[self.cells]
-            for chances in p[:, self.cells]:
-                if counts.sum() <= _EXACT_ROWS:
-                    pmf = poisson_binomial_pmfs(chances[None], counts.astype(np.int64))[1][0]
-                else:
-                    sd = max(np.sqrt(float(chances * (1.0 - chances) @ counts)), 0.3)
-                    k = np.arange(-np.ceil(8.0 * sd), np.ceil(8.0 * sd) + 1.0)
-                    pmf = np.exp(-0.5 * (k / sd) ** 2)
-                    pmf /= pmf.sum()
-                pmf = pmf[pmf > 0.0]
-                level = np.rint(-np.log(pmf) / _BIN)
-                bins = np.minimum(level, float(_BINS)).astype(np.int64)
-                both = [np.bincount(bins, w, _BINS + 1)[:_BINS] for w in (np.ones(pmf.size), pmf)]
-                self.pmf.append(np.stack(both))
+            counts, chances = data.counts[self.cells], p[:, self.cells]
+            self.pmf = [_binned(pmf) for pmf in _laws_of_count(counts, chances)]
         return self.pmf
+
+
+def _laws_of_count(counts: FloatArray, p: FloatArray) -> Iterable[FloatArray]:
+    """The law of the number of positives among some cells at each row of `p`: Gaussian ones of many rows will do."""
+    if counts.sum() <= 1.0:
+        return np.hstack([1.0 - p, p])
+    if counts.sum() <= _EXACT_ROWS:
+        return poisson_binomial_pmfs(p, counts.astype(np.int64))[1]
+    laws = []
+    for sd in np.maximum(np.sqrt((p * (1.0 - p)) @ counts), 0.3).tolist():
+        k = np.arange(-np.ceil(8.0 * sd), np.ceil(8.0 * sd) + 1.0)
+        pmf = np.exp(-0.5 * (k / sd) ** 2)
+        laws.append(pmf / pmf.sum())
+    return laws
+
+
+def _binned(pmf: FloatArray) -> FloatArray:
+    """How many masses there are by their logarithm, and how much they are together."""
+    pmf = pmf[pmf > 0.0]
+    bins = np.minimum(np.rint(-np.log(pmf) / _BIN), float(_BINS)).astype(np.int64)
+    return np.stack([np.bincount(bins, w, _BINS + 1)[:_BINS] for w in (None, pmf)])
 
 
 def rank_clusters(data: RankData, p: FloatArray, weight: FloatArray, most: float) -> Plan:
@@ -122,18 +131,20 @@ def rank_clusters(data: RankData, p: FloatArray, weight: FloatArray, most: float
     if likeliest(data, p, weight, mean > 0.5)[0] <= LIKELIEST:
         likely, sides = None, [np.ones(mean.size, dtype=np.bool_)]
     steps = [[_Cluster(np.flatnonzero(side), axes, effects.variance) for side in sides if side.any()]]
-    while len(steps) < _MOST_CLUSTERS:
-        widest = max(steps[-1], key=lambda cluster: cluster.within)
-        if widest.within <= 0.0:
-            break
-        parts = [_Cluster(cells, axes, effects.variance) for cells in (widest.left, widest.right)]
-        steps.append([cluster for cluster in steps[-1] if cluster is not widest] + parts)
-    low, high, least = 0, len(steps), _needed(steps[0], data, share, anchors)[1]
+    low, high, least = 0, _MOST_CLUSTERS, _needed(steps[0], data, share, anchors)[1]
+    # Twice as many splits at a time until they are too many, then halfway between: what is not tried is not split.
+    ahead = 1
     while high - low > 1:
-        middle = (low + high) // 2
+        middle = min(low + ahead, (low + high) // 2)
+        while len(steps) <= middle and (widest := max(steps[-1], key=lambda cluster: cluster.within)).within > 0.0:
+            parts = [_Cluster(cells, axes, effects.variance) for cells in (widest.left, widest.right)]
+            steps.append([cluster for cluster in steps[-1] if cluster is not widest] + parts)
+        if middle >= len(steps):  # nothing is left to be split
+            high = len(steps)
+            continue
         number, level = _needed(steps[middle], data, share, anchors)
         if number <= most:
-            low, least = middle, level
+            low, least, ahead = middle, level, 2 * ahead
         else:
             high = middle
     return Plan([cluster.cells for cluster in steps[low]], least, likely)
