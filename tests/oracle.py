@@ -334,13 +334,10 @@ def law_of_values(values, probability, zero_division: float = math.nan) -> Law:
 
 def count_pmf(p):
     """The law of the number of successes, one trial at a time."""
-    pmf = [1.0]
+    pmf = np.ones(1)
     for chance in p:
-        pmf = [
-            (pmf[k] if k < len(pmf) else 0.0) * (1 - chance) + (pmf[k - 1] if k else 0.0) * chance
-            for k in range(len(pmf) + 1)
-        ]
-    return np.array(pmf)
+        pmf = np.append(pmf * (1 - chance), 0.0) + np.append(0.0, pmf * chance)
+    return pmf
 
 
 def count_and_sum_pmf(steps, p):

@@ -52,6 +52,7 @@ def many():
     return {timed: [learnt(100 + k, timed=timed) for k in range(16)] for timed in (True, False)}
 
 
+@pytest.mark.guarantees
 @pytest.mark.parametrize("timed", [True, False])
 def test_bands_hold_the_true_shares_nine_times_in_ten(many, timed):
     held = []
@@ -64,6 +65,7 @@ def test_bands_hold_the_true_shares_nine_times_in_ten(many, timed):
     assert np.mean(held) >= 0.8
 
 
+@pytest.mark.guarantees
 def test_delays_narrow_the_bands(many):
     ages_alone, delays = (
         np.mean(np.concatenate([found.positives.high - found.positives.low for found, _ in many[timed]]))
@@ -72,12 +74,14 @@ def test_delays_narrow_the_bands(many):
     assert delays < 0.5 * ages_alone
 
 
+@pytest.mark.guarantees
 @pytest.mark.parametrize("timed", [True, False])
 def test_positives_among_missing_rows_are_counted(many, timed):
     inside = [found.positives.missing.low - 0.5 <= n <= found.positives.missing.high + 0.5 for found, n in many[timed]]
     assert np.mean(inside) >= 0.75  # 12 of 16; fewer have a chance of 2% at 90%
 
 
+@pytest.mark.guarantees
 @pytest.mark.xfail(strict=True, reason="missed: with delays the interval of the wait held the truth in 66% of 32")
 def test_the_interval_of_the_wait_holds_the_truth(many):
     held = [
@@ -88,6 +92,7 @@ def test_the_interval_of_the_wait_holds_the_truth(many):
     assert np.mean(held) >= 0.75
 
 
+@pytest.mark.guarantees
 @pytest.mark.parametrize("timed", [True, False])
 def test_what_never_comes_and_when_most_has_come_are_those_of_the_truth(many, timed):
     for name, mean in (("positives", SLOW), ("negatives", FAST)):
@@ -99,6 +104,7 @@ def test_what_never_comes_and_when_most_has_come_are_those_of_the_truth(many, ti
         assert all(of.to_come.mean < of.missing.mean for of in parts)
 
 
+@pytest.mark.guarantees
 @pytest.mark.xfail(
     strict=True, reason="missed: with delays 81% of the upper ends of the wait of positives, 88% of negatives"
 )
@@ -108,6 +114,7 @@ def test_the_wait_errs_on_the_long_side(many):
         assert np.mean([mean * np.log(10.0) <= end for end in ends]) >= 0.95
 
 
+@pytest.mark.guarantees
 @pytest.mark.parametrize("timed", [True, False])
 def test_equal_delays_raise_no_alarm(many, timed):
     checks = [check for found, _ in many[timed] for check in (found.by_score, found.by_cohort)]

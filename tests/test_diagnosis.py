@@ -144,6 +144,7 @@ def test_score_test_does_not_mind_a_fit_that_is_a_little_off():
 # -------------------------------------------------------------------------------------------------- size and power
 
 
+@pytest.mark.guarantees
 @pytest.mark.parametrize("scenario", [RANDOM, BY_LABEL, BY_LABEL_MOST[0]], ids=lambda scenario: scenario.name)
 def test_by_label_is_refuted_no_more_often_than_the_level_when_it_is_true(scenario):
     size = rejected(mixture_check, (material(sample) for sample in scenario.samples(SETS, n_rows=1000)))
@@ -169,6 +170,7 @@ def test_scores_differ_when_labels_are_not_missing_at_random(scenario):
     assert rejected(score_difference, (material(sample) for sample in scenario.samples(50, n_rows=1000))) >= 0.9
 
 
+@pytest.mark.guarantees
 @pytest.mark.parametrize("check", [calibration_check, raw_check], ids=["fitted", "raw"])
 def test_right_probabilities_are_called_miscalibrated_at_the_level(check):
     materials = (material(s, score=true_chance(s, RANDOM)) for s in RANDOM.samples(SETS, n_rows=1000))
@@ -190,6 +192,7 @@ def test_a_curve_that_no_calibration_follows_is_noticed():
     assert "does not fit" in found.verdict
 
 
+@pytest.mark.guarantees
 @pytest.mark.parametrize("scenario", [RANDOM, BY_SCORE], ids=lambda scenario: scenario.name)
 def test_the_reference_is_contradicted_at_the_level_when_nothing_drifted(scenario):
     samples = scenario.samples(SETS, n_rows=1000, n_reference=500)

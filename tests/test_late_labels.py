@@ -104,6 +104,7 @@ def test_ages_of_other_rows_say_what_scores_say_alone() -> None:
     assert abs(ages - by_label) > 0.005
 
 
+@pytest.mark.guarantees
 @pytest.mark.parametrize("timed", [False, True])
 def test_labels_that_come_on_one_day_are_seen_to(timed: bool) -> None:
     """Every good customer is declared good on day 45, in the middle of a bin of the grid; nobody says so."""

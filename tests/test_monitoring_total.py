@@ -138,6 +138,7 @@ def test_a_fit_over_all_rows_has_another_law():
     assert distance(refit, recall_of(labelings)) > 3.0 * SLACK
 
 
+@pytest.mark.guarantees
 def test_the_total_covers_the_truth_where_shares_of_late_labels_differ():
     settings: dict[str, Any] = {"metrics": ["precision", "recall"], "missingness": "by_label"}
     ways = {
@@ -159,6 +160,7 @@ def test_the_total_covers_the_truth_where_shares_of_late_labels_differ():
         assert covered["one fit", metric] <= 4  # the control: it covers three and one of these twelve
 
 
+@pytest.mark.guarantees
 def test_the_total_covers_the_truth_where_a_group_has_no_label_at_all(monkeypatch):
     import darkmetrics.monitoring.borrowing as borrowing
 

@@ -36,6 +36,7 @@ def finished(work):
     return run(SMALL, work / SMALL.fingerprint, n_jobs=1)
 
 
+@pytest.mark.guarantees
 def test_a_run_that_is_taken_up_again_gives_the_same_bytes(finished):
     before = [path.read_bytes() for path in finished]
     kept, lost = finished
@@ -84,7 +85,9 @@ def test_figures_pool_all_predictions(finished):
     assert np.unique(scores.truth).size == SMALL.folds
 
 
-def test_the_quick_study_goes_through_all_steps_and_writes_the_same_bytes_twice(finished, work):
+def test_the_quick_study_goes_through_all_steps_and_writes_the_same_bytes_twice(finished, work, monkeypatch):
+    monkeypatch.setattr("experiments.paper.figures.DPI", 30)  # painting them takes most of the time
+
     def everything() -> dict[str, bytes]:
         study(SMALL, work, STEPS, quick=True, n_jobs=1)
         return {str(path): path.read_bytes() for path in work.rglob("*") if path.is_file()}

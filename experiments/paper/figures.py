@@ -24,6 +24,7 @@ SERIES = {
     "pemi_gauss,half": "PEMI-Gauss, one half",
 }
 MEASURES = {"w1": "W1 of PIT", "ks": "KS of PIT", "mae": "MAE", "rmse": "RMSE"}
+DPI = 120
 # The illustration of the paper's Theorem 4.
 VARIANCE, MEANS = 0.0009, (0.1, 0.7, 0.95)
 
@@ -48,7 +49,7 @@ def draw(results: Results, config: Config, folder: Path) -> list[Path]:
             figure = make(plt)
             image = io.BytesIO()
             # Without the name of the program that wrote it the same figure is the same file.
-            figure.savefig(image, dpi=120, format="png", metadata={"Software": None})
+            figure.savefig(image, dpi=DPI, format="png", metadata={"Software": None})
             plt.close(figure)
         paths.append(write_whole(folder / f"{name}.png", image.getvalue()))
     return paths
