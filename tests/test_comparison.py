@@ -13,6 +13,7 @@ import sklearn.metrics
 
 import darkmetrics as dm
 import oracle
+from darkmetrics.distribution import Discrete
 from darkmetrics.frames import collecting, joint_counting
 
 CONFUSION = ["accuracy", "precision", "recall", "f1", "specificity", "mcc", "balanced_accuracy", "expected_cost(1, 5)"]
@@ -687,3 +688,59 @@ def test_two_evaluations_are_sent_to_change():
     one = dm.evaluate([1, 0, None], [0.9, 0.2, 0.5], label_model="half", metrics="recall")
     with pytest.raises(dm.InputError, match=r"^y_true: an evaluation\. .* there is change\(after, before\)\.$"):
         dm.compare(one, one)  # type: ignore[arg-type]
+
+
+def drawn_differences(found, b, a, size):
+    """F1 of one model less that of another under labelings drawn from the nodes, row by row."""
+    rng, rows, nodes = np.random.default_rng(9), found.rows, found.beliefs.nodes
+    missing, chance = rows.missing[rows.open].astype(int), nodes.on_all_cells.probability
+    values = []
+    for node in rng.choice(len(nodes), size, p=nodes.weight):
+        positive = rows.positives.astype(float)
+        positive[rows.open] += rng.binomial(missing, chance[node])
+        total = rows.positives + rows.negatives + rows.missing
+        f1 = [
+            2 * positive[yes].sum() / (total[yes].sum() + positive.sum())
+            for yes in (rows.decision[b], rows.decision[a])
+        ]
+        values.append(f1[0] - f1[1])
+    return np.sort(values)
+
+
+def test_told_nothing_the_law_of_a_difference_is_that_of_drawn_labelings_and_mirrors_exactly():
+    """Points of each node are spread evenly: every so many-th one of a sequence is not."""
+    _, y_true, scores = learnt(n=3000, share=0.6, models=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = dm.compare(y_true, scores, metrics="f1", rng=0)
+    law, turned = found.difference("f1", "c", "b"), found.difference("f1", "b", "c")
+    assert isinstance(law, Discrete)
+    assert isinstance(turned, Discrete)
+    assert law.method == "monte carlo"
+    assert len(found.beliefs.nodes) > 1
+    values = drawn_differences(found, 2, 1, 4000)
+    levels = np.arange(1, 4001) / 4000
+    # Dvoretzky, Kiefer and Wolfowitz: exceeded once in ten thousand times.
+    assert np.abs(law.cdf(values) - levels).max() <= np.sqrt(np.log(2.0 / 1e-4) / 8000.0)
+    assert turned.atoms.tolist() == (-law.atoms[::-1]).tolist()
+    assert turned.masses.tolist() == law.masses[::-1].tolist()
+    assert turned.interval() == pytest.approx([-end for end in law.interval()[::-1]])
+    chances = found.better("f1", "c", "b"), found.better("f1", "b", "c")
+    tie = law.cdf(0.0) - law.cdf(np.nextafter(-1e-9, -1.0))
+    assert sum(chances) + tie == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("metric", ["log_loss", "brier", "accuracy"])
+def test_draws_of_several_models_in_the_population_have_the_spread_of_their_differences(metric):
+    """What labels and what rows leave open are drawn apart from each other."""
+    _, y_true, scores = learnt(n=3000, share=0.6, models=3)
+    found = dm.compare(y_true, scores, metrics=metric, missingness="random", scope="population", rng=0)
+    values = found._together(metric, None).values
+    assert np.std(values[:, 2] - values[:, 1]) == pytest.approx(found.difference(metric, "c", "b").std(), rel=0.04)
+
+
+def test_a_metric_that_no_row_can_define_is_undefined_in_the_population():
+    _, _, scores = learnt(n=200, models=3)
+    found = dm.compare(np.ones(200), scores, metrics=["accuracy", "roc_auc"], scope="population", zero_division=np.nan)
+    assert "Best roc_auc: a undefined, b undefined, c undefined." in str(found)
+    json.dumps(found.to_dict(), allow_nan=False)

@@ -523,6 +523,7 @@ def test_minus_one_among_three_labels_gets_a_hint(labels):
             None,
             "a third value 'NO' at row 1 besides 'no' and 'yes'. .* 'no' and 'NO' differ in case",
         ),
+        (["no", "NO", "?", "yes"], None, r"spell them alike\. If '\?' means missing, say missing_label='\?'\."),
         (["yes ", "yes", "no"], None, "'yes ' and 'yes' differ in case or spaces alone: spell them alike."),
         (["no", "?", "yes", "n/a"], None, r"If '\?' and 'n/a' mean missing, say missing_label=\['\?', 'n/a'\]."),
         (["no", "?", "yes", "n/a"], "?", r"If 'n/a' means missing, say missing_label=\['\?', 'n/a'\]."),
@@ -532,7 +533,7 @@ def test_minus_one_among_three_labels_gets_a_hint(labels):
 def test_odd_words_among_labels_are_told_at_once(labels, told, said):
     with pytest.raises(InputError, match=said) as caught:
         EvaluationSet(labels, [0.5] * len(labels), pos_label="yes", missing_label=told)
-    assert ("missing_label" in str(caught.value)) == ("spell them alike" not in str(caught.value))
+    assert ("missing_label" in str(caught.value)) == ("spell them alike" not in str(caught.value) or "?" in labels)
 
 
 @pytest.mark.parametrize("word", ["nan", "NA", "None", "", "unknown"])

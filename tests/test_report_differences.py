@@ -101,6 +101,15 @@ def test_of_three_models_each_is_held_against_the_first_and_places_are_told():
     assert page.count('<svg id="distribution-') == 2
 
 
+def test_places_that_are_drawn_need_a_seed_to_come_out_again():
+    labels, p = rows(200)
+    scores = {"a": p, "b": p**2, "c": 1.0 - p}
+    for models, said in ((("a", "b", "c"), "No seed was given"), (("a", "b"), "Nothing was drawn at random")):
+        found = dm.compare(labels, {name: scores[name] for name in models}, metrics="accuracy", label_model="half")
+        assert (found.best("accuracy").method != "exact") or len(models) == 2
+        assert said in comparison_page(found)
+
+
 def test_the_page_of_a_population_is_about_it():
     found = compared(("a", "b", "c"), ("accuracy",), "population")
     page = comparison_page(found)

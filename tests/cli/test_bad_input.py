@@ -517,6 +517,8 @@ def test_a_column_of_any_name_is_named_as_it_is(refused, tmp_path, name):
         ("Say missingness='by_score' or 'by_label', or", "Say --missingness by_score or by_label, or"),
         ("Say missingness='by_score' or missingness='by_label'.", "Say --missingness by_score or by_label."),
         ("metrics: unknown metric 'metrics: x'.", "--metric: unknown metric 'metrics: x'."),
+        ("say missing_label=['?', -1, 'a]b'].", "say --missing-label '?' --missing-label -1 --missing-label 'a]b'."),
+        ("say missing_label=['it\\'s', \"n/a\"].", """say --missing-label 'it'"'"'s' --missing-label n/a."""),
     ],
 )
 def test_arguments_become_options_outside_quotes_only(said, shown):

@@ -1,6 +1,8 @@
 """Messages of the library in the words of the command line: columns and options instead of arguments."""
 
+import ast
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -62,7 +64,7 @@ PHRASES = {
 _NAMES = "|".join(_OPTIONS)
 _PYTHON = re.compile(
     rf"{QUOTED}|(?P<phrase>{'|'.join(map(re.escape, PHRASES))})"
-    rf"|\b(?P<name>{_NAMES})=(?P<value>{QUOTED}(?: or (?:(?P=name)=)?'\w+')?|-?\w[\w.]*)?"
+    rf"|\b(?P<name>{_NAMES})=(?P<value>\[(?:{QUOTED}|[-\w., ])+\]|{QUOTED}(?: or (?:(?P=name)=)?'\w+')?|-?\w[\w.]*)?"
     rf"|(?<![-\w])(?P<word>{'|'.join(name for name in _OPTIONS if '_' in name)})\b"
 )
 
@@ -102,6 +104,10 @@ def for_the_command_line(
             return options[found["word"]]
         if found["name"] is None:
             return found[0]
+        if (found["value"] or "").startswith("["):  # several are given by naming the option again
+            each = [one[0] for one in re.finditer(rf"{QUOTED}|[-\w.]+", found["value"])]
+            texts = [str(ast.literal_eval(one)) if one[0] in "'\"" else one for one in each]
+            return " ".join(f"{_OPTIONS[found['name']]} {shlex.quote(text)}" for text in texts)
         # In code a text has quotes, on the command line it need not.
         values = (found["value"] or "").replace(f"{found['name']}=", "").split(" or ")
         return " ".join(filter(None, [_OPTIONS[found["name"]], " or ".join(value.strip("'\"") for value in values)]))

@@ -11,7 +11,7 @@ from darkmetrics._kernels.posterior.sobol import sobol_points
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics._kernels.sums.smooth import cornish_fisher
 from darkmetrics.comparison.differences import Difference, tied_groups
-from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
+from darkmetrics.distribution import Discrete, Interval, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods import Auto, Exact, Method, MonteCarlo
@@ -157,6 +157,18 @@ def _on_cells(functional: F, nodes: Nodes) -> tuple[F, Problem]:
     return Problem(nodes).on_cells(functional)
 
 
+def mirrored(law: Discrete) -> Discrete:
+    """The law of the difference the other way round."""
+    own, (low, high) = law.by_node, law.bounds
+    return replace(
+        law,
+        atoms=np.ascontiguousarray(-law.atoms[::-1]),
+        masses=np.ascontiguousarray(law.masses[::-1]),
+        bounds=Interval(-high, -low),
+        by_node=None if own is None else own._replace(mean=-own.mean),
+    )
+
+
 def _drawn(functional: Functional, nodes: Nodes, rng: np.random.Generator) -> MetricDistribution:
     if isinstance(functional, CountFunctional) and functional.split.weight is None:
         return _drawn_counts(*_on_cells(functional, nodes))
@@ -170,11 +182,11 @@ def _drawn_counts(functional: CountFunctional, problem: Problem) -> MetricDistri
     p, weight = problem.nodes.probability, problem.nodes.weight
     cumulants = group_cumulants(functional, p)
     size = len(functional.split.groups)
-    each = -(-_DRAWS // weight.size)
+    # Stretches of a sequence, of a power of two: each fills the cube evenly by itself, which every so many-th point of
+    # it does not.
+    each = 1 << (-(-_DRAWS // weight.size) - 1).bit_length()
     node = np.repeat(np.arange(weight.size), each)
-    # One sequence over all nodes, in an order in which each gets points from everywhere.
-    points = sobol_points(each * weight.size, size, _SEED).reshape(each, weight.size, size)
-    levels = points.swapaxes(0, 1).reshape(-1, size)
+    levels = sobol_points(each * weight.size, size, _SEED)
     counts = []
     for group, rows in enumerate(functional.split.groups):
         mean, variance, third, fourth = (part[:, group] for part in cumulants)

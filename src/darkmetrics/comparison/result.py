@@ -13,14 +13,14 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
-from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, taken
+from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, mirrored, taken
 from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
 from darkmetrics.comparison.population import population_law, population_together, sampling_variances
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, chance_text, ranks_of
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
 from darkmetrics.comparison.together import Together, values_together
 from darkmetrics.data.rules import is_number
-from darkmetrics.distribution import MetricDistribution
+from darkmetrics.distribution import Discrete, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, Warned, unknown_name
 from darkmetrics.footnotes import scope_in_words
@@ -194,11 +194,9 @@ class Comparison(Mapping[str, Evaluation]):
 
     @property
     def _given(self) -> bool:
-        """Whether probabilities came from outside."""
         return isinstance(self.question.model, Given)
 
     def _sampling(self, metric: str, models: list[int], nodes: Nodes) -> FloatArray:
-        """What drawing the rows leaves open of each difference."""
         chance = nodes.weight @ nodes.on_all_cells.probability
         return sampling_variances(self.rows, chance, self._metric(metric), models, given=self._given)
 
@@ -216,6 +214,9 @@ class Comparison(Mapping[str, Evaluation]):
         return b, a
 
     def _difference(self, metric: str, b: int, a: int, nodes: Nodes) -> MetricDistribution:
+        turned = self._difference(metric, a, b, nodes) if b < a else None
+        if isinstance(turned, Discrete):  # drawn anew it would be a mirror up to what the draws leave open
+            return mirrored(turned)
         found = difference(self._bound(metric, b), self._bound(metric, a))
         return law_of_difference(found, nodes, self.question.method, self._rng())
 
@@ -308,8 +309,11 @@ class Comparison(Mapping[str, Evaluation]):
                 missing = self.rows.missing[self.rows.open].astype(np.int64)
                 self._drawn[key] = values_together(bounds, missing, nodes, self._rng())
             else:
-                found, variances = self._together(metric, "rows"), self._sampling(metric, models, nodes)
-                self._drawn[key] = population_together(found, variances, self._rng(), given=self._given)
+                found = self._together(metric, "rows")
+                if not np.isnan(found.values).any(axis=1).all():  # else there is nothing that rows could move
+                    other = self._rng().spawn(1)[0]  # labels were drawn with the generator itself
+                    found = population_together(found, self._sampling(metric, models, nodes), other, given=self._given)
+                self._drawn[key] = found
         return self._drawn[key]
 
     def by_calibration(self, metric: str, model: str, other: str) -> dict[str, MetricDistribution]:
@@ -394,7 +398,8 @@ class Comparison(Mapping[str, Evaluation]):
             first = f"{model} less {other} in {metric}"
         else:
             chance = chance_text(self.better(metric, model, other))
-            first = f"{model} is better than {other} in {metric} with probability {chance}: the difference"
+            where = metric if self.scope == "rows" else f"{metric} in the population"
+            first = f"{model} is better than {other} in {where} with probability {chance}: the difference"
         interval = interval_text((low, high), decimals)
         return f"{first} is {number_text(law.mean(), decimals)} ({level_text(self.confidence_level)}: {interval})."
 
@@ -405,9 +410,8 @@ class Comparison(Mapping[str, Evaluation]):
         """
         from darkmetrics.plotting.comparisons import plot_difference, plot_models
 
-        metric = metric or next(iter(self.metrics))
         draw = plot_difference if len(self.models) == 2 else plot_models
-        return draw(self, metric, ax=ax)
+        return draw(self, metric or next(iter(self.metrics)), ax=ax)
 
     @overload
     def report(self, path: None = None, **about: Unpack[PageSettings]) -> "ReportPage": ...

@@ -157,7 +157,9 @@ def _rule_for_labels(classes: list[Any], pos_label: Any, missing_label: Any) -> 
     for word in (c for c in classes if isinstance(c, str)):
         twin = spelled.setdefault(word.strip().casefold(), word)
         if twin != word:
-            return f"{rule} {twin!r} and {word!r} differ in case or spaces alone: spell them alike."
+            rule += f" {twin!r} and {word!r} differ in case or spaces alone: spell them alike."
+            classes = [c for c in classes if _is_gap_word(c)]
+            break
     # Whole numbers and words are often codes; of a measured value nobody says "this one means missing".
     codes = [c for c in classes if c not in (0, 1, "0", "1", pos_label) and (isinstance(c, str) or _is_whole(c))]
     if codes:

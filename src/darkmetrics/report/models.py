@@ -211,7 +211,10 @@ def _reproduce(found: Comparison, said: str, methods: Sequence[str]) -> dict[str
         data = [arguments.pop("y_true", "y_true"), arguments.pop("scores", "scores")]
         notes, call = to_bring(data, arguments), f"dm.compare({', '.join(data)}{settings(arguments)})"
     code = ["import darkmetrics as dm", "", *notes, f"found = {call}", f'found.report("report.html"{said})']
-    return reproduction(code, found.arguments, set(methods))
+    judged = [name for name, record in found.metrics.items() if record.better != "neither"]
+    # Chances of places among several are drawn, unless all labelings were gone through.
+    drawn = len(found.models) > 2 and any(found.best(name).method != "exact" for name in judged)
+    return reproduction(code, found.arguments, {*methods, *(["monte carlo"] if drawn else [])})
 
 
 def _audit(found: Comparison, about: About, reproduce: dict[str, Any]) -> dict[str, Any] | None:
