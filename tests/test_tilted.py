@@ -9,6 +9,7 @@ from scipy.special import expit, logit, rel_entr
 import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
 from darkmetrics.label_models import Auto, Calibrated, Given, Half, LabelModel, LabelShift, Nodes, Prevalence, Tilted
+from darkmetrics.label_models.tilted import Moves
 
 NAN = float("nan")
 PREVALENCES = [1e-6, 0.01, 0.2, 0.5, 0.75, 0.999]
@@ -74,6 +75,18 @@ def test_the_mean_probability_is_the_stated_prevalence(base):
             assert (nodes.probability >= before).all()
             assert nodes.probability.sum() > before.sum()
         before = nodes.probability
+
+
+def test_any_share_is_met_whatever_the_last_bit_of_a_step_is():
+    # Where a Newton step has no length, the search once ended in the middle of its bracket: a stated 0.01 became 0.09.
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        p = rng.choice([0.5, 0.25, rng.random()], size=(1, rng.integers(1, 6)))
+        rows = rng.integers(1, 100, p.size).astype(float)
+        e = rng.choice([rng.random(), 10.0 ** rng.uniform(-9.0, -0.1)])
+        moves = Moves(Nodes(np.ones(1), p), rows)
+        found = expit(logit(p[0]) + moves.to(e)) @ rows / rows.sum()
+        assert found == pytest.approx(e, rel=1e-9)
 
 
 @pytest.mark.parametrize("base", BASES)

@@ -19,7 +19,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods import Auto, Method, MonteCarlo, Problem
-from darkmetrics.methods.gaussian import gaussian_moments
+from darkmetrics.methods.gaussian import moments_at_nodes
 from darkmetrics.nodes import Nodes
 from darkmetrics.tables import decimals_for, interval_text, level_text, text_table
 
@@ -28,8 +28,6 @@ _NODES = 32
 # Up to so many missing rows the laws themselves are moved, beyond it their Gaussians; fewer where laws take long: of
 # weighted counts, and of ranks while an extreme is looked for.
 _FEW_MISSING, _FEW_SLOW = 64, 16
-# Chances, of all cells at all nodes, whose moments are found together; more are not held at once.
-_AT_ONCE = 2**22
 # Labelings of a black box that are gone through at every tilt; beyond, so many are drawn.
 _LABELINGS = 1024
 # How often the search for an extreme inside the square of tilts halves its step.
@@ -354,9 +352,7 @@ class _Moved:
 
     def _gaussian(self, nodes: _Tilted, tilt: Tilt) -> Callable[[float], float]:
         functional, bucket = self._coarse
-        problem = nodes.problem(tilt, bucket)
-        parts = [problem] if nodes.weight.size * bucket.size <= _AT_ONCE else problem.each
-        mean, var = np.column_stack([np.array(gaussian_moments(functional, part)) for part in parts])
+        mean, var = moments_at_nodes(functional, nodes.problem(tilt, bucket))
         known = np.isfinite(mean) & np.isfinite(var)
         if not known.any():  # 0/0 next to every mean: what the law says
             return self._exactly(nodes, tilt)

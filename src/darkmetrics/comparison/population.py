@@ -43,7 +43,6 @@ def sampling_variances(
     Each row moves a difference by its influence: the paired variance of McNemar's test for accuracy, DeLong's for
     ROC-AUC. Labels missing have their `chance`; `given`: it came from outside, and its mean stands for such a label.
     """
-    check_known(metric)
     p = np.zeros(rows.missing.size)
     p[rows.open] = chance
     weight = np.ones(p.size) if rows.weight is None else rows.weight
@@ -83,13 +82,17 @@ def population_together(found: Together, variances: FloatArray, rng: np.random.G
 def check_known(metric: Metric) -> None:
     """Whether the influence of a row on the metric is known."""
     if effects_of.dispatch(type(metric)) is effects_of.dispatch(object):
-        raise MethodError(f"scope: 'population' is not known for {metric.name!r}; ask about these rows.")
+        raise _not_known(metric)
+
+
+def _not_known(metric: Metric) -> MethodError:
+    return MethodError(f"scope: 'population' is not known for {metric.name!r}; ask about these rows.")
 
 
 @singledispatch
 def effects_of(metric: Metric, rows: Rows) -> Effects:
     """The influence of a row on the metric."""
-    raise NotImplementedError(type(metric).__name__)
+    raise _not_known(metric)
 
 
 @effects_of.register

@@ -136,9 +136,11 @@ class Moves:
             slope, newton = self._mean(p * (1.0 - p)), np.nan
             if slope > 0.0 and 0.0 < mean < 1.0 and step % 4 < 3:
                 newton = delta + float(logit(prevalence) - logit(mean)) * mean * (1.0 - mean) / slope
-            # The error after a Newton step is about the square of its length.
-            settled = abs(newton - delta) <= _SETTLED or b - a <= 1e-13 * max(1.0, abs(delta))
+            # The error after a Newton step is about the square of its length. A step of no length at all ends on an end
+            # of the bracket: the last bit of the mean cannot be had, and what is left in between is not looked at.
+            if abs(newton - delta) <= _SETTLED:
+                return newton
             delta = newton if a < newton < b else 0.5 * (a + b)
-            if settled:
+            if b - a <= 1e-13 * max(1.0, abs(delta)):
                 break
         return delta

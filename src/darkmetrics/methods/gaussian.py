@@ -15,12 +15,12 @@ from darkmetrics.functional import CountFunctional, Functional, LinearFunctional
 from darkmetrics.methods.base import Method, about, point_mass
 from darkmetrics.methods.certificates import certifier
 from darkmetrics.methods.exact import exact_law, over_nodes
-from darkmetrics.methods.problem import Problem
+from darkmetrics.methods.problem import Problem, chances_at
 
 # What rounding leaves of a difference of like terms, as a share of these.
 _ROUNDING = 1e-14
 # Probabilities of nodes that are gone through at once.
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,9 @@ class Gaussian(Method):
             return certain
         problem.nodes.check_independent("'gaussian' needs", " Use 'auto' or 'monte_carlo'.")
         merged, cells = problem.on_cells(functional)
-        if not isinstance(merged, RankFunctional) or cells.nodes.probability.size > _AT_ONCE:
+        if not isinstance(merged, RankFunctional):
             return over_nodes(merged, cells, _gaussian_law)
-        # All nodes at once, as passes over few cells cost next to nothing.
-        moments = zip(*map(np.atleast_1d, gaussian_moments(merged, cells)), strict=True)
+        moments = zip(*moments_at_nodes(merged, cells), strict=True)
         at = {id(one): both for one, both in zip(cells.each, moments, strict=True)}
         return over_nodes(merged, cells, lambda functional, one: _normal(functional, one, lambda: at[id(one)]))
 
@@ -86,6 +85,14 @@ def _undefined_mass(functional: Functional, problem: Problem) -> float:
     return functional.undefined_mass(problem.nodes.of_cells(0))
 
 
+def moments_at_nodes(functional: Functional, problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """`gaussian_moments` as arrays over the nodes: all at once, as passes over few cells cost next to nothing."""
+    few = len(problem.nodes) * functional.missing.size <= _AT_ONCE
+    parts = [problem] if few else problem.each
+    mean, var = np.column_stack([np.array(gaussian_moments(functional, part)) for part in parts])
+    return mean, var
+
+
 @singledispatch
 def gaussian_moments(functional: Functional, problem: Problem) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the Gaussian that stands for the law at the only node, or at each of several."""
@@ -94,7 +101,7 @@ def gaussian_moments(functional: Functional, problem: Problem) -> tuple[FloatArr
 
 @gaussian_moments.register
 def _(functional: LinearFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    p = _chances(problem)
+    p = chances_at(problem.nodes)
     mean = functional.constant + dots(functional.weight * p, functional.missing)
     return mean, dots(functional.weight**2 * p * (1.0 - p), functional.missing)
 
@@ -111,16 +118,10 @@ def _(functional: CountFunctional, problem: Problem) -> tuple[FloatArray, FloatA
 
 @gaussian_moments.register
 def _(functional: RankFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    a, d, var_a, var_d, cov = auc_moments(functional.data, _chances(problem))
+    a, d, var_a, var_d, cov = auc_moments(functional.data, chances_at(problem.nodes))
     d = np.where(d > 0.0, d, np.nan)
     # The paper's variances of numerator and denominator have terms of the second order too.
     terms = a**2 * var_d + d**2 * var_a
     variance = (terms - 2.0 * cov * a * d) / d**4
     as_one = np.abs(variance) * d**4 <= _ROUNDING * terms  # numerator and denominator move as one
     return functional.shift + functional.scale * a / d, functional.scale**2 * np.where(as_one, 0.0, variance)
-
-
-def _chances(problem: Problem) -> FloatArray:
-    """The chance of each missing cell at the only node, or a row of them for each."""
-    nodes = problem.nodes
-    return nodes.of_cells(0) if len(nodes) == 1 else nodes.on_all_cells.probability

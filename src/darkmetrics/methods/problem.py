@@ -87,9 +87,7 @@ class Groups:
     @cached_property
     def sums(self) -> "GroupSums":
         """Moments of each group's positive weight, at every node or at the only one."""
-        nodes = self._nodes
-        p = nodes.of_cells(0) if len(nodes) == 1 else nodes.on_all_cells.probability
-        return GroupSums(self._split, self._missing, p)
+        return GroupSums(self._split, self._missing, chances_at(self._nodes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +149,11 @@ def _group_laws(
     return GroupLaws(
         axes, exact, rough, tuple(blurred), partial(_group_laws, split, missing, nodes, coarser=True) if rough else None
     )
+
+
+def chances_at(nodes: Nodes) -> FloatArray:
+    """The chance of each missing cell at the only node, or a row of them for each."""
+    return nodes.of_cells(0) if len(nodes) == 1 else nodes.on_all_cells.probability
 
 
 def chances_of(rows: IntArray, missing: IntArray, nodes: Nodes) -> tuple[FloatArray, IntArray]:

@@ -1,7 +1,6 @@
 """The page of a change: what moved from one set of rows to another, and how sure that is."""
 
-import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
@@ -31,16 +30,9 @@ def write_change_report(
     return write_or_show(path, title, lambda: change_page(change, **about))
 
 
-def change_page(
-    change: Change,
-    *,
-    title: str | None = None,
-    source: str | Mapping[str, Any] | None = None,
-    date: str | dt.date | None = None,
-    audit: Mapping[str, Any] | None = None,
-) -> str:
+def change_page(change: Change, **told: Unpack[PageSettings]) -> str:
     """The page as text."""
-    about = About.of(title, source, date, audit)
+    about = About.of(**told)
     differences = [_difference(change, metric) for metric in change]
     reproduce = _reproduce(change, about.said)
     both = change.after, change.before

@@ -53,10 +53,10 @@ class About(NamedTuple):
     @classmethod
     def of(
         cls,
-        title: str | None,
-        source: str | Mapping[str, Any] | None,
-        date: str | dt.date | None,
-        audit: Mapping[str, Any] | None,
+        title: str | None = None,
+        source: str | Mapping[str, Any] | None = None,
+        date: str | dt.date | None = None,
+        audit: Mapping[str, Any] | None = None,
     ) -> "About":
         """The settings that users give to a report."""
         source_facts(audit, "audit")

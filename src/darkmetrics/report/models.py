@@ -1,7 +1,6 @@
 """The page of a comparison: which model is better, and how sure that is."""
 
-import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -33,19 +32,16 @@ def write_comparison_report(
     return write_or_show(path, title, lambda: comparison_page(found, **about))
 
 
-def comparison_page(
-    found: Comparison,
-    *,
-    title: str | None = None,
-    source: str | Mapping[str, Any] | None = None,
-    date: str | dt.date | None = None,
-    audit: Mapping[str, Any] | None = None,
-) -> str:
+def comparison_page(found: Comparison, **told: Unpack[PageSettings]) -> str:
     """The page as text."""
-    about = About.of(title, source, date, audit)
+    about = About.of(**told)
     judged = [metric for metric, record in found.metrics.items() if record.better != "neither"]
     differences = [_difference(found, metric, model) for metric in found.metrics for model in found.models[1:]]
-    reproduce = _reproduce(found, about.said, [one.entry["method"] for one in differences])
+    methods = {one.entry["method"] for one in differences}
+    # Chances of places among several are drawn, unless all labelings were gone through.
+    if len(found.models) > 2 and any(found.best(metric).method != "exact" for metric in judged):
+        methods.add("monte carlo")
+    reproduce = _reproduce(found, about.said, methods)
     counts = found.rows.counts
     missing = counts["missing"] / max(counts["rows"], 1)
     of_rows = f"{counts['missing']:,} of {counts['rows']:,} rows"
@@ -203,7 +199,7 @@ def _assumed(found: Comparison, differences: Sequence[Difference]) -> list[str]:
     return words + [f"Differences in {way}" for way in ways]
 
 
-def _reproduce(found: Comparison, said: str, methods: Sequence[str]) -> dict[str, Any]:
+def _reproduce(found: Comparison, said: str, methods: set[str]) -> dict[str, Any]:
     arguments = dict(found.arguments)
     if "frame" in arguments:
         notes, call = table_call("compare_frame", arguments)
@@ -211,10 +207,7 @@ def _reproduce(found: Comparison, said: str, methods: Sequence[str]) -> dict[str
         data = [arguments.pop("y_true", "y_true"), arguments.pop("scores", "scores")]
         notes, call = to_bring(data, arguments), f"dm.compare({', '.join(data)}{settings(arguments)})"
     code = ["import darkmetrics as dm", "", *notes, f"found = {call}", f'found.report("report.html"{said})']
-    judged = [name for name, record in found.metrics.items() if record.better != "neither"]
-    # Chances of places among several are drawn, unless all labelings were gone through.
-    drawn = len(found.models) > 2 and any(found.best(name).method != "exact" for name in judged)
-    return reproduction(code, found.arguments, {*methods, *(["monte carlo"] if drawn else [])})
+    return reproduction(code, found.arguments, methods)
 
 
 def _audit(found: Comparison, about: About, reproduce: dict[str, Any]) -> dict[str, Any] | None:
