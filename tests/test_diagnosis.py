@@ -15,9 +15,8 @@ from scipy import optimize, stats
 from scipy.special import expit
 
 import darkmetrics as dm
-from darkmetrics._kernels.hypotheses.mixture_fit import mixture_fit
-from darkmetrics._kernels.hypotheses.score_test import logistic_score_test
-from darkmetrics._kernels.hypotheses.two_samples import compared
+from darkmetrics._kernels.hypotheses.distances import compared
+from darkmetrics._kernels.hypotheses.goodness_of_fit import logistic_score_test, mixture_fit
 from darkmetrics.diagnosis import Diagnosis, diagnose, diagnosis_of
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
 from darkmetrics.label_models.agreement import calibration_check, raw_check, reference_check

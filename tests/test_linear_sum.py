@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from darkmetrics._kernels.sums.cumulants import bernoulli_cumulant, sum_cumulants
 from darkmetrics._kernels.sums.linear_sum import linear_sum_law
+from darkmetrics._kernels.sums.smooth import bernoulli_cumulant, sum_cumulants
 
 SAMPLES = 20_000
 # Dvoretzky-Kiefer-Wolfowitz: a right law strays further from its sample with probability 1e-4 at most.

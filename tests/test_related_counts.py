@@ -8,7 +8,7 @@ import darkmetrics as dm
 from darkmetrics._kernels.sums.related_counts import MovablePmfs, split_pmfs
 from darkmetrics.label_models.tilted import Moves
 from darkmetrics.methods import Exact, Problem
-from darkmetrics.methods.moved_counts import MovedCounts
+from darkmetrics.methods.counts import MovedCounts
 from darkmetrics.nodes import Nodes
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.hypotheses.uniformity import floors, ks_to_uniform, w1_to_uniform
+from darkmetrics._kernels.hypotheses.distances import floors, ks_to_uniform, w1_to_uniform
 from darkmetrics.tables import plain_numbers
 
 _BOOTSTRAPS = 1000

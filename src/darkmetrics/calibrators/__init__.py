@@ -5,10 +5,8 @@ Import rule: a calibrator knows kernels, frames, columns and exceptions; it know
 
 from darkmetrics.calibrators.base import Calibrator
 from darkmetrics.calibrators.binning import ScalingBinning
-from darkmetrics.calibrators.choice import calibrator_from
-from darkmetrics.calibrators.fitted import Fitted
-from darkmetrics.calibrators.flexible import Flexible
+from darkmetrics.calibrators.choice import Fitted, calibrator_from
 from darkmetrics.calibrators.isotonic import Isotonic
-from darkmetrics.calibrators.logistic import Beta, Platt
+from darkmetrics.calibrators.logistic import Beta, Flexible, Platt
 
 __all__ = ["Beta", "Calibrator", "Fitted", "Flexible", "Isotonic", "Platt", "ScalingBinning", "calibrator_from"]

@@ -8,10 +8,9 @@ from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.calibrated import Calibrated
 from darkmetrics.label_models.choice import label_model_from
 from darkmetrics.label_models.features import Features
-from darkmetrics.label_models.given import Given
+from darkmetrics.label_models.given import Given, Half, Prevalence
 from darkmetrics.label_models.label_shift import LabelShift
 from darkmetrics.label_models.late import LateLabels
-from darkmetrics.label_models.maxent import Half, Prevalence
 from darkmetrics.label_models.propensity import Propensity
 from darkmetrics.label_models.selection import Selection
 from darkmetrics.label_models.tilted import Tilted

@@ -1,21 +1,22 @@
 """Auto: the default, which never silently picks a reason for the missing labels."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import eval_legendre, expit
+from scipy.special import eval_legendre, expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.hypotheses.mixture_fit import mixture_test
+from darkmetrics._kernels.hypotheses.goodness_of_fit import mixture_test
 from darkmetrics._kernels.posterior.draws import posterior_draws
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
+from darkmetrics._kernels.posterior.sobol import normal_points
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.agreement import contradicted
 from darkmetrics.label_models.base import LabelModel, missing_prevalence, takes_calibration
-from darkmetrics.label_models.both import both_nodes, mixed_nodes
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
 from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes
 from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
@@ -233,3 +234,48 @@ def _curve_evidence(table: ScoreTable) -> float:
         prior_scale=np.array(_CURVE),
     )
     return posterior_draws(curve, curve.prior_mean).log_evidence
+
+
+# Prior of the log odds of being missing, positives against negatives with the same score. Its standard deviation,
+# the correlation between rows decided positive and rows decided negative, and how it may drift along the ranks.
+_SPREAD, _TOGETHER, _ALONG = 1.5, 0.7, 0.5
+# Log odds beyond these are those of 0 and 1.
+_SURE = 35.0
+_SEED = 11
+
+
+def both_nodes(score: Nodes, material: Material, n_nodes: int) -> Nodes:
+    """The nodes of a calibration, moved by an effect of the label that no data can tell.
+
+    At equal score the odds of a missing row are those of a labelled one times `exp(d)`, with `d` the log odds of being
+    missing, positives against negatives: Bayes' rule, whatever the chance to be missing does along the scores. Every
+    set gets the same effects in the same order, so that sets can be taken together.
+    """
+    table = material.table
+    points = normal_points(n_nodes, 3, _SEED)
+    flagged, drift = points[:, :1], points[:, 2:3]
+    unflagged = _TOGETHER * flagged + np.sqrt(1.0 - _TOGETHER**2) * points[:, 1:2]
+    threshold = material.data.threshold
+    above = 2.0 * table.decided >= table.missing if threshold is None else table.score >= threshold
+    move = _SPREAD * np.where(above, flagged, unflagged) + _ALONG * drift * table.rank
+    with np.errstate(divide="ignore"):
+        log_odds = np.clip(logit(score.probability), -_SURE, _SURE)
+    return replace(
+        score,
+        weight=np.full(n_nodes, 1.0 / n_nodes),
+        probability=np.asarray(expit(log_odds[np.arange(n_nodes) % len(score)] + move)),
+        shift=move @ table.missing / max(1.0, float(table.missing.sum())),
+    )
+
+
+def mixed_nodes(parts: Mapping[int, tuple[Nodes, float]], reasons: tuple[str, ...]) -> Nodes:
+    """The nodes of several of the reasons, with the weight of each."""
+    nodes = [part for part, _ in parts.values()]
+    return replace(
+        nodes[0],
+        weight=np.concatenate([weight * part.weight / part.weight.sum() for part, weight in parts.values()]),
+        probability=np.concatenate([part.probability for part in nodes]),
+        shift=np.concatenate([np.zeros(len(part)) if part.shift is None else part.shift for part in nodes]),
+        reason=np.repeat(list(parts), [len(part) for part in nodes]),
+        reasons=reasons,
+    )

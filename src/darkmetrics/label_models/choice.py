@@ -10,11 +10,10 @@ from darkmetrics.label_models.auto import Auto
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.calibrated import Calibrated
 from darkmetrics.label_models.features import Features
-from darkmetrics.label_models.given import Given
+from darkmetrics.label_models.given import Given, Half, Prevalence
 from darkmetrics.label_models.label_shift import LabelShift
 from darkmetrics.label_models.late import Arrivals, LateLabels
 from darkmetrics.label_models.late_groups import GroupArrivals
-from darkmetrics.label_models.maxent import Half, Prevalence
 from darkmetrics.label_models.propensity import Propensity
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.label_models.selection import Selection

@@ -1,22 +1,218 @@
-"""Certificates of laws that are approximations: how far they can be from the true law on these data."""
+"""Certificates of laws that are approximations: how far they can be from the true law, and which theorem says so.
+
+The theorem depends on the kind of metric and on the probabilities of its missing labels; a certificate says what it
+proves of one law on these data.
+"""
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TypeAlias
+from functools import partial, singledispatch
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import FloatArray, dot
+from darkmetrics._kernels.auc.bounds import auc_cdf_bounds, auc_line, auc_sums
+from darkmetrics._kernels.bounds import berry_esseen
+from darkmetrics._kernels.bounds.berry_esseen import (
+    Line,
+    bent_cdf_bounds,
+    concave_curve,
+    gaps_between,
+    sum_cdf_bounds,
+    third_moment,
+)
 from darkmetrics._kernels.bounds.gaps import CdfBounds, dkw_radius, stratified_radius
-from darkmetrics._kernels.bounds.stretches import Line, gaps_between
 from darkmetrics.certificate import Assumption, Certificate, mixture_certificate
 from darkmetrics.distribution import Discrete, MetricDistribution, Normal, Tabulated
 from darkmetrics.distribution.base import slack
-from darkmetrics.functional import Functional
-from darkmetrics.methods.problem import Problem
-from darkmetrics.methods.proofs import INDEPENDENT, Proof, proof_maker
+from darkmetrics.functional import BentForm, CountFunctional, Functional, LinearFunctional, RankFunctional
+from darkmetrics.methods.problem import GroupSums, Problem
 from darkmetrics.nodes import Nodes
+
+# Tail bounds improve on Berry-Esseen's, if at all, when it is large.
+_NO_SEARCH = 0.1
+
+Bounds: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+
+INDEPENDENT = Assumption("missing labels are independent, with the probabilities that the label model gives", None)
+
+
+class Proof(NamedTuple):
+    """What is proven about the true law of a functional, whatever stands in for it."""
+
+    theorem: str
+    assumptions: tuple[Assumption, ...]
+    # Bounds on the probability of an event that differs from {metric <= t} only where the metric is 0/0.
+    bounds: Bounds
+    undefined: float
+    # Distance to the Gaussian of the same mean and variance, where the theorem gives one for all t.
+    uniform: float | None = None
+    # The event as one that is linear in t, which bounds the distance to any Gaussian between two points.
+    line: Line | None = None
+
+
+def proof_maker(functional: Functional, problem: Problem) -> Callable[[], Proof]:
+    """What finds the proof for a functional at one node, when it is asked for."""
+    if isinstance(functional, CountFunctional):
+        return partial(_proof_of_counts, functional, problem.groups(functional).sums)
+    return partial(_proof, functional, problem.nodes.of_cells(0))
+
+
+@singledispatch
+def _proof(functional: Functional, p: FloatArray) -> Proof:
+    return _no_proof("no theorem covers this kind of metric")
+
+
+def _no_proof(why: str) -> Proof:
+    """Nothing but the extremes over all labelings, which no law passes."""
+
+    def bounds(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(t.shape), np.ones(t.shape)
+
+    return Proof("none", (Assumption(why, False),), bounds, 0.0, uniform=1.0)
+
+
+@_proof.register
+def _(functional: LinearFunctional, p: FloatArray) -> Proof:
+    rows, spread = functional.missing, functional.spread
+    mean = functional.constant + dot(rows, functional.weight * p)
+    variance = dot(rows, functional.weight**2 * p * (1.0 - p))
+    third = dot(rows, np.abs(functional.weight) * functional.weight**2 * third_moment(p))
+    largest = float(np.abs(functional.weight).max(initial=0.0))
+    rounding = 1e-12 * (abs(functional.constant) + dot(rows, np.abs(functional.weight)))
+    if spread is not None:
+        variance += dot(p * (1.0 - p), spread.second)
+        third = float((np.cbrt(third) + np.cbrt(dot(third_moment(p), spread.third))) ** 3)
+        largest += spread.largest
+    facts = [np.array(x) for x in (variance, third, largest, rounding)]
+    assumptions = (
+        INDEPENDENT,
+        Assumption("the metric is a constant plus a weighted sum of the missing labels", True),
+        Assumption(f"the sum varies: its standard deviation is {np.sqrt(variance):.3g}", variance > 0.0),
+    )
+
+    def bounds(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return sum_cdf_bounds(t - mean, *facts)
+
+    uniform = _uniform(variance, third) if spread is None else None
+    line = Line(1.0, mean, lambda t: (np.full(t.shape, variance), np.full(t.shape, third)), mean)
+    return Proof("Berry-Esseen", assumptions, bounds, functional.undefined_mass(p), uniform, line)
+
+
+@_proof.register
+def _(functional: RankFunctional, p: FloatArray) -> Proof:
+    sums = auc_sums(functional.data, p, functional.spread)
+    undefined = functional.undefined_mass(p)
+
+    def bounds(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        lower, upper = auc_cdf_bounds(sums, (t - functional.shift) / functional.scale)
+        return (lower, upper) if functional.scale > 0.0 else (1.0 - upper, 1.0 - lower)
+
+    present = min(sums.mean_p, sums.total - sums.mean_p)
+    assumptions = (
+        INDEPENDENT,
+        Assumption(f"both classes are expected: the smaller one has a weight of {present:.6g}", present > 0.0),
+        Assumption(f"one class is absent with probability {undefined:.3g}, which the bound includes", True),
+    )
+    line = auc_line(sums, functional.scale, functional.shift) if functional.scale > 0.0 else None
+    return Proof("Berry-Esseen at every t, with Bernstein", assumptions, bounds, undefined, line=line)
+
+
+def _proof_of_counts(functional: CountFunctional, sums: GroupSums) -> Proof:
+    if functional.bent is not None:
+        return _proof_of_bent(functional, functional.bent, sums)
+    if functional.ratio is None:
+        return _no_proof("no theorem covers a formula that is not a ratio of sums")
+    if not functional.denominator_keeps_its_sign():
+        return _no_proof("no theorem covers a denominator that may change its sign")
+    means, variances, thirds, largest = sums.moments
+    known = np.concatenate(([1.0], means + functional.offset))
+    sign = 1.0 if dot(functional.ratio.denominator, known) > 0.0 else -1.0
+    numerator, denominator = sign * functional.ratio.numerator, sign * functional.ratio.denominator
+    size_n, size_d = dot(np.abs(numerator), np.abs(known)), dot(np.abs(denominator), np.abs(known))
+
+    mean_n, mean_d = dot(numerator, known), dot(denominator, known)
+
+    def moments(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        # metric <= t exactly when numerator - t denominator <= 0, a sum with these coefficients
+        k = np.abs(numerator[1:, None] - t * denominator[1:, None])
+        return variances @ k**2, thirds @ k**3
+
+    def bounds(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rounding = 1e-12 * (size_n + np.abs(t) * size_d)
+        reach = (np.abs(numerator[1:, None] - t * denominator[1:, None]) * largest[:, None]).max(axis=0)
+        return sum_cdf_bounds(t * mean_d - mean_n, *moments(t), reach, rounding)
+
+    change = denominator[1:] * functional.totals
+    start = float(denominator[0] + denominator[1:] @ functional.offset)
+    least, most = start + float(change[change < 0.0].sum()), start + float(change[change > 0.0].sum())
+    undefined = 0.0
+    if least <= 1e-9 * size_d:
+        # 0/0 takes the one labeling of the rows in the denominator that makes it least.
+        moving = [sums.chance(i, positive=bool(step < 0.0)) for i, step in enumerate(change) if step != 0.0]
+        undefined = float(np.prod(moving))
+    constant = not change.any()
+    uniform = (
+        _uniform(dot(variances, numerator[1:] ** 2), dot(thirds, np.abs(numerator[1:]) ** 3)) if constant else None
+    )
+    assumptions = (
+        INDEPENDENT,
+        Assumption("numerator and denominator are weighted sums of the missing labels", True),
+        Assumption(
+            f"the denominator is {most:.6g} whatever the labels"
+            if constant
+            else f"the denominator is nowhere negative: it lies between {least:.6g} and {most:.6g}",
+            True,
+        ),
+        Assumption(f"0/0 has probability {undefined:.3g}, which the bound includes", True),
+    )
+    theorem = "Berry-Esseen" if constant else "Berry-Esseen at every t, with the Geary-Hinkley gap"
+    curve = dot(variances, denominator[1:] ** 2)
+    vertex = dot(variances, numerator[1:] * denominator[1:]) / curve if curve > 0.0 else 0.0
+    line = Line(mean_d, mean_n / mean_d, moments, vertex) if mean_d > 0.0 else None
+    return Proof(theorem, assumptions, bounds, undefined, uniform, line)
+
+
+def _proof_of_bent(functional: CountFunctional, form: BentForm, sums: GroupSums) -> Proof:
+    means, variances, thirds, largest = sums.moments
+    known, offset = means + functional.offset, float(np.sum(functional.offset))
+    totals = np.array(functional.totals)
+    mean_p = float(known.sum())
+    if not 0.0 < mean_p < form.total or form.factor <= 0.0:
+        return _no_proof("both classes and both decisions have to be there")
+    ends = offset, offset + float(totals.sum())
+    # Where a class is absent the formula is another one, or 0/0.
+    absent = sums.chance_of_all(positive=False) if ends[0] <= 1e-9 * form.total else 0.0
+    absent += sums.chance_of_all(positive=True) if ends[1] >= (1.0 - 1e-9) * form.total else 0.0
+    curve = concave_curve(form.factor, form.power, form.total, mean_p, ends)
+    mean = float(form.numerator[0] + form.numerator[1:] @ known)
+    size = abs(mean) + float(np.abs(form.numerator[1:]) @ known)
+    reach_p = float(max(means.sum(), (totals - means).sum()))
+
+    def bounds(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        # metric <= t exactly when sum <= t g(P), and the concave g lies below its tangent
+        t = (t - form.shift) / form.scale
+        k = form.numerator[1:, None] - t * curve.slope
+        facts = variances @ k**2, thirds @ np.abs(k) ** 3, (np.abs(k) * largest[:, None]).max(axis=0)
+        rounding = 1e-12 * (size + np.abs(t) * (curve.value + abs(curve.slope) * mean_p))
+        facts_p = float(variances.sum()), float(largest.max()), reach_p
+        return bent_cdf_bounds(t * curve.value - mean, t, curve.bend, (*facts, rounding), facts_p)
+
+    assumptions = (
+        INDEPENDENT,
+        Assumption("the metric is a weighted sum of the labels over a concave function of their number", True),
+        Assumption(f"one class is absent with probability {absent:.3g}, which the bound includes", True),
+    )
+    return Proof("Berry-Esseen at every t, with Bernstein", assumptions, bounds, min(1.0, absent))
+
+
+def _uniform(variance: float, third: float) -> float | None:
+    """Berry-Esseen's bound where it is the same for every t, if no search over t is likely to find a smaller one."""
+    # Next to nothing, as of chances of 1e-200, has no root that could be divided by.
+    error = berry_esseen.CONSTANT * third / variance**1.5 if variance > 1e-200 else 1.0
+    return error if error < _NO_SEARCH else None
+
 
 # Where a bound is evaluated first, in standard deviations: quantiles, and the tails up to where nothing is left.
 _TAIL = np.arange(2.75, 7.0, 0.25)

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
+from darkmetrics._kernels.sums.poisson_binomial import CONVOLUTION_LIMIT, poisson_binomial_pmfs
 from darkmetrics._kernels.sums.quadrature import NodeAxis, product_moments_by_node
+from darkmetrics._kernels.sums.related_counts import MovablePmfs
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, ProductLaw, Undefined, mix
 from darkmetrics.functional import CountFunctional
 from darkmetrics.methods.base import about
-from darkmetrics.methods.problem import GroupLaws
+from darkmetrics.methods.problem import CountLaws, GroupLaws, chances_of
+from darkmetrics.nodes import Nodes
 
 # Up to this many combinations of counts the law is tabulated and sorted; above, it is summed on demand.
 _TABLE_LIMIT = 2**17
@@ -205,3 +208,29 @@ def _tried(size: int, most: int) -> IntArray:
     share = (np.arange(1, most // 2) * 0.6180339887498949) % 1.0
     inner = (share * (size - 2)).astype(np.int64)
     return np.unique(np.concatenate([[0, 1, 2, size - 3, size - 2, size - 1], inner, inner + 1]))
+
+
+class MovedCounts:
+    """Laws of the number of positives among some of the missing cells, kept from one move to the next."""
+
+    def __init__(self, missing: IntArray) -> None:
+        self._missing = missing
+        # The last law that was found from scratch, by the cells it counts, and the move it belongs to.
+        self._found: dict[bytes, tuple[float, MovablePmfs]] = {}
+
+    def at(self, delta: float, nodes: Nodes) -> CountLaws | None:
+        """The laws at nodes whose log odds were moved by `delta`; None where there are too many rows for this."""
+        if self._missing.sum() > CONVOLUTION_LIMIT:
+            return None
+        return partial(self._law, delta, nodes)
+
+    def _law(self, delta: float, nodes: Nodes, rows: IntArray) -> tuple[int, FloatArray]:
+        key = rows.tobytes()
+        if key in self._found:
+            start, law = self._found[key]
+            moved = law.moved(delta - start)
+            if moved is not None:
+                return moved
+        p, counts = chances_of(rows, self._missing, nodes)
+        self._found[key] = delta, MovablePmfs.of(p, counts)
+        return self._found[key][1].moved(0.0) or poisson_binomial_pmfs(p, counts)

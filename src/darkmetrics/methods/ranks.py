@@ -22,10 +22,9 @@ from darkmetrics._kernels.auc.ranks import RankData, half_ties, settle
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Tabulated, Undefined, mix
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import Functional, RankFunctional
-from darkmetrics.methods.base import about
+from darkmetrics.methods.base import about, settled
 from darkmetrics.methods.certificates import certifier
 from darkmetrics.methods.problem import Problem
-from darkmetrics.methods.settling import settled
 
 # Combinations of counts that are all gone through, at one node and at many, and those that clusters may have.
 _MOST_ATOMS, _MOST_MIXED, _MOST_COMBINATIONS = 1 << 20, 1 << 18, 1 << 13

@@ -4,8 +4,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.auc.expansion import Expansions, mixed_cdf
-from darkmetrics._kernels.sums.cumulants import bernoulli_cumulant
-from darkmetrics._kernels.sums.smooth import smooth_cumulants
+from darkmetrics._kernels.sums.smooth import bernoulli_cumulant, smooth_cumulants
 from darkmetrics.distribution import MetricDistribution, NodeMoments
 from darkmetrics.functional import CountFunctional
 from darkmetrics.methods.ranks import tabulated

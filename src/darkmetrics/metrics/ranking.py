@@ -10,8 +10,12 @@ import numpy as np
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.auc.ranks import RankData
 from darkmetrics._kernels.bounds.bucket_effects import auc_effect, average_precision_effect, top_effect
-from darkmetrics._kernels.influence import auc_row_influence, average_precision_row_influence, top_row_influence
-from darkmetrics._kernels.sums.average_precision import average_precision
+from darkmetrics._kernels.rank_metrics import (
+    auc_row_influence,
+    average_precision,
+    average_precision_row_influence,
+    top_row_influence,
+)
 from darkmetrics._kernels.sums.precision_draws import PrecisionDraws, Ranking
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet

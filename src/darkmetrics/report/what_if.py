@@ -14,7 +14,7 @@ from darkmetrics.functional import Functional
 from darkmetrics.label_models.base import missing_prevalence, missing_rows
 from darkmetrics.label_models.tilted import Moves
 from darkmetrics.methods import Auto, Gaussian, Method, MonteCarlo, Problem
-from darkmetrics.methods.moved_counts import MovedCounts
+from darkmetrics.methods.counts import MovedCounts
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.report.density import MANY_MISSING
 from darkmetrics.tables import finite

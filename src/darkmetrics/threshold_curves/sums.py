@@ -7,7 +7,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
-from darkmetrics._kernels.sums.ratio import ratio_variance
+from darkmetrics._kernels.sums.smooth import ratio_variance
 from darkmetrics.functional import RatioForm
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.metrics.confusion import Ratio

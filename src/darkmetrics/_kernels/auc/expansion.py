@@ -11,8 +11,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.auc.ranks import RankData, auc_influence, settle
-from darkmetrics._kernels.sums.cumulants import bernoulli_cumulant
-from darkmetrics._kernels.sums.smooth import edgeworth_cdf, smooth_cumulants
+from darkmetrics._kernels.sums.smooth import bernoulli_cumulant, edgeworth_cdf, smooth_cumulants
 
 # Nodes are taken in portions of at most this many numbers, which stay in the processor's cache.
 _PORTION = 1 << 15

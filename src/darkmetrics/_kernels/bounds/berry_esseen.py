@@ -2,7 +2,18 @@
 
 For `S = sum k_i (Y_i - p_i)` and v_i = p_i (1 - p_i): Berry and Esseen bound the distance of its cdf to the Gaussian by
 `CONSTANT sum |k_i|^3 v_i (1 - 2 v_i) / (sum k_i^2 v_i)^(3/2)`, Bernstein bounds its tails (explanation, certificates).
+
+Between two points nobody has to look: the theorems bound P(S(t) <= slope (t - root)) at every t, and what they are made
+of is simple in t. The variance of S is a quadratic, its third moment convex, a remainder at most linear, so that their
+worst case on an interval is known (`gaps_between`).
+
+A sum over a concave function of the number of positives (Youden's J, MCC) adds a remainder: with P = P0 + e1 and the
+tangent of g at P0, `sum - t g(P) = sum - t (g0 + g1 e1) + t r`, where r is at least 0 and at most `bend(x) x^2 / 2` for
+|e1| <= x. So for t > 0 it only lowers the cdf, for t < 0 it only raises it (`bent_cdf_bounds`).
 """
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
@@ -61,3 +72,103 @@ def sum_cdf_lower(
 def sum_cdf_bounds(s: FloatArray, *facts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Bounds on P(S <= s), and on P(S < s); `facts` as in `sum_cdf_lower`."""
     return sum_cdf_lower(s, *facts), 1.0 - sum_cdf_lower(-s, *facts)
+
+
+_DENSITY = 1.0 / np.sqrt(2.0 * np.pi)
+
+
+class Line(NamedTuple):
+    """The event {S(t) <= slope (t - root)}, slope > 0: moments of S at any t, and the t at which its variance is least.
+
+    `remainder` gives, for the intervals between points, by how much a part of S that is not linear in the labels can
+    raise and lower the threshold, and the chance that it does so by more; None when there is no such part.
+    """
+
+    slope: float
+    root: float
+    moments: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+    vertex: float
+    remainder: Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray, FloatArray]] | None = None
+
+
+def gaps_between(line: Line, points: FloatArray, loc: float, scale: float) -> FloatArray:
+    """Bound on |P(S(t) <= slope (t - root)) - Phi((t - loc) / scale)| on each interval between rising points."""
+    first, last = points[:-1], points[1:]
+    variance, third = line.moments(points)
+    least = line.moments(np.clip(line.vertex, first, last))[0]
+    # Rounding may put the variance at the vertex above that at an end.
+    least = np.minimum(least, np.minimum(variance[:-1], variance[1:]))
+    most = np.maximum(variance[:-1], variance[1:])
+    ends, y = np.stack([first, last]), (points - loc) / scale
+    raised = lowered = tail_up = tail_down = np.zeros(first.shape)
+    if line.remainder is not None:
+        raised, lowered, tail_up, tail_down = line.remainder(points)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # without variance nothing is known
+        error = CONSTANT * np.maximum(third[:-1], third[1:]) / least**1.5
+        raised, lowered = raised / np.sqrt(least), lowered / np.sqrt(least)
+        steep = line.slope / np.sqrt(np.stack([least, most]))
+        z = steep[:, None] * (ends - line.root)  # (least or most variance) x (first or last) x interval
+        # z - y is linear in 1 / sd and in t, so that its extremes are at the four corners.
+        corners = (steep - 1.0 / scale)[:, None] * (ends - line.root) + (loc - line.root) / scale
+        above, below = corners.max(axis=(0, 1)) + raised, lowered - corners.min(axis=(0, 1))
+        low = np.minimum(z.min(axis=(0, 1)) - lowered, y[:-1])
+        high = np.maximum(z.max(axis=(0, 1)) + raised, y[1:])
+        nearest = np.maximum(np.maximum(low, -high), 0.0)
+        density = _DENSITY * np.exp(-0.5 * nearest**2)
+        up = np.minimum(np.maximum(above, 0.0) * density, 1.0) + tail_up
+        down = np.minimum(np.maximum(below, 0.0) * density, 1.0) + tail_down
+        gap = np.maximum(up, down) + error
+    return np.where(np.isfinite(gap), np.minimum(gap, 1.0), 1.0)
+
+
+# Multiples of the standard deviation of e1 at which its tail is cut; every one gives a bound, the best is taken.
+_CUTS = np.array([1.6, 2.0, 2.4, 2.8, 3.2, 3.6, 4.0, 4.6, 5.4])
+
+
+class Curve(NamedTuple):
+    """A concave function at the mean: value, slope, and the largest second derivative within a distance."""
+
+    value: float
+    slope: float
+    bend: Callable[[FloatArray], FloatArray]
+
+
+def concave_curve(factor: float, power: float, total: float, mean: float, ends: tuple[float, float]) -> Curve:
+    """`factor (P (total - P))^power` for powers 1 and 1/2, where P stays between the ends."""
+
+    def second(p: FloatArray) -> FloatArray:
+        h, slope = np.maximum(p * (total - p), 0.0), total - 2.0 * p
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bend = factor * power * ((1.0 - power) * h ** (power - 2.0) * slope**2 + 2.0 * h ** (power - 1.0))
+        return np.asarray(np.where(h > 0.0, bend, 2.0 * factor if power == 1.0 else np.inf))
+
+    def bend(x: FloatArray) -> FloatArray:
+        # h is concave, so the second derivative is largest at one of the ends
+        return np.maximum(second(np.maximum(mean - x, ends[0])), second(np.minimum(mean + x, ends[1])))
+
+    h = mean * (total - mean)
+    return Curve(factor * h**power, factor * power * h ** (power - 1.0) * (total - 2.0 * mean), bend)
+
+
+def bent_cdf_bounds(
+    s: FloatArray,
+    t: FloatArray,
+    bend: Callable[[FloatArray], FloatArray],
+    facts: tuple[FloatArray, ...],
+    facts_p: tuple[float, float, float],
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds on P(S + t r <= s), r >= 0; `facts` of S as in `sum_cdf_lower`, `facts_p` of e1: variance, step, reach."""
+    variance, largest, reach = facts_p
+    cuts = np.append(np.sqrt(variance) * _CUTS, reach)
+    tails = 2.0 * bernstein(cuts, np.array(variance), np.array(largest))
+    tails[cuts >= reach] = 0.0
+    remainder = 0.5 * bend(cuts) * cuts**2
+    usable = np.isfinite(remainder)
+    sign = np.where(t > 0.0, 1.0, -1.0)[:, None]
+    columns = [x[:, None] for x in facts]
+    moved = np.abs(t)[:, None] * np.where(usable, remainder, 0.0)
+    bent = sum_cdf_lower(sign * s[:, None] - moved, *columns) - np.where(usable, tails, 1.0)
+    bent = bent.max(axis=1)
+    straight = sum_cdf_lower(-sign * s[:, None], *columns)[:, 0]
+    up = t > 0.0
+    return np.clip(np.where(up, bent, straight), 0.0, 1.0), np.clip(1.0 - np.where(up, straight, bent), 0.0, 1.0)

@@ -12,9 +12,9 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray, dot
-from darkmetrics._kernels.sums.cumulants import sum_cumulants
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.sums.poisson_binomial import LOG_TAIL, chernoff_reach, poisson_binomial_pmf, tail_reach
+from darkmetrics._kernels.sums.smooth import sum_cumulants
 
 _STEPS_PER_SD = 2048.0
 _MAX_STEPS = 32768

@@ -11,9 +11,9 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray, dot
-from darkmetrics._kernels.sums.cumulants import bernoulli_cumulant
 from darkmetrics._kernels.sums.linear_sum import Lattice, common_unit
 from darkmetrics._kernels.sums.poisson_binomial import LOG_TAIL
+from darkmetrics._kernels.sums.smooth import bernoulli_cumulant
 
 # Places of the window: at least, at most where the law may be smooth, and at most where it has many atoms.
 _FEWEST, _MOST, _MOST_EXACT = 1 << 13, 1 << 16, 1 << 17

@@ -1,9 +1,47 @@
-"""A smooth function of a sum of independent vectors, from its gradient and Hessian (mathematics, section 15)."""
+"""Cumulants of sums of labels, and what follows from them: laws of smooth functions, variances of ratios.
+
+Labels are independent, each with its chance (mathematics, sections 2, 4 and 15).
+"""
+
+from functools import cache
+from typing import Any
 
 import numpy as np
+from numpy.polynomial import Polynomial
 from scipy.special import ndtr
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import FloatArray, dot
+
+
+@cache
+def _cumulant_polynomial(order: int) -> Polynomial:
+    """kappa_k as a polynomial in p, from kappa_(k+1) = p (1 - p) d kappa_k / dp."""
+    if order == 1:
+        return Polynomial([0.0, 1.0])
+    return Polynomial([0.0, 1.0, -1.0]) * _cumulant_polynomial(order - 1).deriv()
+
+
+def bernoulli_cumulant(order: int, p: FloatArray) -> FloatArray:
+    """The cumulant of this order of a Bernoulli variable, for each chance in `p`."""
+    v = p * (1.0 - p)
+    if order == 2:
+        return v
+    if order == 3:
+        return v * (1.0 - 2.0 * p)
+    if order == 4:
+        return v * (1.0 - 6.0 * v)
+    result: FloatArray = _cumulant_polynomial(order)(p)
+    return result
+
+
+def sum_cumulants(weights: FloatArray, p: FloatArray, counts: FloatArray, orders: int) -> FloatArray:
+    """Cumulants 1..orders of sum w_i Y_i, where `counts` rows share each weight and chance."""
+    cumulants = np.empty(orders)
+    scaled = counts * weights
+    for order in range(1, orders + 1):
+        cumulants[order - 1] = dot(scaled, bernoulli_cumulant(order, p))
+        scaled = scaled * weights
+    return cumulants
 
 
 def smooth_cumulants(
@@ -61,3 +99,14 @@ def _inner2(a: FloatArray, b: FloatArray) -> FloatArray:
 def _trace(a: FloatArray) -> FloatArray:
     result: FloatArray = np.trace(a, axis1=-2, axis2=-1)
     return result
+
+
+def ratio_variance(mean: Any, numerator: Any, denominator: Any, sums: Any, variances: Any) -> Any:
+    """The paper's variance of `(a_0 + sum a_i X_i) / (b_0 + sum b_i X_i)` with independent X_i; nan where 0/0.
+
+    `mean` is the ratio at the means `sums` of the X_i. Each of the other arguments is a sequence, of numbers or of
+    arrays of one shape for many ratios at once.
+    """
+    below = denominator[0] + sum(b * x for b, x in zip(denominator[1:], sums, strict=True))
+    pairs = zip(numerator[1:], denominator[1:], variances, strict=True)
+    return sum(((a - mean * b) / below) ** 2 * variance for a, b, variance in pairs)

@@ -11,9 +11,9 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
-from darkmetrics._kernels.sums.cumulants import bernoulli_cumulant
 from darkmetrics._kernels.sums.linear_sum import common_unit
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs, tail_reach
+from darkmetrics._kernels.sums.smooth import bernoulli_cumulant
 
 # Masses that may be held at all nodes together.
 _MOST_MASSES = 2**22

@@ -1,11 +1,25 @@
-"""How far one more row moves a metric: its influence function, from which the variance due to sampling rows follows.
+"""Metrics of ranks: average precision of many labelings at once, and how far one more row moves a metric.
 
-Arrays have a row for each set and a column for each group of tied scores; all are weights of the rows.
+The latter is the influence function, from which the variance due to sampling rows follows. Arrays have a row for each
+set, or labeling, and a column for each group of tied scores; all are weights of the rows.
 """
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+
+
+def average_precision(positive: FloatArray, total: FloatArray) -> FloatArray:
+    """Average precision of each labeling (row): positive and total weight per tie group, by falling score.
+
+    The sum over groups of recall gained times precision reached, with no interpolation; nan without positives.
+    """
+    found, seen = np.cumsum(positive, axis=1), np.cumsum(total, axis=1)
+    everything = found[:, -1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision = np.where(seen > 0.0, found / seen, 0.0)
+        result: FloatArray = (positive * precision).sum(axis=1) / everything
+    return result
 
 
 def auc_row_influence(positive: FloatArray, negative: FloatArray, *, full_ties: bool) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Is one histogram a mixture of two others? The fit, and Pearson's distance from it.
+"""Goodness of fit: is one histogram a mixture of two others, and would more columns improve a logistic regression?
 
 A bin holds `P`, `N` and `M` positive, negative and missing rows. If a positive is missing with chance `a1` and a
 negative with chance `a0`, whatever the bin, then its rows are expected to be `(1 - a1) E1`, `(1 - a0) E0` and
@@ -9,7 +9,7 @@ equation in `w`, the share of positives among the missing rows of the bin; what 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, rel_entr
+from scipy.special import chdtrc, expit, rel_entr
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 
@@ -122,3 +122,32 @@ def n_bins(rows: float, most: int) -> int:
     """How many bins the smallest class allows, at most `most`; 0 if too few to test anything."""
     bins = min(most, int(rows) // _ROWS_PER_BIN)
     return bins if bins >= _FEWEST_BINS else 0
+
+
+class ScoreTest(NamedTuple):
+    """A statistic that is chi-square with `dof` degrees of freedom if the added columns do nothing."""
+
+    statistic: float
+    dof: int
+
+
+def logistic_score_test(
+    X: FloatArray, Z: FloatArray, positives: FloatArray, negatives: FloatArray, beta: FloatArray
+) -> ScoreTest:
+    """The test of columns `Z` added to a regression on `X` with coefficients near `beta`, from one fit without them.
+
+    With bins for `Z` it is the goodness-of-fit test of Tsiatis (1980). The fit may have had a weak prior: what its
+    residuals say about `X` is taken out of what they say about `Z`.
+    """
+    p = expit(X @ beta)
+    rows = positives + negatives
+    residual, weight = positives - rows * p, rows * p * (1.0 - p)
+    XtW = X.T * weight
+    # What of each added column the columns of X cannot do.
+    own = Z - X @ np.linalg.lstsq(XtW @ X, XtW @ Z, rcond=None)[0]
+    score, covariance = own.T @ residual, (own.T * weight) @ own
+    scale = np.sqrt(np.maximum(np.diag((Z.T * weight) @ Z), np.finfo(np.float64).tiny))
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    kept = values > 1e-6
+    part = vectors[:, kept].T @ (score / scale)
+    return ScoreTest(float(np.sum(part**2 / values[kept])), int(kept.sum()))
