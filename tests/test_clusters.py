@@ -159,3 +159,44 @@ def test_one_group_says_nothing_about_a_population_of_groups():
     with pytest.raises(dm.InputError, match="groups: all rows are of one group"):
         dm.evaluate(y, score, groups=np.zeros(40), scope="population", metrics="accuracy")
     assert dm.evaluate(y, score, groups=np.zeros(40), metrics="accuracy")["accuracy"].mean() == 0.5
+
+
+def named_rows(labels, score, group):
+    return {"y": labels, "p": score, "customer": [f"c{number:04d}" for number in group]}
+
+
+def test_groups_that_are_each_one_row_are_counted_as_ever():
+    labels, score, _, _ = fours(30)
+    table = pd.DataFrame(named_rows(labels, score, np.arange(120)))
+    data = dm.EvaluationSet.from_frame(table, label="y", score="p", groups="customer", buckets=64)
+    assert data.groups is None
+    assert data.buckets == 64
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"groups": "custmer"}, "groups: the frame has no column 'custmer'. Did you mean 'customer'"),
+        ({"groups": "p"}, "groups: column 'p' is also the score"),
+        ({"groups": ["c1"] * 120}, "groups: expected the name of a column"),
+        ({"groups": "customer", "buckets": 64}, "groups: the rows of 'customer' are told apart by their exact scores"),
+        ({"groups": "gaps"}, "groups column 'gaps': 4 of 120 rows have no value"),
+        ({"groups": "customer", "scored_at": "day", "as_of": "2026-02-01"}, "groups: cannot be given beside scored_at"),
+    ],
+)
+def test_bad_columns_of_groups_are_refused(how, words):
+    labels, score, group, _ = fours(30)
+    table = pd.DataFrame(named_rows(labels, score, group))
+    table["gaps"] = table["customer"].where(table["customer"] != "c0003")
+    table["day"] = pd.Timestamp("2026-01-01")
+    with pytest.raises(dm.InputError, match=words):
+        dm.evaluate_frame(table, label="y", score="p", **how)
+
+
+def test_more_cells_of_groups_than_fit_are_refused(monkeypatch):
+    monkeypatch.setattr("darkmetrics.frames.counting._MOST_EXACT", 100)
+    labels, score, group, _ = fours(30)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(named_rows(labels, score + 0.01 * rng.random(120), group))
+    with pytest.raises(dm.InputError, match="groups column 'customer': more than 100 cells of group and score"):
+        dm.evaluate_frame(table, label="y", score="p", groups="customer")

@@ -196,6 +196,7 @@ def evaluate_frame(
     labelled_at: str | None = None,
     as_of: PointInTime | None = None,
     maturity: Duration | None = None,
+    groups: str | None = None,
     buckets: str | int = "auto",
     metrics: MetricsLike = DEFAULT_METRICS,
     label_model: LabelModelLike = "auto",
@@ -244,6 +245,10 @@ def evaluate_frame(
     maturity : float or timedelta, optional
         Only positives arrive (chargebacks): rows of at least so many days without a label are negative, and younger
         negatives are not known yet, unless they have a time in `labelled_at`.
+    groups : str, optional
+        A column that says which rows share their fate, such as the customer of each row, as in `evaluate`. Rows are
+        then counted by group and exact score and come here so, up to 2^20 (a million) cells; where each row is a group
+        of its own, they are counted as ever.
     buckets : {"auto", "exact"} or int
         How finely scores are told apart, as in `EvaluationSet.from_frame`. Where that is in buckets, the result's
         `bucket_effect` says how far that can have moved each metric; metrics of the decisions it does not move.
@@ -281,7 +286,7 @@ def evaluate_frame(
     # Whatever is wrong with the rest is said before a table is read that may take minutes.
     question = with_reference(question_of_table(given), given)
     columns = ("label", "score", "decision", "probability", "weight", "scored_at", "labelled_at")
-    others = ("threshold", "pos_label", "missing_label", "buckets", "as_of", "maturity")
+    others = ("threshold", "pos_label", "missing_label", "buckets", "as_of", "maturity", "groups")
     settings = {name: given[name] for name in (*columns, *others)}
     settings |= {"propensity": propensity, "stratum": strata}
     with strata_by_name(strata):

@@ -352,3 +352,14 @@ def test_all_metrics_are_asked_for_by_one_word(run, csv_file, data):
         *dm.bounds(data.label, data.score, metrics="all").to_dict()["metrics"],
         "fbeta(3)",
     ]
+
+
+def test_rows_that_share_their_fate_are_told_by_a_column(run, tmp_path, data):
+    path = tmp_path / "customers.csv"
+    customer = [f"c{place // 4}" for place in range(len(data.label))]
+    path.write_text(csv_text({"label": data.label, "score": data.score, "customer": customer}))
+    asked = ("-m", "recall", "--missingness", "random", "--seed", "0", "-f", "json")
+    found = json.loads(run("evaluate", path, "--groups", "customer", *asked).out)
+    result = dm.evaluate(data.label, data.score, groups=customer, missingness="random", metrics="recall", rng=0)
+    assert found["metrics"]["recall"] == result.to_dict()["metrics"]["recall"]
+    assert "customer" in run("evaluate", path, "--groups", "custmer").err

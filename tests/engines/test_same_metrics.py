@@ -77,3 +77,18 @@ def test_bucketed_counts_by_decision_are_those_of_the_rows(engine, rows):
     assert coarse.data.by_decision == fine.data.by_decision
     for name in names:
         assert coarse.oracle_bounds(name) == fine.oracle_bounds(name)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_rows_that_share_their_fate_are_told_by_a_column_of_every_engine(engine, rows, named):
+    label, score, _ = rows
+    number = np.repeat(np.arange(100), 3)
+    customer = [f"c{place:03d}" for place in number] if named else number.tolist()
+    settings = {**SETTINGS, "metrics": "recall", "method": dm.methods.Auto(500)}
+    found = evaluate_frame(
+        engine({"y": label, "p": score, "c": customer}), label="y", score="p", groups="c", **settings
+    )
+    expected = dm.evaluate(label, score, groups=customer, **settings)
+    assert found.intervals == expected.intervals
+    # The control: groups have a say in the answer.
+    assert found.intervals != dm.evaluate(label, score, **settings).intervals

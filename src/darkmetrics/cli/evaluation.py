@@ -20,7 +20,7 @@ from darkmetrics.cli.options import (
 )
 from darkmetrics.cli.output import in_words
 from darkmetrics.cli.rows import Rows
-from darkmetrics.cli.scope import ScopeOption
+from darkmetrics.cli.scope import ClustersOption, ScopeOption
 from darkmetrics.cli.shapes import Result, Table
 from darkmetrics.cli.targets import checks_of, metrics_wanted, targets_from
 from darkmetrics.exceptions import unknown_name
@@ -69,7 +69,8 @@ def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed
 def columns_assumed(options: EstimateOptions) -> dict[str, str | None]:
     """The columns that say something about missing labels, by role."""
     assumed = {"prob": options.prob, "propensity": options.propensity, "strata": options.strata}
-    return assumed | times_of(options)
+    together = {"groups": options.groups} if isinstance(options, ClustersOption) else {}
+    return assumed | together | times_of(options)
 
 
 def times_of(options: LateOptions) -> dict[str, str | None]:

@@ -27,8 +27,8 @@ _OTHERS = {
     **{argument: f"--{role}" for argument, role in _ROLES.items()},
 }
 _SAME = (
-    *("alpha", "arrival", "as_of", "buckets", "by", "confidence_level", "correction", "elapsed", "every", "known"),
-    *("label", "label_model", "labelled_at", "last", "maturity", "method", "min_labels", "missing_label"),
+    *("alpha", "arrival", "as_of", "buckets", "by", "confidence_level", "correction", "elapsed", "every", "groups"),
+    *("known", "label", "label_model", "labelled_at", "last", "maturity", "method", "min_labels", "missing_label"),
     *("missingness", "pos_label", "propensity", "reference", "risk", "scope", "score", "scored_at", "since"),
     *("strata", "threshold", "thresholds", "time", "weight", "zero_division"),
 )

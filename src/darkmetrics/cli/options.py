@@ -9,7 +9,7 @@ import typer
 
 from darkmetrics.cli import completion
 from darkmetrics.cli.messages import WordedError
-from darkmetrics.cli.scope import ASSUMED, ScopeOption
+from darkmetrics.cli.scope import ASSUMED, ClustersOption, ScopeOption
 from darkmetrics.files import FORMATS
 
 
@@ -302,7 +302,7 @@ class EstimateOptions(
 
 
 @dataclass(frozen=True)
-class EvaluationOptions(ScopeOption, TargetOptions, DecisionOptions, EstimateOptions):
+class EvaluationOptions(ClustersOption, ScopeOption, TargetOptions, DecisionOptions, EstimateOptions):
     """What a whole evaluation takes: decisions of any kind, targets, and what they are about."""
 
 

@@ -47,7 +47,7 @@ class Rows:
             given = {argument: True for role, argument in kinds.items() if role in self.names}
             return {"y_true": test_set, "y_score": None, **given}
         arguments = {"label": "y_true", "score": "y_score", "weight": "sample_weight", "pred": "y_pred"}
-        arguments |= {role: role for role in ("propensity", "strata")}
+        arguments |= {role: role for role in ("propensity", "strata", "groups")}
         columns = {arguments[role]: column for role, column in self.columns.items() if role in arguments}
         return {**columns, "pos_label": self.pos_label, "missing_label": self.missing_label, "threshold": threshold}
 
@@ -67,7 +67,7 @@ class Rows:
         """The names of the columns by the part that they play in a table."""
         parts = {"label": "label", "score": "score", "weight": "weight", "pred": "decision", "prob": "probability"}
         parts |= {"propensity": "propensity", "strata": "stratum", "scored_at": "scored_at"}
-        parts |= {"labelled_at": "labelled_at"}
+        parts |= {"labelled_at": "labelled_at", "groups": "groups"}
         return {parts[role]: name for role, name in self.names.items()}
 
     @contextmanager

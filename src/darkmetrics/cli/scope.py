@@ -1,4 +1,4 @@
-"""The option that says what an answer is about."""
+"""The options that say what an answer is about, and which of its rows go together."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -23,3 +23,18 @@ class ScopeOption:
             rich_help_panel=ASSUMED,
         ),
     ] = "rows"
+
+
+@dataclass(frozen=True)
+class ClustersOption:
+    """Which rows share their fate."""
+
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column that says which rows share their fate, such as the customer: their labels may depend on each "
+            "other.",
+            rich_help_panel=ASSUMED,
+        ),
+    ] = None

@@ -12,7 +12,8 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.accepted import ArrayLike, Duration, FrameLike, LabelValue, Numbers, PathLike, PointInTime
 from darkmetrics.data import merging
 from darkmetrics.data.ages import check_same_ages, row_ages, settled, table_times
-from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type, group_rows
+from darkmetrics.data.cells import Cells, group_rows
+from darkmetrics.data.counted import cells_by_group, cells_of_clusters
 from darkmetrics.data.parquet import Stored, read_cells, write_cells
 from darkmetrics.data.rules import (
     check_classes,
@@ -152,11 +153,18 @@ class EvaluationSet(Totals):
 
     @classmethod
     def from_cells(
-        cls, cells: Cells, *, threshold: float | None = None, pos_label: LabelValue = 1, buckets: int | None = None
+        cls,
+        cells: Cells,
+        *,
+        threshold: float | None = None,
+        pos_label: LabelValue = 1,
+        buckets: int | None = None,
+        groups: IntArray | None = None,
     ) -> Self:
         """A set from counted cells; the caller vouches for them."""
         new = cls.__new__(cls)
-        new.threshold, new.pos_label, new.buckets, new.cells = threshold, pos_label, buckets, cells
+        new.threshold, new.pos_label, new.buckets, new.groups = threshold, pos_label, buckets, groups
+        new.cells = cells
         return new
 
     @classmethod
@@ -179,6 +187,7 @@ class EvaluationSet(Totals):
         labelled_at: str | None = None,
         as_of: PointInTime | None = None,
         maturity: Duration | None = None,
+        groups: str | None = None,
     ) -> Self:
         """The set of the rows of a table, wherever it is: the table's own engine counts, and only counts come here.
 
@@ -211,6 +220,9 @@ class EvaluationSet(Totals):
             scored later are left out, and labels that came later (`labelled_at`) count as missing: what was known then.
         maturity : float or timedelta, optional
             As above, in days.
+        groups : str, optional
+            A column that says which rows belong together, as `groups` above. Rows are then counted by group and exact
+            score, up to 2^20 cells, unless each is a group of its own.
 
         Examples
         --------
@@ -227,9 +239,14 @@ class EvaluationSet(Totals):
             label, score, decision, probability, weight, stratum, propensity, scored_at, labelled_at
         )
         meant: dict[str, Any] = {"threshold": cut, "pos_label": pos_label, "missing_label": missing_label}
-        counted = frames.count_cells(frame, columns, buckets=buckets, **meant, **times)
-        (found,) = sets_from_counted(counted, label=columns.title("label"), **meant)
-        return cls.from_cells(found.cells, threshold=found.threshold, pos_label=pos_label, buckets=found.buckets)
+        counted = frames.count_cells(frame, columns, buckets=buckets, clusters=groups, **meant, **times)
+        check_classes(counted.labels, pos_label, columns.title("label"), missing_label)
+        own = None
+        if counted.keys:
+            cells, own = cells_of_clusters(counted, split=cut is None)
+        else:
+            (cells,) = cells_by_group(counted)
+        return cls.from_cells(cells, threshold=cut, pos_label=pos_label, buckets=counted.buckets, groups=own)
 
     def to_parquet(self, path: str | Path) -> Path:
         """Writes the cells into a Parquet file that any engine can read, and returns its path.
@@ -470,28 +487,5 @@ def sets_from_counted(
 ) -> list[EvaluationSet]:
     """One set per group of what an engine has counted; `label` is the column that errors about labels name."""
     check_classes(counted.labels, pos_label, label, missing_label)
-    columns: dict[str, Any] = {
-        name: getattr(counted, name)
-        for name in ("score", "decision", *COUNTS, "weight", "probability", "low", "high", *KINDS)
-    }
-    group = np.repeat(np.arange(counted.starts.size - 1), np.diff(counted.starts))
-    if np.any((counted.score[1:] <= counted.score[:-1]) & (group[1:] == group[:-1])):
-        # Ties in the order that arrays lead to, so that the same rows make the same table.
-        chance = None if counted.buckets else _nan_first(counted.probability)
-        keys = [counted.propensity, counted.stratum, counted.decision, counted.weight, chance]
-        order = np.lexsort([*(key for key in keys if key is not None), counted.score, group])
-        columns = {name: None if array is None else array[order] for name, array in columns.items()}
-    if columns["weight"] is not None and bool(np.all(columns["weight"] == 1.0)):
-        columns["weight"] = None
-    rows = np.add.reduceat(columns["positives"] + columns["negatives"] + columns["missing"], counted.starts[:-1])
-    sets = []
-    for first, last, n in zip(counted.starts[:-1].tolist(), counted.starts[1:].tolist(), rows.tolist(), strict=True):
-        own: dict[str, Any] = {name: None if a is None else a[first:last] for name, a in columns.items()}
-        own |= {name: own[name].astype(count_type(n)) for name in COUNTS}
-        cells = settled(Cells(**own)) if counted.settled else Cells(**own)
-        sets.append(EvaluationSet.from_cells(cells, threshold=threshold, pos_label=pos_label, buckets=counted.buckets))
-    return sets
-
-
-def _nan_first(chance: FloatArray | None) -> FloatArray | None:
-    return None if chance is None else np.where(np.isnan(chance), -1.0, chance)
+    about: dict[str, Any] = {"threshold": threshold, "pos_label": pos_label, "buckets": counted.buckets}
+    return [EvaluationSet.from_cells(cells, **about) for cells in cells_by_group(counted)]

@@ -21,6 +21,7 @@ from darkmetrics.frames.checks import (
     check_weights,
     decided,
 )
+from darkmetrics.frames.clusters import check_exact, cluster_key, each_its_own, named_clusters, too_many_clustered
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.group_cells import Counted, Tally, merged, tallied
 from darkmetrics.frames.labels import Labelled, classes_found, labelled
@@ -58,6 +59,7 @@ def count_cells(
     every: str | None = None,
     as_of: Any = None,
     maturity: float | None = None,
+    clusters: str | None = None,
 ) -> Counted:
     """The cells of a frame: rows alike in score and decision (and weight, stratum and group), counted by label.
 
@@ -83,6 +85,8 @@ def count_cells(
     as_of, maturity
         Where columns say when rows were scored: the date or time up to which ages are counted, and the age in days from
         which on rows without a label are negative.
+    clusters : str, optional
+        A column whose rows of one value share their fate: the only key, and none where each row has its own.
 
     Examples
     --------
@@ -96,6 +100,8 @@ def count_cells(
     wanted = buckets_wanted(buckets)
     check_period(time, every)
     by = (by,) if isinstance(by, str) else tuple(by)
+    if clusters is not None:
+        by = cluster_key(clusters, columns)
     files = files_given(frame)
     with reading(files):
         if files is not None and are_text(files):
@@ -103,13 +109,23 @@ def count_cells(
         else:
             needed = [*columns.given().values(), *by, *([] if time is None else [time])]
             found = lazy_frame(frame if files is None else files, needed)
-        rows = read_roles(found, columns, by, time, every)
+        with named_clusters(clusters):
+            rows = read_roles(found, columns, by, time, every)
         if rows.count == 0:
             raise InputError("frame: no rows. An evaluation set needs at least one.")
+        if clusters is not None and each_its_own(rows, clusters):
+            rows = replace(rows, keys={})
         source, first = labelled(rows, pos_label, missing_label), None
         if columns.scored_at is not None:
             source, first = aged(source, columns, as_of, maturity)
-        counted = _counted(_Counter(source, columns, threshold, first), wanted)
+        counter = _Counter(source, columns, threshold, first)
+        if clusters is not None and rows.keys:
+            check_exact(clusters, wanted)
+            tally = counter.exact(_MOST_EXACT, or_none=True)
+            if tally is None:
+                raise too_many_clustered(clusters, _MOST_EXACT)
+            return counter.result(tally, None)
+        counted = _counted(counter, wanted)
         return replace(counted, settled=maturity is not None)
 
 

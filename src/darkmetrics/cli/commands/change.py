@@ -19,7 +19,7 @@ from darkmetrics.cli.messages import WordedError, for_the_command_line
 from darkmetrics.cli.options import CheckedOptions, DecisionOptions, EstimateOptions
 from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish, write_output
 from darkmetrics.cli.pages import PageOptions, check_report
-from darkmetrics.cli.scope import ScopeOption
+from darkmetrics.cli.scope import ClustersOption, ScopeOption
 from darkmetrics.cli.settings import command_line
 from darkmetrics.cli.shapes import Check, Result, Table
 from darkmetrics.cli.targets import metrics_wanted
@@ -30,7 +30,7 @@ _OF_CELLS = {"label": "label", "score": "score"}
 
 
 @dataclass(frozen=True)
-class ChangeOptions(ScopeOption, DecisionOptions, EstimateOptions):
+class ChangeOptions(ClustersOption, ScopeOption, DecisionOptions, EstimateOptions):
     """What both evaluations take."""
 
 
@@ -140,6 +140,8 @@ def _evaluated(
         rows = load(options, pred=options.pred, **columns_assumed(options))
         with in_words(rows.names):
             return evaluated(rows, metrics, options, seed), rows.names
+    if options.groups is not None:
+        raise WordedError(f"--groups: {options.file} has cells, which do not say whose rows they are. Give the rows.")
     if options.threshold is not None and options.threshold != cells.threshold:
         raise WordedError(f"--threshold: cells of {options.file} are already decided. Leave it out.")
     scope: Any = options.scope
