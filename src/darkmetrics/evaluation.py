@@ -15,8 +15,9 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distribution import Interval, MetricDistribution, chance_of_target
+from darkmetrics.distribution.mixture import variance_shares
 from darkmetrics.exceptions import InputError, MissingKeyError, Warned, unknown_name
-from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words
+from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, what_narrows
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.auto import REFUTED, nodes_of_reason, weight_of_reasons
 from darkmetrics.label_models.base import LabelModel, prevalence_in_words
@@ -26,7 +27,6 @@ from darkmetrics.metrics import Metric
 from darkmetrics.metrics.metric import oracle_bounds
 from darkmetrics.nodes import Nodes
 from darkmetrics.population import Population
-from darkmetrics.stating import what_narrows
 from darkmetrics.tables import (
     decimals_for,
     finite,
@@ -38,7 +38,6 @@ from darkmetrics.tables import (
     number_text,
     text_table,
 )
-from darkmetrics.variance import variance_shares
 
 if TYPE_CHECKING:
     from darkmetrics.report.notebook import ReportPage

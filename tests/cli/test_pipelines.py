@@ -13,7 +13,7 @@ import darkmetrics as dm
 from cli.tables import csv_text, rows
 from darkmetrics.cli.junit import as_junit
 from darkmetrics.cli.prometheus import GAUGES, as_prometheus
-from darkmetrics.cli.shapes import Check, Result
+from darkmetrics.cli.rendering import Check, Result
 
 SCHEMA = etree.XMLSchema(etree.parse(Path(__file__).with_name("junit.xsd")))
 QUIET = ("--missingness", "by_label")

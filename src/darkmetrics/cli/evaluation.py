@@ -8,20 +8,20 @@ from typing import Any
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
-from darkmetrics.cli.inputs import load, load_reference
+from darkmetrics.cli.inputs import Rows, load, load_reference
 from darkmetrics.cli.messages import WordedError, for_the_command_line
 from darkmetrics.cli.options import (
     LABEL_MODELS,
+    ClustersOption,
     EstimateOptions,
     EvaluationOptions,
     LateOptions,
     ModelOptions,
+    ScopeOption,
     ZeroDivisionOption,
 )
 from darkmetrics.cli.output import in_words
-from darkmetrics.cli.rows import Rows
-from darkmetrics.cli.scope import ClustersOption, ScopeOption
-from darkmetrics.cli.shapes import Result, Table
+from darkmetrics.cli.rendering import Result, Table
 from darkmetrics.cli.targets import checks_of, metrics_wanted, targets_from
 from darkmetrics.exceptions import unknown_name
 

@@ -3,7 +3,7 @@
 from xml.etree import ElementTree as ET
 
 from darkmetrics._text import visible
-from darkmetrics.cli.shapes import Check, Result
+from darkmetrics.cli.rendering import Check, Result
 
 _SUITE = "darkmetrics"
 

@@ -1,5 +1,6 @@
 """The options of the commands, in groups that several commands share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -7,9 +8,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from darkmetrics.cli import completion
 from darkmetrics.cli.messages import WordedError
-from darkmetrics.cli.scope import ASSUMED, ClustersOption, ScopeOption
 from darkmetrics.files import FORMATS
 
 
@@ -43,6 +42,7 @@ InputFormat = StrEnum("InputFormat", list(FORMATS))  # type: ignore[misc]  # the
 LABEL_MODELS = ("auto", "calibrated", "label_shift", "selection", "late", "half", "prevalence")
 PERIODS = ("hour", "day", "week", "month", "quarter", "year")
 COLUMNS, OUTPUT = "Columns and labels", "Output"
+ASSUMED = "What is assumed, and how it is computed"
 LATE = "Labels that come with time"
 
 # What every command that reads rows is told of them.
@@ -58,6 +58,21 @@ _FORMAT = "Format of FILE, if its name does not say it."
 FormatOfFile = Annotated[
     InputFormat | None, typer.Option(metavar="|".join(FORMATS), help=_FORMAT, rich_help_panel=COLUMNS)
 ]
+
+
+def completing(*choices: str) -> Callable[[str], list[str]]:
+    """What a shell offers when the tab key is pressed: those of a few words that fit."""
+
+    def matching(incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
+    return matching
+
+
+def _metric_names(incomplete: str) -> list[str]:
+    import darkmetrics as dm
+
+    return completing(*dm.list_metrics())(incomplete)
 
 
 @dataclass(frozen=True)
@@ -131,7 +146,7 @@ class MetricOptions:
             metavar="NAME",
             help="A metric, such as recall or 'fbeta(2)'; again for more. The metrics command lists them; all "
             "stands for those that need no parameter.",
-            autocompletion=completion.metrics,
+            autocompletion=_metric_names,
         ),
     ] = None
 
@@ -145,7 +160,7 @@ class ZeroDivisionOption:
         typer.Option(
             metavar="warn|0|1|nan",
             help="What a metric that is 0/0 counts as; warn takes scikit-learn's value and says so.",
-            autocompletion=completion.words("warn", "0", "1", "nan"),
+            autocompletion=completing("warn", "0", "1", "nan"),
             rich_help_panel=ASSUMED,
         ),
     ] = "warn"
@@ -174,7 +189,7 @@ class ModelOptions:
         typer.Option(
             metavar="WHY",
             help="Why labels are missing: random, by_score, by_label, by_score_and_label, late or unknown.",
-            autocompletion=completion.words("random", "by_score", "by_label", "by_score_and_label", "late", "unknown"),
+            autocompletion=completing("random", "by_score", "by_label", "by_score_and_label", "late", "unknown"),
             rich_help_panel=ASSUMED,
         ),
     ] = None
@@ -184,7 +199,7 @@ class ModelOptions:
             metavar="MODEL",
             help="auto, calibrated, label_shift, selection, late, half, prevalence, or one probability for all missing "
             "rows.",
-            autocompletion=completion.words(*LABEL_MODELS),
+            autocompletion=completing(*LABEL_MODELS),
             rich_help_panel=ASSUMED,
         ),
     ] = "auto"
@@ -215,7 +230,7 @@ class ModelOptions:
         typer.Option(
             metavar="METHOD",
             help="auto (exact where possible), exact, gaussian or monte_carlo.",
-            autocompletion=completion.words("auto", "exact", "gaussian", "monte_carlo"),
+            autocompletion=completing("auto", "exact", "gaussian", "monte_carlo"),
             rich_help_panel=ASSUMED,
         ),
     ] = "auto"
@@ -293,6 +308,36 @@ class TargetOptions(TargetOption):
     ] = 0.9
 
 
+@dataclass(frozen=True)
+class ScopeOption:
+    """What intervals and targets are about."""
+
+    scope: Annotated[
+        str,
+        typer.Option(
+            metavar="rows|population",
+            help="Intervals and targets are about these rows, or about the population that they are a sample of.",
+            autocompletion=completing("rows", "population"),
+            rich_help_panel=ASSUMED,
+        ),
+    ] = "rows"
+
+
+@dataclass(frozen=True)
+class ClustersOption:
+    """Which rows share their fate."""
+
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Column that says which rows share their fate, such as the customer: their labels may depend on each "
+            "other.",
+            rich_help_panel=ASSUMED,
+        ),
+    ] = None
+
+
 # Fields come in the order of the bases from the last to the first.
 @dataclass(frozen=True)
 class EstimateOptions(
@@ -304,75 +349,6 @@ class EstimateOptions(
 @dataclass(frozen=True)
 class EvaluationOptions(ClustersOption, ScopeOption, TargetOptions, DecisionOptions, EstimateOptions):
     """What a whole evaluation takes: decisions of any kind, targets, and what they are about."""
-
-
-@dataclass(frozen=True)
-class BeforeArgument:
-    """The earlier rows."""
-
-    before: Annotated[
-        str,
-        typer.Argument(
-            metavar="BEFORE",
-            help="Cells of the earlier rows, as EvaluationSet.to_parquet stores them.",
-            show_default=False,
-        ),
-    ]
-
-
-@dataclass(frozen=True)
-class ArrivalOptions:
-    """When labels came."""
-
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--time",
-            metavar="COL",
-            help="When each label came: a date, or (for late labels) time since BEFORE. Without it all are one batch.",
-            rich_help_panel=COLUMNS,
-        ),
-    ] = None
-    age: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL", help="Column of the ages that rows had in BEFORE, if it has ages.", rich_help_panel=COLUMNS
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class AuditOptions(
-    ArrivalOptions, ZeroDivisionOption, ReferenceOption, ModelOptions, MetricOptions, DataOptions, BeforeArgument
-):
-    """The earlier cells, the labels that came since, and what was assumed then."""
-
-
-@dataclass(frozen=True)
-class GroupOptions:
-    """Which rows belong together."""
-
-    by: Annotated[
-        list[str] | None,
-        typer.Option("--by", metavar="COL", help="A column whose values tell groups apart; again for more."),
-    ] = None
-    time: Annotated[
-        str | None, typer.Option("--time", metavar="COL", help="A column of dates, which --every cuts into periods.")
-    ] = None
-    every: Annotated[
-        str | None,
-        typer.Option(
-            "--every",
-            metavar="PERIOD",
-            help=f"With --time: how long a period is: {', '.join(PERIODS[:-1])} or {PERIODS[-1]}.",
-            autocompletion=completion.words(*PERIODS),
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class MonitorOptions(ScopeOption, GroupOptions, TargetOption, DecisionOptions, EstimateOptions):
-    """What an evaluation of many groups takes."""
 
 
 @dataclass(frozen=True)
@@ -470,5 +446,19 @@ class PageOptions(CommonOptions):
             metavar="FILE",
             help="Write the report there: .html, .md or .json.",
             rich_help_panel=OUTPUT,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """A page to be written besides the result."""
+
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Heading of the --report.")] = None
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page as well: verdict, tables, pictures of each difference, what was assumed, in one .html.",
         ),
     ] = None

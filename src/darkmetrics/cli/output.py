@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from darkmetrics.cli.messages import WordedError, for_the_command_line, one_line
-from darkmetrics.cli.rendering import FOR_PEOPLE, WIDTH, rendered, terminal_width
-from darkmetrics.cli.shapes import Result
+from darkmetrics.cli.rendering import FOR_PEOPLE, WIDTH, Result, rendered, terminal_width
 from darkmetrics.cli.streams import no_standard_output, to_standard_error
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import write_whole
 
+_PAGES = (".html", ".htm")
 DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -193,3 +193,18 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
             return fail(str(error) if isinstance(error, WordedError) else for_the_command_line(error), BAD_INPUT)
         said = f"{type(error).__name__}: {error}".rstrip(": ")
         return fail(f"an error in darkmetrics itself ({said}); --debug shows where", OWN_ERROR)
+
+
+def check_report(report: str | None, others: list[str | None], inputs: list[str | None]) -> None:
+    """Refuse a page that could not be made or written before the work and not after it."""
+    from importlib.util import find_spec
+
+    if report is None:
+        return
+    check_writable(report, *inputs, option="--report")
+    if Path(report).suffix.lower() not in _PAGES:
+        raise WordedError(f"--report: {report} must end in {' or '.join(_PAGES)}.")
+    if any(other is not None and Path(report).resolve() == Path(other).resolve() for other in others):
+        raise WordedError(f"--report: {report} is another output as well. Name another file.")
+    if find_spec("jinja2") is None:
+        raise WordedError("--report: needs jinja2; pip install 'darkmetrics[report]'.")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from darkmetrics.cli.shapes import Result
+from darkmetrics.cli.rendering import Result
 
 # What is sent, by column of the records, and what it means; other columns are for reading, not for watching.
 GAUGES = {

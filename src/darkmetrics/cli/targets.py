@@ -10,7 +10,7 @@ import darkmetrics as dm
 from darkmetrics._text import number_from
 from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.output import in_words
-from darkmetrics.cli.shapes import Check
+from darkmetrics.cli.rendering import Check
 
 
 def targets_from(given: Sequence[str] | None) -> dict[str, float]:
@@ -81,7 +81,7 @@ def verdicts(result: dm.Evaluation, targets: Mapping[str, float], confidence: fl
 
 def checks_of(found: Sequence[Mapping[str, Any]]) -> list[Check]:
     """How each target stands, in words."""
-    from darkmetrics.stating import met_in_words
+    from darkmetrics.footnotes import met_in_words
 
     checks = []
     for verdict in found:

@@ -12,7 +12,7 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.accepted import ArrayLike, Duration, FrameLike, LabelValue, Numbers, PathLike, PointInTime
 from darkmetrics.data import merging
 from darkmetrics.data.ages import check_same_ages, row_ages, settled, table_times
-from darkmetrics.data.cells import Cells, group_rows
+from darkmetrics.data.cells import Cells, Totals, group_rows
 from darkmetrics.data.counted import cells_by_group, cells_of_clusters
 from darkmetrics.data.parquet import Stored, read_cells, write_cells
 from darkmetrics.data.rules import (
@@ -30,7 +30,6 @@ from darkmetrics.data.rules import (
     row_weights,
     threshold_number,
 )
-from darkmetrics.data.totals import Totals
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import files_named
 

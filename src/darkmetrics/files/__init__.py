@@ -3,10 +3,9 @@
 Import rule: only `engines` knows DataFrame packages; text is read without any of them.
 """
 
-from darkmetrics.files.datafile import FORMATS, DataFile
+from darkmetrics.files.datafile import FORMATS, TEXT_FORMATS, DataFile, check_one_format, read_together
 from darkmetrics.files.paths import PARQUET, files_named
 from darkmetrics.files.text import MISSING_WORDS
-from darkmetrics.files.together import TEXT_FORMATS, check_one_format, read_together
 from darkmetrics.files.whole import write_whole
 
 __all__ = [

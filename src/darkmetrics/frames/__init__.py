@@ -4,6 +4,7 @@ It defines what counts as a missing label, once for arrays (`arrays`) and once f
 """
 
 from darkmetrics.frames.arrays import (
+    RowNames,
     duration_column,
     is_container,
     is_missing,
@@ -11,6 +12,7 @@ from darkmetrics.frames.arrays import (
     meaning_missing,
     number_column,
     row_count,
+    row_names,
     take_rows,
     to_native_frame,
 )
@@ -24,13 +26,11 @@ from darkmetrics.frames.checks import (
 )
 from darkmetrics.frames.counting import count_cells
 from darkmetrics.frames.group_cells import Counted
-from darkmetrics.frames.indexes import RowNames, row_names
 from darkmetrics.frames.joint_counting import count_joint_cells
-from darkmetrics.frames.moments import AsOf
+from darkmetrics.frames.moments import AsOf, Times, time_column
 from darkmetrics.frames.roles import ColumnNames, check_name, title
 from darkmetrics.frames.sources import lazy_frame
 from darkmetrics.frames.texts import table_of
-from darkmetrics.frames.times import Times, time_column
 
 __all__ = [
     "LARGEST_WEIGHT",

@@ -1,13 +1,16 @@
-"""Which groups are periods, what their keys may be written like, and whether labels of the newest one come late."""
+"""Periods: which groups are some, how they may be written, whether labels come late, and which ones alerts look at."""
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from darkmetrics._text import number_from
+from darkmetrics.data.rules import is_whole
+from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring.group_names import key_text
 from darkmetrics.monitoring.summary import GroupSummary, Key
 
@@ -89,3 +92,105 @@ def moment_of(value: str | dt.date) -> dt.datetime | None:
         return dt.datetime.fromisoformat(f"{value}-01" if re.fullmatch(r"\d{4}-\d\d", value) else value)
     except ValueError:
         return None
+
+
+# A period as it is written ("2026-05", "2026-Q2"), a date in it, or a number where periods are numbers.
+PeriodLike: TypeAlias = str | float | dt.date | np.datetime64
+
+
+class Watched(NamedTuple):
+    """From which period on groups are looked at: the place of the period in keys, and the first one."""
+
+    place: int
+    first: Any
+
+    def has(self, key: Key) -> bool:
+        """Whether a group is looked at; one without a date is of no period."""
+        return key[self.place] is not None and bool(key[self.place] >= self.first)
+
+
+def check_asked(since: Any, last: Any) -> None:
+    """What can be said against both before a table is read."""
+    if since is not None and last is not None:
+        raise InputError("last: since says already from which period on alerts look. Give one of the two.")
+    if last is not None and (not is_whole(last) or last < 1):
+        raise InputError(f"last: {last!r}. It must be a whole number of periods, at least 1.")
+
+
+def watched_from(
+    since: Any, last: int | None, names: Sequence[str], period: str | None, every: str | None, keys: Collection[Key]
+) -> Watched | None:
+    """The periods from `since` on, or the `last` ones that there are; None for all groups."""
+    if since is None and last is None:
+        return None
+    argument = "since" if last is None else "last"
+    time = period_name(names, period, keys)
+    if time is None:
+        raise InputError(
+            f"{argument}: there are no periods, only {' and '.join(map(repr, names))}. Name a column of dates with "
+            "time=, which every= may cut."
+        )
+    place = names.index(time)
+    there = {key[place] for key in keys} - {None}
+    try:
+        periods = sorted(there)
+    except TypeError:
+        raise InputError(f"{argument}: the values of {time!r} are of several types and have no order.") from None
+    if not periods:
+        raise InputError(f"{argument}: no row has a value of {time!r}.")
+    if last is not None:
+        return Watched(place, periods[-min(last, len(periods))])
+    first = next((one for one in periods if _reached(one, since, every)), None)
+    if first is None:
+        raise InputError(f"since: {since!r} is after the newest period, {key_text(periods[-1], every)}.")
+    return Watched(place, first)
+
+
+def _reached(one: Any, since: Any, every: str | None) -> bool:
+    """Whether a period holds `since` or comes after it."""
+    if isinstance(since, np.datetime64):
+        since = since.astype("datetime64[us]").item()
+    if isinstance(one, dt.date):
+        wanted = _begin(since, every)
+        begin = moment_of(one)
+        if wanted is not None and begin is not None:
+            try:
+                return begin >= wanted
+            except TypeError:  # one of the two has a time zone
+                pass
+    elif isinstance(one, str):
+        text = since.isoformat() if isinstance(since, dt.date) else since
+        if isinstance(text, str) and _alike(one, text):
+            return one >= text[: len(one)]
+    else:
+        number = number_from(since) if isinstance(since, str) else since
+        try:
+            return bool(one >= number)
+        except TypeError:
+            pass
+    raise InputError(f"since: {since!r} cannot be compared with the periods, such as {key_text(one, every)!r}.")
+
+
+def _begin(since: Any, every: str | None) -> dt.datetime | None:
+    """When the period begins that holds a date; a year or a quarter stands for its first day."""
+    if isinstance(since, str):
+        found = re.fullmatch(r"(\d{4})(?:-?[Qq]([1-4]))?", since.strip())
+        if found:
+            since = dt.date(int(found[1]), 3 * int(found[2] or 1) - 2, 1) if int(found[1]) else since
+    when = moment_of(since.strip() if isinstance(since, str) else since) if isinstance(since, (str, dt.date)) else None
+    if when is None or every is None:
+        return when
+    if every == "hour":
+        return when.replace(minute=0, second=0, microsecond=0, tzinfo=None)
+    day = dt.datetime(when.year, when.month, when.day)
+    if every == "week":
+        return day - dt.timedelta(days=day.weekday())
+    month = {"year": 1, "quarter": when.month - (when.month - 1) % 3}.get(every, when.month)
+    return day if every == "day" else dt.datetime(when.year, month, 1)
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two texts are written in one way, as far as the shorter one goes: digits where the other has digits."""
+    forms = [re.sub(r"\d", "0", text) for text in (one, other)]
+    shorter = min(map(len, forms))
+    return shorter > 0 and forms[0][:shorter] == forms[1][:shorter]

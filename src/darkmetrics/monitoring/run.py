@@ -46,15 +46,16 @@ from darkmetrics.monitoring.alerts import (
     Alerts,
     check_correction,
     check_rate,
+    compared,
+    earlier_alerts,
     q_values_of,
     side_of,
     targets_from,
 )
 from darkmetrics.monitoring.group_names import counted, group_text, in_order, named, plain
-from darkmetrics.monitoring.known import compared, earlier_alerts
+from darkmetrics.monitoring.periods import PeriodLike, check_asked, watched_from
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.tasks import Found, Group, Notes, Task
-from darkmetrics.monitoring.watching import PeriodLike, check_asked, watched_from
 from darkmetrics.processes import generators_from, jobs_from, run_each
 from darkmetrics.question import asked_in
 

@@ -1,7 +1,10 @@
-"""What a result over groups says above and below its table: which targets are missed, what is gone, what buckets do."""
+"""What a result over groups says: its rows as a table, and the sentences above and below it."""
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from darkmetrics.changes.words import chance_text as percent
 from darkmetrics.monitoring.alerts import Alert, chance_text, side_of
@@ -10,6 +13,7 @@ from darkmetrics.tables import level_text
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.result import GroupedEvaluation
+
 
 # Alerts that are named; more are not read.
 _NAMED = 5
@@ -80,3 +84,27 @@ def bucket_texts(result: "GroupedEvaluation") -> list[str]:
     text = f"Scores are in {result.total.data.buckets:,} buckets per group"
     text += f", which can move {listed(moved)} in a group; alerts allow for it." if moved else "."
     return [text + (f" What they do to {listed(unknown)} is not known: no alerts." if unknown else "")]
+
+
+def rows_of(result: "GroupedEvaluation") -> list[dict[str, Any]]:
+    """One row per group and metric, with NaN where there is no number."""
+    alerts = {(alert.key, alert.metric): alert for alert in result.alerts}
+    rows = []
+    for key, group in result.groups.items():
+        for name, one in group.metrics.items():
+            numbers = {
+                "metric": name,
+                "scope": result.total.scope,
+                **group.counts,
+                **asdict(one),
+                "target": result.targets.get(name, np.nan),
+                "chance_missed": group.chance_missed.get(name, np.nan),
+                "q_value": result.q_values.get((key, name), np.nan),
+                "alert": (key, name) in alerts,
+                "new": (key, name) in alerts and alerts[key, name].new,
+                "too_small": group.too_small,
+                "warnings": ", ".join(dict.fromkeys(warned.category for warned in group.warnings)),
+            }
+            row = dict(zip(result.names, key, strict=True))
+            rows.append(row | {part + "_" * (part in row): number for part, number in numbers.items()})
+    return rows

@@ -3,25 +3,75 @@
 from __future__ import annotations  # names of the library in annotations must not import it
 
 import contextlib
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 import darkmetrics as dm
 from darkmetrics.cli.evaluation import label_model_of, zero_division_of
-from darkmetrics.cli.inputs import load, load_reference, paths_of
+from darkmetrics.cli.inputs import Rows, load, load_reference, paths_of
 from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
-from darkmetrics.cli.options import AuditOptions, CommonOptions
+from darkmetrics.cli.options import (
+    COLUMNS,
+    CommonOptions,
+    DataOptions,
+    MetricOptions,
+    ModelOptions,
+    ReferenceOption,
+    ZeroDivisionOption,
+)
 from darkmetrics.cli.output import (
     check_writable,
     in_words,
     progress,
     publish,
 )
-from darkmetrics.cli.rows import Rows
-from darkmetrics.cli.shapes import Check, Result, Table
+from darkmetrics.cli.rendering import Check, Result, Table
 
 EXAMPLE = "Example: darkmetrics audit may.parquet since-may.csv --label fraud --score p --missingness by_score"
+
+
+@dataclass(frozen=True)
+class BeforeArgument:
+    """The earlier rows."""
+
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="BEFORE",
+            help="Cells of the earlier rows, as EvaluationSet.to_parquet stores them.",
+            show_default=False,
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class ArrivalOptions:
+    """When labels came."""
+
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            metavar="COL",
+            help="When each label came: a date, or (for late labels) time since BEFORE. Without it all are one batch.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    age: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL", help="Column of the ages that rows had in BEFORE, if it has ages.", rich_help_panel=COLUMNS
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class AuditOptions(
+    ArrivalOptions, ZeroDivisionOption, ReferenceOption, ModelOptions, MetricOptions, DataOptions, BeforeArgument
+):
+    """The earlier cells, the labels that came since, and what was assumed then."""
 
 
 def main(

@@ -4,7 +4,7 @@ import darkmetrics as dm
 from darkmetrics.cli.inputs import load, paths_of
 from darkmetrics.cli.options import CommonOptions, DataOptions, DecisionOptions, MetricOptions
 from darkmetrics.cli.output import check_writable, in_words, progress, publish
-from darkmetrics.cli.shapes import Result, Table
+from darkmetrics.cli.rendering import Result, Table
 
 EXAMPLE = "Example: darkmetrics bounds june.csv --label fraud --score p -m recall -m roc_auc"
 

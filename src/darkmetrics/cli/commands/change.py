@@ -16,12 +16,17 @@ from darkmetrics._text import number_from
 from darkmetrics.cli.evaluation import columns_assumed, evaluated, label_model_of, zero_division_of
 from darkmetrics.cli.inputs import load, load_reference, paths_of
 from darkmetrics.cli.messages import WordedError, for_the_command_line
-from darkmetrics.cli.options import CheckedOptions, DecisionOptions, EstimateOptions
-from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish, write_output
-from darkmetrics.cli.pages import PageOptions, check_report
-from darkmetrics.cli.scope import ClustersOption, ScopeOption
+from darkmetrics.cli.options import (
+    CheckedOptions,
+    ClustersOption,
+    DecisionOptions,
+    EstimateOptions,
+    ReportOptions,
+    ScopeOption,
+)
+from darkmetrics.cli.output import check_format, check_report, check_writable, in_words, progress, publish, write_output
+from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
-from darkmetrics.cli.shapes import Check, Result, Table
 from darkmetrics.cli.targets import metrics_wanted
 
 EXAMPLE = "Example: darkmetrics change june.csv may.csv --label y --score p --missingness random --worse recall=0.02"
@@ -45,7 +50,7 @@ def main(
         ),
     ],
     common: CheckedOptions,
-    page: PageOptions,
+    page: ReportOptions,
     context: typer.Context,
     worse: Annotated[
         list[str] | None,

@@ -10,11 +10,11 @@ import typer
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
-from darkmetrics.cli import completion
 from darkmetrics.cli.evaluation import zero_division_of
 from darkmetrics.cli.inputs import files_of, paths_of, read_rows
 from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
 from darkmetrics.cli.options import (
+    ASSUMED,
     COLUMNS,
     LABEL_MODELS,
     CheckedOptions,
@@ -24,11 +24,15 @@ from darkmetrics.cli.options import (
     MissingLabel,
     PositiveLabel,
     ReferenceOption,
+    ReportOptions,
+    ScopeOption,
     WeightColumn,
     ZeroDivisionOption,
+    completing,
 )
 from darkmetrics.cli.output import (
     check_format,
+    check_report,
     check_writable,
     in_words,
     progress,
@@ -36,10 +40,8 @@ from darkmetrics.cli.output import (
     seen_by_a_person,
     write_output,
 )
-from darkmetrics.cli.pages import PageOptions, check_report
-from darkmetrics.cli.scope import ASSUMED, ScopeOption
+from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
-from darkmetrics.cli.shapes import Check, Result, Table
 from darkmetrics.files import MISSING_WORDS
 
 EXAMPLE = (
@@ -107,7 +109,7 @@ class AssumedOptions(ScopeOption, ZeroDivisionOption, ReferenceOption):
         typer.Option(
             metavar="WHY",
             help="Why labels are missing: random, by_score, by_label, by_score_and_label or unknown.",
-            autocompletion=completion.words("random", "by_score", "by_label", "by_score_and_label", "unknown"),
+            autocompletion=completing("random", "by_score", "by_label", "by_score_and_label", "unknown"),
             rich_help_panel=ASSUMED,
         ),
     ] = None
@@ -116,7 +118,7 @@ class AssumedOptions(ScopeOption, ZeroDivisionOption, ReferenceOption):
         typer.Option(
             metavar="MODEL",
             help="auto, calibrated, label_shift, selection, half, prevalence, or one probability for all missing rows.",
-            autocompletion=completion.words(*(word for word in LABEL_MODELS if word != "late")),
+            autocompletion=completing(*(word for word in LABEL_MODELS if word != "late")),
             rich_help_panel=ASSUMED,
         ),
     ] = "auto"
@@ -130,7 +132,7 @@ def main(
     asked: MetricOptions,
     assumed: AssumedOptions,
     common: CheckedOptions,
-    page: PageOptions,
+    page: ReportOptions,
     context: typer.Context,
     gate: Annotated[
         str | None,

@@ -15,7 +15,7 @@ from darkmetrics.cli.inputs import load, paths_of
 from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import CommonOptions, EstimateOptions, OutputFormat
 from darkmetrics.cli.output import check_writable, in_words, progress, publish
-from darkmetrics.cli.shapes import Result, Table
+from darkmetrics.cli.rendering import Result, Table
 from darkmetrics.cli.targets import metrics_wanted
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from darkmetrics.cli.options import (
     ReferenceOption,
 )
 from darkmetrics.cli.output import check_writable, in_words, progress, publish
-from darkmetrics.cli.shapes import Result, Table
+from darkmetrics.cli.rendering import Result, Table
 
 EXAMPLE = "Example: darkmetrics diagnose june.parquet --label fraud --score p --reference test-set.parquet"
 

@@ -3,7 +3,7 @@
 import darkmetrics as dm
 from darkmetrics.cli.options import CommonOptions
 from darkmetrics.cli.output import check_writable, publish
-from darkmetrics.cli.shapes import Result, Table
+from darkmetrics.cli.rendering import Result, Table
 
 EXAMPLE = "Example: darkmetrics metrics --format json"
 

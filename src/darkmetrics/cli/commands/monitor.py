@@ -3,6 +3,7 @@
 from __future__ import annotations  # names of the library in annotations must not import it
 
 import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,16 +11,40 @@ import typer
 
 import darkmetrics as dm
 from darkmetrics._text import whole_number_from
-from darkmetrics.cli.evaluation import label_model_of, zero_division_of
-from darkmetrics.cli.inputs import load_reference, paths_of
-from darkmetrics.cli.messages import WordedError, for_the_command_line
-from darkmetrics.cli.options import CheckedOptions, CommonOptions, MonitorOptions
-from darkmetrics.cli.output import check_format, check_writable, in_words, progress, publish, say, write_output
-from darkmetrics.cli.pages import check_report
-from darkmetrics.cli.rows import Rows
+from darkmetrics.cli.evaluation import columns_assumed, label_model_of, zero_division_of
+from darkmetrics.cli.inputs import (
+    Rows,
+    can_be_scanned,
+    files_of,
+    load_reference,
+    names_of,
+    paths_of,
+    read_rows,
+    scanned,
+)
+from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
+from darkmetrics.cli.options import (
+    PERIODS,
+    CheckedOptions,
+    CommonOptions,
+    DecisionOptions,
+    EstimateOptions,
+    ScopeOption,
+    TargetOption,
+    completing,
+)
+from darkmetrics.cli.output import (
+    check_format,
+    check_report,
+    check_writable,
+    in_words,
+    progress,
+    publish,
+    say,
+    write_output,
+)
+from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
-from darkmetrics.cli.shapes import Check, Result, Table
-from darkmetrics.cli.table import load_table
 from darkmetrics.cli.targets import metrics_wanted, targets_from
 
 EXAMPLE = (
@@ -29,6 +54,33 @@ EXAMPLE = (
 _PICTURES = (".png", ".svg", ".pdf")
 # Rows of a table that a person reads; CSV and JSON have all groups.
 _SHOWN = 40
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """Which rows belong together."""
+
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="COL", help="A column whose values tell groups apart; again for more."),
+    ] = None
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="COL", help="A column of dates, which --every cuts into periods.")
+    ] = None
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--every",
+            metavar="PERIOD",
+            help=f"With --time: how long a period is: {', '.join(PERIODS[:-1])} or {PERIODS[-1]}.",
+            autocompletion=completing(*PERIODS),
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class MonitorOptions(ScopeOption, GroupOptions, TargetOption, DecisionOptions, EstimateOptions):
+    """What an evaluation of many groups takes."""
 
 
 def main(
@@ -100,7 +152,7 @@ def main(
     targets = targets_from(options.target)
     with progress("reading") as begin:
         begin()
-        table = load_table(options)
+        table = _load_table(options)
     with in_words(table.names), table.counting(), warnings.catch_warnings():
         for kind in (dm.MissingnessWarning, dm.CalibrationWarning, dm.UndefinedMetricWarning):
             warnings.simplefilter("ignore", kind)  # the notes below the table say it
@@ -134,6 +186,22 @@ def main(
             report, groups_page(result, title=title, source=source | {"command": command_line(context)}), "--report"
         )
     return publish(_as_result(result), common.result_format, common.output)
+
+
+def _load_table(options: MonitorOptions) -> Rows:
+    """The table that the options name."""
+    groups = list(dict.fromkeys([*(options.by or []), *([] if options.time is None else [options.time])]))
+    with worded():
+        files = files_of(options)
+        names = names_of(files[0], options, {"pred": options.pred, **columns_assumed(options)})
+        if can_be_scanned(files):
+            return scanned(files, names, options, groups)
+        rows = read_rows(files, names, options, groups)
+    with in_words(names):
+        # Text and Arrow are checked as the other commands check them: errors name rows.
+        dm.EvaluationSet(**rows.data(options.threshold))
+        frame = rows.table(options.by or [], options.time)
+    return replace(rows, columns={}, read={}, frame=frame)
 
 
 def _settings(table: Rows, options: MonitorOptions) -> dict[str, Any]:
