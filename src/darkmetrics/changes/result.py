@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics.accepted import PageSettings, PathLike
+from darkmetrics.changes.mix import Split, mix_of_rows
 from darkmetrics.changes.words import amount, chance_above, chance_below, chance_text, check_amount, moved_text
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
@@ -33,7 +35,10 @@ SAME_ROWS = (
     "The two sets look identical: the same scores, decisions and labels. If they are the same rows, nothing changed, "
     "and the intervals mean nothing."
 )
-_MIX = "Part of any change is the mix of rows: more rows that are hard to tell move a metric too."
+_MIX = (
+    "Part of any change is the mix of rows: more rows that are hard to tell move a metric too. How much that is, these "
+    "rows do not say."
+)
 
 
 class OfGroups(NamedTuple):
@@ -83,7 +88,8 @@ class Change(Mapping[str, MetricDistribution]):
     recall      0.748   0.607   -0.141   -0.159 to -0.124    >99.9%   near exact
     <BLANKLINE>
     Intervals are for these rows. The two evaluations are taken to have no row in common.
-    Part of any change is the mix of rows: more rows that are hard to tell move a metric too.
+    Of the change of -0.141 in recall, -0.089 is the mix of rows, more or fewer of them at each score, and -0.052 is the
+    rest: other chances at the same score. Both are estimates.
     """
 
     after: Evaluation
@@ -142,6 +148,49 @@ class Change(Mapping[str, MetricDistribution]):
             )
         return self.rose(metric, by) if better == "lower" else self.fell(metric, by)
 
+    @cached_property
+    def _mix(self) -> dict[str, float]:
+        return mix_of_rows(self.after, self.before)
+
+    def split(self, metric: str) -> Split | None:
+        """How much of the expected change is the mix of rows, and how much is the rest? None where that is not known.
+
+        The mix is how far the metric moves where later rows are as likely positive as earlier rows of the same score:
+        more or fewer rows at each score, and nothing else. The rest is that rows of one score are positive more or less
+        often than before, and chance. Both are estimates and add up to the mean of the change. Rows that differ in what
+        the score does not show count as the rest.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import darkmetrics as dm
+        >>> rng = np.random.default_rng(0)
+        >>> p = np.concatenate([rng.random(5000), rng.beta(3, 3, 5000)])  # later rows are harder to tell
+        >>> y = (rng.random(10_000) < p).astype(float)
+        >>> may, june = (dm.evaluate(y[own], p[own], metrics="accuracy") for own in (slice(5000), slice(5000, None)))
+        >>> mix, rest = dm.change(june, may).split("accuracy")
+        >>> round(mix, 2), round(rest, 2)
+        (-0.1, 0.0)
+        """
+        law = self[metric]  # an unknown name gets its error here
+        if metric not in self._mix or not np.isfinite(law.mean()):
+            return None
+        return Split(self._mix[metric], law.mean() - self._mix[metric])
+
+    def _mix_in_words(self) -> str:
+        """How much of what is surest is the mix of rows."""
+        split = self.split(self.surest)
+        if split is None:
+            return _MIX
+        low, high = self[self.surest].interval(self.confidence_level)
+        decimals = decimals_for(high - low)
+        name = self.surest
+        total, mix, rest = (number_text(amount(part), decimals) for part in (sum(split), *split))
+        return (
+            f"Of the change of {total} in {name}, {mix} is the mix of rows, more or fewer of them at each score, "
+            f"and {rest} is the rest: other chances at the same score. Both are estimates."
+        )
+
     def sentence(self, metric: str) -> str:
         """What happened to a metric, in words."""
         law = self[metric]  # an unknown name gets its error here
@@ -178,7 +227,7 @@ class Change(Mapping[str, MetricDistribution]):
         left = [name for one in (self.after, self.before) for name in one.laws if name not in self.laws]
         if left:
             notes.append(f"In one of the two alone, and left out: {', '.join(dict.fromkeys(left))}.")
-        return [*notes, *filter(None, [self.together]), _MIX]
+        return [*notes, *filter(None, [self.together]), self._mix_in_words()]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text, one row per metric."""
@@ -216,6 +265,8 @@ class Change(Mapping[str, MetricDistribution]):
                     "after": finite(self.after[name].mean()),
                     "fell": finite(self.fell(name)),
                     "rose": finite(self.rose(name)),
+                    "mix": None if (split := self.split(name)) is None else finite(split.mix),
+                    "rest": None if split is None else finite(split.rest),
                     **law.to_dict(self.confidence_level),
                 }
                 for name, law in self.laws.items()

@@ -1,0 +1,82 @@
+"""How much of a change is the mix of rows: against populations whose split is known."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import logit
+from scipy.stats import beta as beta_law
+
+import darkmetrics as dm
+
+
+def months(before: tuple[float, float], after: tuple[float, float], shift: float, n: int, seed: int) -> Any:
+    """Two months with scores of these Beta laws; later rows of a score have log odds that are moved by `shift`."""
+    rng, found = np.random.default_rng(seed), []
+    for (a, b), by in ((after, shift), (before, 0.0)):
+        score = rng.beta(a, b, n)
+        label = (rng.random(n) < 1.0 / (1.0 + np.exp(-1.3 * logit(score) - by))).astype(float)
+        label[rng.random(n) < 0.3] = np.nan
+        found.append(dm.evaluate(label, score, missingness="random", metrics=["recall", "accuracy", "roc_auc"]))
+    return dm.change(*found)
+
+
+def true_metrics(law: tuple[float, float], shift: float) -> dict[str, float]:
+    """Recall, accuracy and ROC-AUC of a population, by sums over 20,000 quantiles of the score."""
+    score = beta_law(*law).ppf((np.arange(20_000) + 0.5) / 20_000)
+    p = 1.0 / (1.0 + np.exp(-1.3 * logit(score) - shift))
+    yes = score >= 0.5
+    below = np.cumsum(1.0 - p) - 0.5 * (1.0 - p)
+    auc = float(p @ below / (p.sum() * (1.0 - p).sum()))
+    return {"recall": p[yes].sum() / p.sum(), "accuracy": np.where(yes, p, 1.0 - p).mean(), "roc_auc": auc}
+
+
+MIXES = {"rows": ((1, 1), (2, 2), 0.0), "chances": ((1, 1), (1, 1), -0.7), "both": ((1, 2), (2, 2), -0.7)}
+
+
+@pytest.mark.parametrize("kind", MIXES)
+def test_the_mix_of_rows_is_what_the_scores_alone_move(kind):
+    """Against the populations: 20,000 rows know a metric to 0.004, and what is learnt of a curve is of that size."""
+    before, after, shift = MIXES[kind]
+    found = months(before, after, shift, 20_000, seed=5)
+    first, mixed, last = true_metrics(before, 0.0), true_metrics(after, 0.0), true_metrics(after, shift)
+    for metric in ("recall", "accuracy", "roc_auc"):
+        split = found.split(metric)
+        assert split.mix == pytest.approx(mixed[metric] - first[metric], abs=0.012), metric
+        assert split.rest == pytest.approx(last[metric] - mixed[metric], abs=0.02), metric
+        assert sum(split) == pytest.approx(found[metric].mean(), abs=1e-12)
+    # The control: the one part is not the other.
+    if kind != "both":
+        parts = [abs(found.split("accuracy").mix), abs(found.split("accuracy").rest)]
+        assert max(parts) > 4.0 * min(parts)
+        assert (parts[0] > parts[1]) == (kind == "rows")
+
+
+def test_rows_with_weights_count_by_them_in_the_mix():
+    rng = np.random.default_rng(0)
+    score, label = rng.random(3000), rng.random(3000)
+    y = (label < score).astype(float)
+    weight = rng.integers(1, 4, 1500)
+    before = dm.evaluate(y[:1500], score[:1500], metrics="accuracy")
+    once = dm.evaluate(y[1500:], score[1500:], sample_weight=weight, metrics="accuracy")
+    repeated = dm.evaluate(np.repeat(y[1500:], weight), np.repeat(score[1500:], weight), metrics="accuracy")
+    mixes = [dm.change(one, before).split("accuracy") for one in (once, repeated)]
+    assert mixes[0] == pytest.approx(mixes[1], abs=1e-12)
+
+
+def test_where_earlier_rows_do_not_say_the_mix_is_not_known():
+    rng = np.random.default_rng(0)
+    score = rng.random(400)
+    y = (rng.random(400) < score).astype(float)
+    high = dm.evaluate(y, score, metrics="accuracy")
+    low = dm.evaluate(y, 0.5 * score, metrics="accuracy")
+    none = dm.evaluate(np.zeros(400), score, metrics="accuracy")
+    for earlier in (low, none):
+        found = dm.change(high, earlier)
+        assert found.split("accuracy") is None
+        assert found.to_dict()["metrics"]["accuracy"]["mix"] is None
+        assert "these rows do not say" in str(found)
+    entry = dm.change(low, high).to_dict()["metrics"]["accuracy"]
+    assert entry["mix"] + entry["rest"] == pytest.approx(entry["mean"], abs=1e-12)
+    with pytest.raises(KeyError, match="unknown metric 'recal'"):
+        dm.change(low, high).split("recal")
