@@ -64,7 +64,7 @@ class _Curve(NamedTuple):
             block = np.minimum((np.cumsum(rows) - 0.5 * rows) / rows.sum() * _MOST, _MOST - 1).astype(np.int64)
             block = np.cumsum(np.diff(block, prepend=block[:1]) > 0)
             score = np.bincount(block, score * rows) / np.bincount(block, rows)
-            positives, negatives = np.bincount(block, positives), np.bincount(block, negatives)
+            positives, negatives = (np.bincount(block, c).astype(np.float64) for c in (positives, negatives))
         try:
             fitted = Flexible(threshold=one.data.threshold).fit_counts(score, positives, negatives)
         except InputError:  # scores that no curve goes through
