@@ -247,11 +247,11 @@ def section(name: str, command: Any) -> list[str]:
         panel = getattr(parameter, "rich_help_panel", None) or "Options"
         panels.setdefault(panel, []).append(line(parameter))
     for panel, lines in panels.items():
-        parts.append("\n".join([f"| {panel} | | default |", "|:--|:--|:--|", *lines]))
+        parts.append("\n".join([f"| {panel} | what it does | default |", "|:--|:--|:--|", *lines]))
     for call, columns in CSV.items():
         if call.split()[0] == name:
             rows = [f"| `{column}` | {meaning} |" for column, meaning in columns.items()]
-            parts.append("\n".join([f"| Columns of `{call} --format csv` | |", "|:--|:--|", *rows]))
+            parts.append("\n".join([f"| Columns of `{call} --format csv` | what it holds |", "|:--|:--|", *rows]))
     return parts
 
 

@@ -181,6 +181,7 @@ def test_words_say_how_many_and_by_when(result):
     for as_of in (date(2026, 6, 1), datetime(2026, 6, 1, 17, 30)):
         by = date(2026, 6, 1) + timedelta(days=int(np.ceil(found.positives.wait.mean)))
         assert f"by {by} nine in ten" in found.at(as_of).headline()
+        assert found.at(as_of).headline().startswith("As of 2026-06-01, of the ")
         assert found.at(as_of).to_dict()["by_date"] == by.isoformat()
     assert "no row is old enough to say" in str(found)
 

@@ -121,6 +121,27 @@ def test_counted_labels_obey_the_rules_of_arrays(labels, pos_label, text):
         sets_from_counted(counted(labels=labels), threshold=0.5, pos_label=pos_label, label="fraud")
 
 
+@pytest.mark.parametrize("engine", [pd.DataFrame, pl.DataFrame, pl.LazyFrame])
+@pytest.mark.parametrize(
+    ("labels", "pos_label", "hint"),
+    [
+        (["no", "?", "yes", "n/a"], "yes", "If '?' and 'n/a' mean missing, say missing_label=['?', 'n/a']."),
+        (["no", "?", "yes", "n/a"], 1, "pos_label=1 is none of them: say which one is positive with pos_label=."),
+        (["no", "later", "yes", "n/a"], "yes", "a third value 'n/a' besides 'later' and 'yes', and more: 'no'."),
+        ([0, 1, 7, 99, -1], 1, "a third value -1 besides 0 and 1, and more: 7, 99. "),
+    ],
+)
+def test_odd_labels_of_a_table_are_told_at_once(engine, labels, pos_label, hint):
+    table = engine({"y": labels * 3, "p": np.linspace(0.1, 0.9, 3 * len(labels))})
+    with pytest.raises(InputError, match=r"^label column 'y': a third value") as error:
+        dm.evaluate_frame(table, label="y", score="p", pos_label=pos_label)
+    assert hint in str(error.value)
+    # Arrays know the row, and else say the same; the order is that of the rows there, and of the labels here.
+    with pytest.raises(InputError) as error:
+        dm.evaluate(sorted(labels) * 3, np.linspace(0.1, 0.9, 3 * len(labels)), pos_label=pos_label)
+    assert hint.split(" besides ")[0] in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("labels", "pos_label"), [([0, 1], 1), ([0], 1), ([-1], 1), ([], 1), (["b"], "a"), ([True], 1)]
 )

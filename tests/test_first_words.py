@@ -315,3 +315,46 @@ def test_the_logger_is_silent_until_it_is_asked(caplog, capfd):
     assert record.name == "darkmetrics"
     assert "evaluated recall of 8 rows, 2 without a label" in record.getMessage()
     assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("darkmetrics").handlers)
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 0, 1], np.array([0.0, 1.0, 1.0]), [True, False, True]])
+def test_labels_are_no_value_that_a_metric_took(labels):
+    law = evaluated()["recall"]
+    with pytest.raises(dm.InputError, match=r"^t: [34] values, each of them 0 or 1, look like labels\. .* dm\.audit"):
+        law.pit(labels)
+    # Values of the metric are taken, also its ends, and so is every value of a metric that is never between 0 and 1.
+    assert np.all(np.isfinite(law.pit([0.0, 0.5, 1.0, 1.0])))
+    one = dm.evaluate([1, None], [0.9, 0.2], label_model=[0.4], metrics="specificity", zero_division=0.0)["specificity"]
+    np.testing.assert_allclose(one.pit([0.0, 1.0, 1.0]), [0.2, 0.7, 0.7], rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: dm.evaluate([10**300, 0, 1], [0.1, 0.2, 0.3]),
+        lambda: evaluated(pos_label=10**300),
+        lambda: evaluated(confidence_level=10**300),
+        lambda: evaluated(metrics=f"fbeta({10**300})"),
+    ],
+)
+def test_a_number_of_300_digits_does_not_fill_the_message(call):
+    with pytest.raises(dm.InputError, match=r"100000…\(301 digits\)") as error:
+        call()
+    assert len(str(error.value)) < 250
+
+
+def test_names_of_any_length_and_shape_stay_in_their_cell():
+    """Control: with plain names the same tables have just as many lines."""
+    y, s = many()
+
+    def tables(first, last):
+        scores = {first: s, last: s**2, "third": s**3}
+        found = dm.compare(y, scores, metrics=["recall", "precision"], missingness="by_score", rng=1)
+        halves = [dm.evaluate(y[part], s[part], missingness="by_score") for part in (slice(200), slice(200, None))]
+        yield from (found, found.ranks("recall"), dm.change(*halves, names=(first, last)))
+        yield from (found.sentence("recall", last, first), repr(found), found.best("recall"))
+
+    for odd, plain in zip(tables("two\nlines\t", "long" * 300), tables("a", "b"), strict=True):
+        assert len(str(odd).splitlines()) == len(str(plain).splitlines())
+        assert max(map(len, str(odd).splitlines())) <= max(map(len, str(plain).splitlines())) + 3 * 40
+        assert "two\\nlines\\t" in str(odd)

@@ -215,7 +215,10 @@ AGE = [5.0, 5.0, 5.0, 2.0]
         ({"age": AGE, "delay": [1, 9, 1, None]}, "delay: 9 at row 1. It is longer than the age of the row"),
         ({"age": AGE, "delay": [1, 1, None, None]}, "delay: none at row 2, which has a label"),
         ({"age": AGE, "delay": [1, 1, 1, 1]}, "delay: 1 at row 3. The row has no label"),
-        ({"age": AGE, "delay": [4, 1, 1, None], "maturity": 3}, "maturity: 3, but a label took 4."),
+        (
+            {"age": AGE, "delay": [4, 1, 1, None], "maturity": 3},
+            "maturity: 3, but 1 of 3 labels took longer, up to 4 (first at row 0).",
+        ),
         ({"age": AGE, "maturity": 0}, "maturity: 0. It must be a positive number or a timedelta."),
         ({"age": AGE, "maturity": dt.timedelta(days=3)}, "maturity: a timedelta, but ages are numbers."),
         ({"age": AGE, "strata": [1, 1, 2, 2]}, "age: strata also says why labels are missing."),

@@ -131,7 +131,11 @@ def test_what_was_said_is_kept():
     assert result.stated == "propensity"
     assert stated_reason(Propensity(), None) == "propensity"
     assert "the chance given" in result.assumption
-    assert "chance given" in result.diagnosis.verdict
+    # What scores say comes after what was stated, and is not the answer: it must not read as if it were.
+    assert result.diagnosis.verdict.startswith(
+        "The chances given say why labels are missing, and the answer uses them."
+    )
+    assert all("had no chances been given" in title for title, *_ in result.diagnosis.tables()[:1])
     assert result.arguments["propensity"] == "propensity"
 
 

@@ -17,6 +17,9 @@ _DIRECTIONS = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A)
 _LEFTWARDS = {"R", "AL"}
 _ISOLATE, _END = "\u2068", "\u2069"
 
+# Longer names would push the numbers of a table off the screen.
+_LONGEST_NAME = 40
+
 
 def number_from(text: str) -> float | None:
     r"""The number that a text is, or None. The one rule for cells of text files and for options.
@@ -53,6 +56,27 @@ def visible(text: object, most: int = 300) -> str:
     raw = str(text)
     clean = "".join(_shown(letter) for letter in raw[: most + 1])
     return clean if len(raw) <= most else f"{clean[: max(1, most - 7)]}…({len(raw):,} characters)"
+
+
+def short(name: object) -> str:
+    r"""A name in one line of a table: signs that cannot be shown are written out, and its middle is left out if long.
+
+    Examples
+    --------
+    >>> from darkmetrics._text import short
+    >>> short("two\nlines"), short("model " * 20)
+    ('two\\nlines', 'model model model mo… model model model ')
+    """
+    raw = str(name)
+    if len(raw) <= _LONGEST_NAME:
+        return _written_out(raw)
+    # Long names often differ at their end. Cut before it is written out: one of a million signs takes no time.
+    half = _LONGEST_NAME // 2
+    return f"{_written_out(raw[:half])[:half]}…{_written_out(raw[1 - half :])[1 - half :]}"
+
+
+def _written_out(text: str) -> str:
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def markdown_text(text: object, most: int = 300) -> str:

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple, Self
 # What stands in quotes is the user's own: messages write it as Python does.
 QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 
+# More digits than any number has that is meant: a message is to be read.
+_LONG_NUMBER = re.compile(r"(\d{6})\d{34,}")
+
 
 class InputError(ValueError):
     """Input that breaks a rule: the message names the argument, the rule and the first offending value.
@@ -32,6 +35,7 @@ class InputError(ValueError):
     """
 
     def __init__(self, text: str, argument: str | None = None) -> None:
+        text = _LONG_NUMBER.sub(lambda found: f"{found[1]}…({len(found[0])} digits)", text)
         super().__init__(text)
         if argument is None:  # a word before a colon; names that are no word, such as columns, are given
             head = text.partition(": ")[0]

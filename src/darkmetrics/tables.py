@@ -92,7 +92,8 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], words: 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
     """The table in HTML, with everything escaped."""
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    # A head without a word is none: readers of screens would announce it.
+    head = "".join(f"<th>{html.escape(cell)}</th>" if cell else "<td></td>" for cell in header)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

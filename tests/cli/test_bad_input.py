@@ -147,6 +147,17 @@ def test_lines_of_different_lengths_are_refused_by_number(refused, tmp_path, con
 
 
 @pytest.mark.usefixtures("csv_reader")
+def test_the_header_again_among_the_rows_is_refused_as_that(refused, run, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("x,score,label\n1,0.9,1\n2,0.4,0\nx,score,label\n3,0.2,\n")
+    said = "row 2 is the header again, as where files were put one after another. Drop it."
+    assert refused("evaluate", path) == f"{path}: {said}"
+    # A label that is called like its column is a label.
+    path.write_text("score,label\n0.9,label\n0.4,no\n0.2,\n")
+    assert run("evaluate", path, "--pos-label", "label").code == 0
+
+
+@pytest.mark.usefixtures("csv_reader")
 def test_a_short_line_far_down_is_refused_by_number(refused, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("score,label\n" + "0.25,1\n" * 400_000 + "0.4\n" + "0.25,\n" * 10)

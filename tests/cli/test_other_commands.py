@@ -1,10 +1,12 @@
 """bounds, curves, diagnose, report, metrics and demo say what the library says, in every format."""
 
 import csv
+import html
 import importlib.util
 import io
 import itertools
 import json
+import re
 import runpy
 import shlex
 import sys
@@ -211,6 +213,20 @@ def test_the_report_is_that_of_the_library(run, small_file):
         assert Path(name).read_text(encoding="utf-8") == dm.report.render(expected, view)
 
 
+@pytest.mark.parametrize("command", ["report", "compare", "change"])
+def test_a_page_says_which_command_makes_it_again(run, small_file, command):
+    told = {
+        "report": ["-o", "page.html"],
+        "compare": ["--label", "label", "--score", "score", "--score", "old=score", "--report", "page.html"],
+        "change": [small_file, "--report", "page.html"],
+    }[command]
+    done = run(command, small_file, *told, "-m", "recall", "--missingness", "by_label")
+    assert done.code == 0, done.err
+    words = map(str, ["darkmetrics", command, small_file, *told, "-m", "recall", "--missingness", "by_label"])
+    code = re.findall(r"<pre><code>(.*?)</code></pre>", Path("page.html").read_text(encoding="utf-8"), re.DOTALL)
+    assert [html.unescape(one) for one in code] == [shlex.join(words)]
+
+
 def test_a_missed_target_is_exit_code_one_and_the_report_is_there(run, small_file):
     told = ["--missingness", "by_label", "-m", "recall", "--target", "recall=0.999"]
     done = run("report", small_file, *told, "-o", "page.html")
@@ -220,7 +236,14 @@ def test_a_missed_target_is_exit_code_one_and_the_report_is_there(run, small_fil
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [([], "--output: say where the report goes"), (["-o", "page.pdf"], "page.pdf must end in .html")],
+    [
+        ([], "--output: say where the report goes"),
+        (["-o", "page.txt"], "page.txt must end in .html, .md or .json."),
+        (
+            ["-o", "page.pdf"],
+            "page.pdf cannot be written here: a page is HTML. Open it in a browser and print it to PDF",
+        ),
+    ],
 )
 def test_a_report_needs_a_name_that_says_what_it_is(refused, csv_file, options, message):
     assert message in refused("report", csv_file, *options)

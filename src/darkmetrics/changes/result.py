@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics._text import short
 from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.changes.mix import Split, mix_of_rows
 from darkmetrics.changes.words import amount, chance_above, chance_below, chance_text, check_amount, moved_text
@@ -200,7 +201,7 @@ class Change(Mapping[str, MetricDistribution]):
     def words(self) -> list[str]:
         """What stands above the table: what is compared, and what is surest to have got worse, else to have moved."""
         sizes = [
-            f"{name} ({one.data.n_rows:,} rows, {one.data.n_missing:,} missing)"
+            f"{short(name)} ({one.data.n_rows:,} rows, {one.data.n_missing:,} missing)"
             for name, one in zip(self.names, (self.after, self.before), strict=True)
         ]
         return [f"{sizes[0]} against {sizes[1]}.", self.sentence(self.surest)]
@@ -223,7 +224,7 @@ class Change(Mapping[str, MetricDistribution]):
         cuts = [one.data.threshold for one in (self.after, self.before)]
         if cuts[0] != cuts[1]:
             said = ["as given" if cut is None else f"score >= {cut:g}" for cut in cuts]
-            notes.append(f"Decisions differ: {said[0]} ({self.names[0]}), {said[1]} ({self.names[1]}).")
+            notes.append(f"Decisions differ: {said[0]} ({short(self.names[0])}), {said[1]} ({short(self.names[1])}).")
         left = [name for one in (self.after, self.before) for name in one.laws if name not in self.laws]
         if left:
             notes.append(f"In one of the two alone, and left out: {', '.join(dict.fromkeys(left))}.")
@@ -231,7 +232,7 @@ class Change(Mapping[str, MetricDistribution]):
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text, one row per metric."""
-        after, before = self.names
+        after, before = map(short, self.names)
         header = ["", before, after, "change", f"{level_text(self.confidence_level)} interval", "P(fell)", "method"]
         return header, [self._row(name) for name in self.laws]
 
@@ -319,7 +320,7 @@ class Change(Mapping[str, MetricDistribution]):
         return write_change_report(self, path, **about)
 
     def __repr__(self) -> str:
-        return f"<Change from {self.names[1]} to {self.names[0]}: {', '.join(self.laws)}>"
+        return f"<Change from {short(self.names[1])} to {short(self.names[0])}: {', '.join(self.laws)}>"
 
     def __str__(self) -> str:
         return "\n".join([*self.words(), "", *text_table(*self.table()), "", *self.notes()])

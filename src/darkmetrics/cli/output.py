@@ -203,7 +203,9 @@ def check_report(report: str | None, others: list[str | None], inputs: list[str 
         return
     check_writable(report, *inputs, option="--report")
     if Path(report).suffix.lower() not in _PAGES:
-        raise WordedError(f"--report: {report} must end in {' or '.join(_PAGES)}.")
+        from darkmetrics.report.render import no_such_suffix
+
+        raise WordedError(f"--report: {report} {no_such_suffix(Path(report).suffix.lower(), _PAGES)}.")
     if any(other is not None and Path(report).resolve() == Path(other).resolve() for other in others):
         raise WordedError(f"--report: {report} is another output as well. Name another file.")
     if find_spec("jinja2") is None:

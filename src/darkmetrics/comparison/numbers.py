@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from darkmetrics._text import short
 from darkmetrics.comparison.ranking import chance_text
 from darkmetrics.tables import decimals_for, finite, interval_text, level_text, number_text
 
@@ -22,7 +23,7 @@ def table_of(comparison: "Comparison") -> tuple[list[str], list[list[str]]]:
             rows.append(
                 [
                     metric if place == 0 else "",
-                    model,
+                    short(model),
                     number_text(found[metric].mean(), decimals),
                     interval_text((low, high), decimals),
                     number_text(found.labelled_only[metric], 3) if found.data.n_labelled else "no labels",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._text import short
 from darkmetrics.comparison.together import Together
 from darkmetrics.exceptions import MissingKeyError, unknown_name
 from darkmetrics.tables import finite, html_table, number_text, text_table
@@ -61,9 +62,9 @@ class Best:
 
     def __str__(self) -> str:
         ordered = sorted(self.chances.items(), key=lambda item: -item[1])
-        text = f"Best {self.metric}: " + ", ".join(f"{name} {chance_text(chance)}" for name, chance in ordered)
+        text = f"Best {self.metric}: " + ", ".join(f"{short(name)} {chance_text(chance)}" for name, chance in ordered)
         named = [
-            f"{' and '.join(names)} share it {chance_text(chance)}"
+            f"{' and '.join(map(short, names))} share it {chance_text(chance)}"
             for names, chance in sorted(self.ties.items(), key=lambda item: -item[1])
             if chance >= _NAMED
         ]
@@ -103,7 +104,7 @@ class Ranks:
         means = self.mean()
         places = [str(i + 1) for i in range(len(means))]
         rows = [
-            [name, number_text(means[name], 2), *(chance_text(chance) for chance in self.chances[name])]
+            [short(name), number_text(means[name], 2), *(chance_text(chance) for chance in self.chances[name])]
             for name in sorted(means, key=lambda name: means[name])
         ]
         return [self.metric, "mean place", *places], rows

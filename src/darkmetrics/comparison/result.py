@@ -10,6 +10,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._text import short
 from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
@@ -389,17 +390,17 @@ class Comparison(Mapping[str, Evaluation]):
         0.250).
         """
         model, other = model or self.models[-1], other or self.models[0]
-        law = self.difference(metric, model, other)
+        law, a, b = self.difference(metric, model, other), short(model), short(other)
         if law.undefined >= 1.0:
-            return f"The difference of {model} and {other} in {metric} is never defined (0/0)."
+            return f"The difference of {a} and {b} in {metric} is never defined (0/0)."
         low, high = law.interval(self.confidence_level)
         decimals = decimals_for(high - low)
         if self._metric(metric).better == "neither":
-            first = f"{model} less {other} in {metric}"
+            first = f"{a} less {b} in {metric}"
         else:
             chance = chance_text(self.better(metric, model, other))
             where = metric if self.scope == "rows" else f"{metric} in the population"
-            first = f"{model} is better than {other} in {where} with probability {chance}: the difference"
+            first = f"{a} is better than {b} in {where} with probability {chance}: the difference"
         interval = interval_text((low, high), decimals)
         return f"{first} is {number_text(law.mean(), decimals)} ({level_text(self.confidence_level)}: {interval})."
 
@@ -466,10 +467,7 @@ class Comparison(Mapping[str, Evaluation]):
         return table_of(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers at full precision, ready for JSON; what does not exist is None.
-
-        Every other model is compared with the first.
-        """
+        """Plain numbers at full precision, ready for JSON, None where there is none; differences are from the first."""
         return numbers_of(self)
 
     def records(self) -> list[dict[str, Any]]:
@@ -488,10 +486,8 @@ class Comparison(Mapping[str, Evaluation]):
 
     def __repr__(self) -> str:
         counts = self.rows.counts
-        return (
-            f"<Comparison of {', '.join(self.models)} on {counts['rows']:,} rows, {counts['missing']:,} missing: "
-            f"{', '.join(self.metrics)}>"
-        )
+        models, metrics = ", ".join(map(short, self.models)), ", ".join(self.metrics)
+        return f"<Comparison of {models} on {counts['rows']:,} rows, {counts['missing']:,} missing: {metrics}>"
 
     def __str__(self) -> str:
         return "\n".join([*self.words(), "", *text_table(*self.table(), words=2), "", *self.notes()])

@@ -166,11 +166,10 @@ def _check_delays(
     _refuse("delay", took, timed & (took < 0.0), "A label cannot come before its row is scored.")
     _refuse("delay", took, timed & (took > old), "It is longer than the age of the row, whose label is yet to come.")
     _refuse("delay", took, timed & missing, "The row has no label, so that none can have come.")
-    if limit is not None and timed.any() and float(took[timed].max()) > limit:
-        raise InputError(
-            f"maturity: {limit:g}, but a label took {float(took[timed].max()):g}. Rows that are older than the "
-            "maturity and have no label count as negative, so no label may come after it; give a longer one."
-        )
+    late = timed & (took > (np.inf if limit is None else limit))
+    if limit is not None and late.any():
+        where = f"first at row {int(np.argmax(late))}"
+        raise frames.after_maturity(limit, "", int(late.sum()), int(timed.sum()), float(took[late].max()), where)
     # With a maturity, negatives need no time: the maturity declares them.
     untimed = ~timed & ~missing & (positive if limit is not None else True)
     if timed.any() and untimed.any():

@@ -93,11 +93,13 @@ def positive_labels(
             return np.asarray(one & ~missing, dtype=np.bool_), [0, 1]
     classes = _classes(labels, missing)
     if len(classes) > 2:
-        found = _classes(labels, missing, _MOST_SHOWN)
-        pair, third = _odd_one_out(found, pos_label)
-        rule = _rule_for_labels(found, pos_label, missing_label) if name == "y_true" else "Decisions take two values."
+        found = _classes(labels, missing, frames.MOST_LABELS)
+        third, besides, more = _odd_one_out(found, pos_label)
+        rule = "Decisions take two values."
+        if name == "y_true":
+            besides, rule = besides + more, _rule_for_labels(found, pos_label, missing_label)
         at = int(np.argmax(equals(labels, missing, third)))
-        raise InputError.about(name, f"a third value {_shown(third)} at row {at} besides {pair}. {rule}")
+        raise InputError.about(name, f"a third value {_shown(third)} at row {at} besides {besides}. {rule}")
     _check_positive_there(classes, pos_label, name)
     return equals(labels, missing, pos_label), classes
 
@@ -118,13 +120,12 @@ def _check_positive_there(classes: list[Any], pos_label: Any, name: str) -> None
 def check_classes(classes: list[Any], pos_label: Any, name: str, missing_label: Any = None) -> None:
     """The labels that an engine found obey the rules of `positive_labels`; which rows hold them is not known.
 
-    `classes` has `pos_label`, if it occurs, and at most two others.
+    `classes` has `pos_label`, if it occurs, and the first few of the others.
     """
-    others = [c for c in classes if c != pos_label]
-    if len(others) < len(classes) and len(others) > 1:
-        pair, third = _odd_one_out([*others, pos_label], pos_label)
+    if len(classes) > 2:
+        third, besides, more = _odd_one_out(classes, pos_label)
         rule = _rule_for_labels(classes, pos_label, missing_label)
-        raise InputError.about(name, f"a third value {_shown(third)} besides {pair}. {rule}")
+        raise InputError.about(name, f"a third value {_shown(third)} besides {besides}{more}. {rule}")
     _check_positive_there(classes, pos_label, name)
 
 
@@ -139,20 +140,21 @@ def read_labels(
     return positive, missing, classes
 
 
-# Labels that an error looks at, so that one is told of all odd ones at once and not of one after the other.
-_MOST_SHOWN = 8
-
-
-def _odd_one_out(classes: list[Any], pos_label: Any) -> tuple[str, Any]:
-    """Two classes in words and the third: what looks like a code for missing, else the first that makes too many."""
-    others = [c for c in classes if c != pos_label] if pos_label in classes else classes[1:]
-    third = next((c for c in others if _is_gap_word(c)), others[1])
-    kept = (pos_label if pos_label in classes else classes[0], next(c for c in others if c != third))
-    return " and ".join(_shown(c) for c in classes if c in kept), third
+def _odd_one_out(classes: list[Any], pos_label: Any) -> tuple[Any, str, str]:
+    """The third class, which looks like a code for missing or else is the first too many; two others and the rest."""
+    likely = sorted(classes, key=lambda c: (c != pos_label, _is_gap_word(c)))  # stays in order among its likes
+    kept, odd = likely[:2], likely[2:]
+    third = next((c for c in odd if _is_gap_word(c)), odd[0])
+    more = [_shown(c) for c in classes if c not in [*kept, third] and _is_code(c)]
+    more += ["..."] if more and len(classes) >= frames.MOST_LABELS else []
+    pair = " and ".join(_shown(c) for c in classes if c in kept)
+    return third, pair, f", and more: {', '.join(more)}" if more else ""
 
 
 def _rule_for_labels(classes: list[Any], pos_label: Any, missing_label: Any) -> str:
     rule = "Labels take two values; the rest must be missing."
+    if pos_label not in classes and any(_is_code(c) for c in classes):
+        rule += f" pos_label={pos_label!r} is none of them: say which one is positive with pos_label=."
     spelled: dict[str, str] = {}
     for word in (c for c in classes if isinstance(c, str)):
         twin = spelled.setdefault(word.strip().casefold(), word)
@@ -160,8 +162,7 @@ def _rule_for_labels(classes: list[Any], pos_label: Any, missing_label: Any) -> 
             rule += f" {twin!r} and {word!r} differ in case or spaces alone: spell them alike."
             classes = [c for c in classes if _is_gap_word(c)]
             break
-    # Whole numbers and words are often codes; of a measured value nobody says "this one means missing".
-    codes = [c for c in classes if c not in (0, 1, "0", "1", pos_label) and (isinstance(c, str) or _is_whole(c))]
+    codes = [c for c in classes if c not in (0, 1, "0", "1", pos_label) and _is_code(c)]
     if codes:
         gaps = [c for c in codes if _is_gap_word(c)] or [c for c in codes[-1:] if not isinstance(c, str)]
         if not gaps:
@@ -179,6 +180,11 @@ _GAP_WORDS = ("", "-1", "?", "<na>", "n/a", "na", "nan", "nat", "none", "null", 
 
 def _is_gap_word(value: Any) -> bool:
     return bool(value == -1) or str(value).lower() in _GAP_WORDS
+
+
+def _is_code(value: Any) -> bool:
+    """Whole numbers and words are often codes; of a measured value nobody says "this one means missing"."""
+    return isinstance(value, str) or _is_whole(value)
 
 
 def _is_whole(value: Any) -> bool:

@@ -148,7 +148,8 @@ class Diagnosis:
             for name, value in self.labelled_only.items():
                 shown = [_interval(reason.metrics[name]) for reason in self.reasons.values()]
                 rows.append([name, "no labels" if share is None else number_text(value, 3), *shown])
-            title = "Positive missing rows, and the metrics, by what labels are missing by (90% intervals)"
+            without = ", had no chances been given" if self.stated == "propensity" else ""
+            title = f"Positive missing rows, and the metrics, by what labels are missing by{without} (90% intervals)"
             tables.append((title, ["", "labelled only", *self.reasons], rows))
         if self.calibration is not None:
             header = ["scores", "labelled rows", "positive", "calibrated"]

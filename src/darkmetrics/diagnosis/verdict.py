@@ -47,6 +47,7 @@ def sentences(found: "Diagnosis") -> list[str]:
     kind = _by_scores(found)
     parts = (
         _of_groups(found),
+        _of_chances(found, kind),
         _of_scores(found, kind),
         _of_prevalence(found, kind),
         *([] if found.arrival is None else found.arrival.in_short()),
@@ -56,6 +57,13 @@ def sentences(found: "Diagnosis") -> list[str]:
         "" if found.groups else _advice(found, kind),
     )
     return [text for text in parts if text]
+
+
+def _of_chances(found: "Diagnosis", kind: str) -> str:
+    """Before all else where chances are known: what scores say would read as if it spoke against the answer."""
+    if found.stated != "propensity" or kind == "no missing labels":
+        return ""
+    return "The chances given say why labels are missing, and the answer uses them. What the scores alone would say:"
 
 
 def _of_groups(found: "Diagnosis") -> str:
@@ -215,7 +223,7 @@ def _of_statement(stated: str, kind: str, give: str) -> str:
     if stated == "probabilities":
         return "The label model that was given has probabilities of its own, whatever the reason."
     if stated == "propensity":
-        return "Each row got its label with the chance given: what the scores say about the reason does not matter."
+        return ""  # said before all else
     if stated == "unknown":
         return f"missingness='unknown' keeps both answers; to tell them apart, {give}."
     words = f"'{stated.replace('_', ' ')}' was stated, and"

@@ -158,8 +158,19 @@ class MetricDistribution(ABC):
         return self._over(_numbers("t", t), lambda x: 1.0 - self._cdf(x, left=False))
 
     def pit(self, t: Numbers) -> Any:
-        """Where a realised value falls in the law: (F(t-) + F(t)) / 2, uniform if the law is right."""
-        return self._over(_numbers("t", t), lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
+        """Where a realised value of the metric falls in the law: (F(t-) + F(t)) / 2, uniform if the law is right."""
+        values = _numbers("t", t)
+        if values.size > 2 and set(np.unique(values)) == {0.0, 1.0} and self._between():
+            raise InputError(
+                f"t: {values.size:,} values, each of them 0 or 1, look like labels. Give the value of the metric under "
+                "them; dm.audit holds labels that came later against an evaluation."
+            )
+        return self._over(values, lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
+
+    def _between(self) -> bool:
+        """Whether the metric can be neither 0 nor 1."""
+        below_one, at_zero = self._cdf(np.ones(1), left=True), self._cdf(np.zeros(1), left=False)
+        return bool(below_one[0] > at_zero[0])
 
     def ppf(self, q: Numbers) -> Any:
         """Quantile: the smallest value that the metric stays at or below with probability at least `q`.

@@ -66,10 +66,22 @@ def csv_columns(
     kept = [header.index(name) for name in as_text]
     quickly = None if rows is None else readers.csv_columns(source, separator, places, rows, kept)
     found = _csv_values(source, separator, places, len(header)) if quickly is None else quickly
-    return {
+    columns = {
         name: _typed(values, missing.get(name, ()), as_text=name in as_text)
         for name, values in zip(names, found, strict=True)
     }
+    _check_one_header(columns)
+    return columns
+
+
+def _check_one_header(columns: Mapping[str, Any]) -> None:
+    """No row is the header again: of a single name among numbers nobody would think of that."""
+    name, values = next(iter(columns.items()), ("", ()))
+    if not isinstance(values, list) or not all(isinstance(column, list) for column in columns.values()):
+        return  # numbers alone
+    for row in (i for i, value in enumerate(values) if value == name):
+        if all(column[row] == called for called, column in columns.items()):
+            raise InputError(f"row {row} is the header again, as where files were put one after another. Drop it.")
 
 
 def csv_separator(source: Source) -> str:

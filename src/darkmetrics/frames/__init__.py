@@ -3,6 +3,7 @@
 It defines what counts as a missing label, once for arrays (`arrays`) and once for queries (`roles`).
 """
 
+from darkmetrics.frames.aging import after_maturity
 from darkmetrics.frames.arrays import (
     RowNames,
     duration_column,
@@ -27,6 +28,7 @@ from darkmetrics.frames.checks import (
 from darkmetrics.frames.counting import count_cells
 from darkmetrics.frames.group_cells import Counted
 from darkmetrics.frames.joint_counting import count_joint_cells
+from darkmetrics.frames.labels import MOST_LABELS
 from darkmetrics.frames.moments import AsOf, Times, time_column
 from darkmetrics.frames.roles import ColumnNames, check_name, title
 from darkmetrics.frames.sources import lazy_frame
@@ -34,12 +36,14 @@ from darkmetrics.frames.texts import table_of
 
 __all__ = [
     "LARGEST_WEIGHT",
+    "MOST_LABELS",
     "PROPENSITY_RULE",
     "AsOf",
     "ColumnNames",
     "Counted",
     "RowNames",
     "Times",
+    "after_maturity",
     "are_strata",
     "check_name",
     "check_weight_sizes",

@@ -1,7 +1,7 @@
 """Ages of rows and delays of labels in a query, as they were at one point in time: the strata of late labels."""
 
 from dataclasses import replace
-from math import floor, log2
+from math import ceil, floor, log2
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -149,11 +149,18 @@ def _check(
             "labelled_at out.",
         )
     if maturity is not None and found["longest"] > maturity * DAY:
-        raise InputError(
-            f"maturity: {maturity:g} days, but a label took {found['longest'] / DAY:g} days to come ({name}). Rows "
-            "that are older than the maturity and have no label count as negative, so no label may come after it; give "
-            "a longer one."
-        )
+        beyond = _answered(frame, {"late": _count(took > maturity * DAY), "timed": _count(~took.is_null())})
+        late, timed = int(beyond["late"]), int(beyond["timed"])
+        raise after_maturity(maturity, " days", late, timed, found["longest"] / DAY, name)
+
+
+def after_maturity(maturity: float, unit: str, late: int, timed: int, longest: float, where: str) -> InputError:
+    """The error for labels that took longer than the maturity: how many, how long, and what to do."""
+    return InputError(
+        f"maturity: {maturity:g}{unit}, but {late:,} of {_number(timed, 'label')} took longer, up to {longest:g}{unit} "
+        f"({where}). Rows that are older than the maturity and have no label count as negative, so no label may come "
+        f"after it. Give maturity={ceil(longest):g} or more, or drop those rows if they are odd ones out."
+    )
 
 
 def _hidden(frame: Any, last: float) -> Any:

@@ -11,6 +11,9 @@ from darkmetrics.frames.collecting import collected
 from darkmetrics.frames.group_cells import Tally
 from darkmetrics.frames.roles import Rows
 
+# Labels that an error looks at, so that one is told of all odd ones at once and not of one after the other.
+MOST_LABELS = 8
+
 
 @dataclass(frozen=True)
 class Labelled:
@@ -49,18 +52,15 @@ def labelled(rows: Rows, pos_label: Any, missing_label: Any) -> Labelled:
 
 
 def classes_found(source: Labelled, tally: Tally) -> list[Any]:
-    """The labels that occur: the smallest and the largest besides `pos_label`, and `pos_label` at the end."""
+    """The labels that occur: the first few, in their order, besides `pos_label`, and `pos_label` at the end."""
     count = {name: float(getattr(tally, name).sum()) for name in ("rows", "positive", "negative", "missing")}
     others = count["rows"] - count["positive"] - count["missing"]
     found = []
     if others > 0 and count["negative"] == others:
         found = [source.rows.label.original(source.expected)]
     elif others > 0:
-        label = nw.col("label")
-        rest = _others(source.frame).select(label.min().alias("least"), label.max().alias("most"))
-        ends = [collected(rest)[name].to_list()[0] for name in ("least", "most")]
-        found = [source.rows.label.original(end) for end in ends]
-        found = found[:1] if found[0] == found[1] else found
+        few = collected(_others(source.frame).select("label").unique().sort("label").head(MOST_LABELS))
+        found = [source.rows.label.original(one) for one in few["label"].to_list()]
     return [*found, *([source.pos_label] if count["positive"] > 0 else [])]
 
 

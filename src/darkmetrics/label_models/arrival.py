@@ -151,9 +151,10 @@ class Arrival:
         """How many positives are still to come, and by when, in a sentence."""
         found = self.positives.missing
         rows = "the missing row" if self.missing == 1 else f"the {self.missing:,} missing rows"
-        text = (
-            f"Of {rows} about {found.mean:,.0f} ({found.low:,.0f} to {found.high:,.0f}) are positives not confirmed yet"
-        )
+        day = self.date_of(0.0)
+        since = "Of" if day is None else f"As of {day.isoformat()}, of"
+        some = f"{found.mean:,.0f} ({found.low:,.0f} to {found.high:,.0f})"
+        text = f"{since} {rows} about {some} are positives not confirmed yet"
         if not self.positives.to_come.mean >= 0.5:
             return f"{text}; hardly any will be before the age of {self._time(self.oldest)}."
         when = self.date_of(self.positives.wait.mean)

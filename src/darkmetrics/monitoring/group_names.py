@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# Longer values would push the numbers of a table off the screen.
-_LONGEST = 40
+from darkmetrics._text import short
 
 
 def key_text(value: Any, every: str | None = None) -> str:
@@ -30,16 +29,7 @@ def key_text(value: Any, every: str | None = None) -> str:
     if isinstance(value, dt.date):
         return _period(value, every)
     # Text that looks like a missing value is marked as text.
-    raw = repr(value) if value == "(missing)" else str(value)
-    if len(raw) <= _LONGEST:
-        return _shown(raw)
-    # Long names often differ at their end. Cut before it is written out: one of a million signs takes no time.
-    half = _LONGEST // 2
-    return f"{_shown(raw[:half])[:half]}…{_shown(raw[1 - half :])[1 - half :]}"
-
-
-def _shown(text: str) -> str:
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+    return short(repr(value) if value == "(missing)" else value)
 
 
 def told_apart(texts: Sequence[str]) -> list[str]:

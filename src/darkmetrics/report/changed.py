@@ -34,7 +34,7 @@ def change_page(change: Change, **told: Unpack[PageSettings]) -> str:
     """The page as text."""
     about = About.of(**told)
     differences = [_difference(change, metric) for metric in change]
-    reproduce = _reproduce(change, about.said)
+    reproduce = _reproduce(change, about)
     both = change.after, change.before
     notes = change.notes()
     warned = _told_apart(change, [[one.message for one in evaluation.warnings] for evaluation in both])
@@ -157,7 +157,7 @@ def _rows(both: Sequence[Evaluation]) -> list[list[str]]:
     ]
 
 
-def _reproduce(change: Change, said: str) -> dict[str, Any]:
+def _reproduce(change: Change, about: About) -> dict[str, Any]:
     own = "" if change.confidence_level == change.after.confidence_level else f"{change.confidence_level!r}"
     level = f", confidence_level={own}" if own else ""
     groups = change.of_groups
@@ -176,8 +176,8 @@ def _reproduce(change: Change, said: str) -> dict[str, Any]:
         named = "" if change.names == ("after", "before") else f", names={change.names!r}"
         code.append(f"change = dm.change(after, before{named}{level})")
     methods = {law.method for law in change.values()}
-    code = ["import darkmetrics as dm", "", *code, f'change.report("report.html"{said})']
-    return reproduction(code, arguments, methods)
+    code = ["import darkmetrics as dm", "", *code, f'change.report("report.html"{about.said})']
+    return reproduction(code, arguments, methods, about.source)
 
 
 def _audit(change: Change, about: About, reproduce: dict[str, Any]) -> dict[str, Any] | None:

@@ -65,7 +65,7 @@ def groups_page(
     spans = _spans(result, drawn[0]) if time is None else []
     header = [*result.table(most=0)[0][:-1], "state"]
     about = {"title": title, "date": date, "audit": audit}
-    reproduce = _reproduce(result, "".join(as_argument(name, value) for name, value in about.items()))
+    reproduce = _reproduce(result, "".join(as_argument(name, value) for name, value in about.items()), source)
     context = {
         "title": _title(result) if title is None else str(title),
         "warnings": said,
@@ -296,8 +296,8 @@ def _total(result: GroupedEvaluation) -> list[str]:
     return [f"{text}{goal}." for text, goal in zip(told, goals, strict=True)]
 
 
-def _reproduce(result: GroupedEvaluation, about: str) -> dict[str, Any]:
+def _reproduce(result: GroupedEvaluation, about: str, source: Any) -> dict[str, Any]:
     notes, call = table_call("evaluate_by", result.arguments)
     code = ["import darkmetrics as dm", "", *notes, f"result = {call}", f'result.report("report.html"{about})']
     methods = {one.method for group in result.groups.values() for one in group.metrics.values()}
-    return reproduction(code, result.arguments, methods)
+    return reproduction(code, result.arguments, methods, source)

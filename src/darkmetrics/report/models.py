@@ -41,7 +41,7 @@ def comparison_page(found: Comparison, **told: Unpack[PageSettings]) -> str:
     # Chances of places among several are drawn, unless all labelings were gone through.
     if len(found.models) > 2 and any(found.best(metric).method != "exact" for metric in judged):
         methods.add("monte carlo")
-    reproduce = _reproduce(found, about.said, methods)
+    reproduce = _reproduce(found, about, methods)
     counts = found.rows.counts
     missing = counts["missing"] / max(counts["rows"], 1)
     of_rows = f"{counts['missing']:,} of {counts['rows']:,} rows"
@@ -199,15 +199,15 @@ def _assumed(found: Comparison, differences: Sequence[Difference]) -> list[str]:
     return words + [f"Differences in {way}" for way in ways]
 
 
-def _reproduce(found: Comparison, said: str, methods: set[str]) -> dict[str, Any]:
+def _reproduce(found: Comparison, about: About, methods: set[str]) -> dict[str, Any]:
     arguments = dict(found.arguments)
     if "frame" in arguments:
         notes, call = table_call("compare_frame", arguments)
     else:
         data = [arguments.pop("y_true", "y_true"), arguments.pop("scores", "scores")]
         notes, call = to_bring(data, arguments), f"dm.compare({', '.join(data)}{settings(arguments)})"
-    code = ["import darkmetrics as dm", "", *notes, f"found = {call}", f'found.report("report.html"{said})']
-    return reproduction(code, found.arguments, methods)
+    code = ["import darkmetrics as dm", "", *notes, f"found = {call}", f'found.report("report.html"{about.said})']
+    return reproduction(code, found.arguments, methods, about.source)
 
 
 def _audit(found: Comparison, about: About, reproduce: dict[str, Any]) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def write_report(evaluation: Evaluation, path: PathLike | None = None, **about: 
         return ReportPage(visible(summary["title"]), render(summary))
     target, suffix = Path(path), Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise InputError(f"path: {target.name!r} {no_such_suffix(suffix)} End it in .html, .md or .json.")
+        raise InputError(f"path: {target.name!r} {no_such_suffix(suffix)}.")
     if SUFFIXES[suffix] == "html":
         jinja2_package()
     return write_page(target, render(summarize(evaluation, **about), SUFFIXES[suffix]))
@@ -72,16 +72,19 @@ def write_or_show(path: PathLike | None, title: str, make: Callable[[], str]) ->
         return ReportPage(visible(title), make())
     target, suffix = Path(path), Path(path).suffix.lower()
     if suffix not in (".html", ".htm"):
-        why = f" {no_such_suffix(suffix)} End it in" if suffix == ".pdf" else " must end in"
-        raise InputError(f"path: {target.name!r}{why} .html; to_dict() and to_frame() have the numbers.")
+        why = no_such_suffix(suffix, (".html",))
+        raise InputError(f"path: {target.name!r} {why}; to_dict() and to_frame() have the numbers.")
     return write_page(target, make())
 
 
-def no_such_suffix(suffix: str) -> str:
-    """Why a file with that suffix cannot be written, and what can be done about it."""
+def no_such_suffix(suffix: str, known: Sequence[str] = (".html", ".md", ".json")) -> str:
+    """Why a file with that suffix cannot be written and what to do about it, as the end of a sentence."""
+    *others, last = known
+    ends = f"{', '.join(others)} or {last}" if others else last
     if suffix == ".pdf":
-        return "cannot be written here: a page is HTML. Open it in a browser and print it to PDF; pages are numbered."
-    return "has no known suffix."
+        why = "cannot be written here: a page is HTML. Open it in a browser and print it to PDF; pages are numbered."
+        return f"{why} End it in {ends}"
+    return f"must end in {ends}"
 
 
 def write_page(target: Path, text: str) -> Path:

@@ -145,18 +145,25 @@ def as_argument(name: str, value: Any) -> str:
     return f", {name}={code if code and len(code) <= 200 else name}"
 
 
-def reproduction(code: list[str], arguments: Mapping[str, str], methods: Collection[str]) -> dict[str, Any]:
-    """How to make a report again: the code, what there is to say about the seed, and versions."""
+def reproduction(
+    code: list[str], arguments: Mapping[str, str], methods: Collection[str], source: Any = None
+) -> dict[str, Any]:
+    """How to make a report again: the code, what there is to say about the seed, and versions.
+
+    Of a page whose source names a command it is that command, which names the files.
+    """
+    command = source_facts(source).get("command")
+    seed_is = "rng=" if command is None else "--seed "
     # A method of the user's own may draw; only of these is it known that they do not.
     drawn = not set(methods) <= {"exact", "near exact", "gaussian", "first order", "bounds"}
     if "rng" in arguments:
-        seed = f"The seed was rng={arguments['rng']}."
+        seed = f"The seed was {seed_is}{arguments['rng']}."
     elif drawn:
-        seed = "No seed was given (rng=...), so that drawn numbers differ a little from run to run."
+        seed = f"No seed was given ({seed_is}...), so that drawn numbers differ a little from run to run."
     else:
         seed = "Nothing was drawn at random, so that no seed is needed."
     from darkmetrics import __version__
 
     versions = {"darkmetrics": __version__, "Python": platform.python_version()}
     versions |= {package.__name__: package.__version__ for package in (np, scipy)}
-    return {"code": "\n".join(code), "seed": seed, "versions": versions}
+    return {"code": "\n".join(code) if command is None else command, "seed": seed, "versions": versions}

@@ -110,7 +110,7 @@ def summarize(
         "audit": audit,
     }
     code = code_of(evaluation, "".join(as_argument(name, value) for name, value in said.items()))
-    reproduce = reproduction(code, evaluation.arguments, {law.method for law in evaluation.laws.values()})
+    reproduce = reproduction(code, evaluation.arguments, {law.method for law in evaluation.laws.values()}, source)
     return {
         "schema": SCHEMA,
         "title": str(title) if title is not None else _title(counts),

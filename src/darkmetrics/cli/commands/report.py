@@ -57,12 +57,12 @@ def main(
 
 def page_output(output: str | None, *inputs: str | None) -> tuple[str, str]:
     """Where the report goes, checked, and which view of it the name of the file asks for."""
-    from darkmetrics.report.render import SUFFIXES
+    from darkmetrics.report.render import SUFFIXES, no_such_suffix
 
     if output is None:
         raise WordedError("--output: say where the report goes, such as -o report.html.")
     check_writable(output, *inputs)
     view = SUFFIXES.get(Path(output).suffix.lower())
     if view is None:
-        raise WordedError(f"--output: {output} must end in {', '.join(SUFFIXES)}, which says what to write.")
+        raise WordedError(f"--output: {output} {no_such_suffix(Path(output).suffix.lower())}.")
     return output, view
