@@ -40,7 +40,7 @@ from darkmetrics.tables import (
 )
 
 if TYPE_CHECKING:
-    from darkmetrics.report.notebook import ReportPage
+    from darkmetrics.report.render import ReportPage
     from darkmetrics.sensitivity import Sensitivity, TippingPoint
 
 # How many times the odds of the missing rows are taken to be off where nobody says otherwise.

@@ -124,7 +124,7 @@ class Audit:
 
     def plot(self, ax: Any = None) -> Any:
         """The e-value over the labels that came (`plotting.plot_audit`); needs matplotlib. Returns the Axes."""
-        from darkmetrics.plotting.audits import plot_audit
+        from darkmetrics.plotting.backtests import plot_audit
 
         return plot_audit(self, ax=ax)
 

@@ -29,7 +29,7 @@ from darkmetrics.tables import (
 )
 
 if TYPE_CHECKING:
-    from darkmetrics.report.notebook import ReportPage
+    from darkmetrics.report.render import ReportPage
 
 SCHEMA = "darkmetrics.change/1"
 SAME_ROWS = (

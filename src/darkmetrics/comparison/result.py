@@ -43,7 +43,7 @@ from darkmetrics.tables import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from darkmetrics.report.notebook import ReportPage
+    from darkmetrics.report.render import ReportPage
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from darkmetrics.monitoring.wording import bucket_texts, gone_texts, rows_of, ve
 from darkmetrics.tables import html_lines, html_table, level_text, plain_numbers, text_table
 
 if TYPE_CHECKING:
-    from darkmetrics.report.notebook import ReportPage
+    from darkmetrics.report.render import ReportPage
 
 # Rows of the printed table; more are not read.
 _SHOWN = 40

@@ -4,8 +4,7 @@ Import rule: matplotlib is imported when a plot is drawn, and pyplot only where 
 """
 
 from darkmetrics.plotting.arrivals import plot_arrival
-from darkmetrics.plotting.audits import plot_audit
-from darkmetrics.plotting.backtests import plot_coverage, plot_history, plot_pit
+from darkmetrics.plotting.backtests import plot_audit, plot_coverage, plot_history, plot_pit
 from darkmetrics.plotting.by_group import plot_groups
 from darkmetrics.plotting.changes import plot_change, plot_gap, plot_trend
 from darkmetrics.plotting.comparisons import plot_difference, plot_models

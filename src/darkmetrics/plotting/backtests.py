@@ -1,9 +1,10 @@
-"""plot_pit, plot_coverage and plot_history: would the intervals have held where labels were hidden, or late?"""
+"""plot_pit, plot_coverage, plot_history and plot_audit: whether probabilities hold against labels that came."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from darkmetrics.auditing import Audit
 from darkmetrics.backtesting import Backtest
 from darkmetrics.exceptions import InputError
 from darkmetrics.plotting import style
@@ -124,5 +125,31 @@ def plot_history(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> 
     turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if len(dates) > 3 else {}
     ax.set_xticks(range(len(dates)), dates, **turned)
     ax.set(xlabel="as of", ylabel=style.wrapped(metric, 30))
+    style.legend_above(ax)
+    return ax
+
+
+def plot_audit(result: Audit, *, ax: "Axes | None" = None) -> "Axes":
+    """Do labels that came since refute earlier probabilities? The e-value over these labels, on a log scale.
+
+    The line across is `1 / alpha`: if the probabilities are right the e-value ever reaches it with a chance of alpha at
+    most.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> may = dm.evaluate([1, 0, None, None], [0.9, 0.2, 0.7, 0.4], label_model="half", metrics="accuracy")
+    >>> ax = dm.plotting.plot_audit(dm.audit(may, [1, 0], [0.7, 0.4], arrival="alike"))
+    >>> ax.get_xlabel()
+    'labels that came'
+    """
+    style.checked("result", result, Audit, "what audit returns")
+    ax = style.axes(ax)
+    labels, values = np.append(0, result.labels), np.append(1.0, result.path)
+    ax.plot(labels, values, **style.style_of(0), markersize=3, linewidth=1, label="e-value")
+    ax.axhline(
+        1.0 / result.alpha, color=style.grey(ax), linewidth=0.8, linestyle="--", label="refuted from here on", zorder=0
+    )
+    ax.set(yscale="log", xlabel="labels that came", ylabel="stake of 1 against the probabilities")
     style.legend_above(ax)
     return ax

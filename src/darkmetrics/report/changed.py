@@ -12,9 +12,8 @@ from darkmetrics.changes.words import amount, chance_text
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.report import sentences
 from darkmetrics.report.differences import About, Difference, Table, differences_page, law_entry, saved
-from darkmetrics.report.notebook import ReportPage
 from darkmetrics.report.numbers import interval_shown, percent, shown
-from darkmetrics.report.render import write_or_show
+from darkmetrics.report.render import ReportPage, write_or_show
 from darkmetrics.report.reproduce import call_of, data_hash, reproduction, source_facts, table_call
 from darkmetrics.tables import finite, level_text
 

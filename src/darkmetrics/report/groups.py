@@ -1,4 +1,4 @@
-"""The page of segments and periods: alerts, pictures over time, the table of groups, and all rows together."""
+"""The page of segments and periods: alerts, pictures over time, differences, the table of groups, all rows."""
 
 import datetime as dt
 import re
@@ -11,9 +11,10 @@ import numpy as np
 
 from darkmetrics._text import called, visible
 from darkmetrics.accepted import PageSettings, PathLike
+from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import Alert, GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.alerts import chance_text, side_of
-from darkmetrics.monitoring.group_names import counted, key_text
+from darkmetrics.monitoring.group_names import counted, group_text, key_text
 from darkmetrics.monitoring.periods import period_name
 from darkmetrics.monitoring.run import PHRASES
 from darkmetrics.monitoring.summary import Key
@@ -21,12 +22,10 @@ from darkmetrics.plotting.over_time import places_of
 from darkmetrics.plotting.summaries import Column, column_of
 from darkmetrics.report import sentences
 from darkmetrics.report.charts import Scale, period_chart, period_places, span_chart
-from darkmetrics.report.comparisons import compared
 from darkmetrics.report.exports import link
-from darkmetrics.report.notebook import ReportPage
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.page import code_shown
-from darkmetrics.report.render import filled, write_or_show
+from darkmetrics.report.render import ReportPage, filled, write_or_show
 from darkmetrics.report.reproduce import as_argument, audit_facts, date_of, reproduction, source_facts, table_call
 from darkmetrics.tables import finite, level_text
 
@@ -88,7 +87,7 @@ def groups_page(
         "compared": result.gone is not None,
         "periods": pictures[:_PICTURES],
         "not_drawn": max(0, len(pictures) - _PICTURES),
-        "compared_words": compared(result, time, drawn),
+        "compared_words": _compared(result, time, drawn),
         "scope": result.total.scope,
         "has_target": bool(result.targets),
         "header": header,
@@ -301,3 +300,48 @@ def _reproduce(result: GroupedEvaluation, about: str, source: Any) -> dict[str, 
     code = ["import darkmetrics as dm", "", *notes, f"result = {call}", f'result.report("report.html"{about})']
     methods = {one.method for group in result.groups.values() for one in group.metrics.values()}
     return reproduction(code, result.arguments, methods, source)
+
+
+# Each of these is evaluated again: segments and periods of them, groups whose gap is found, metrics.
+_SEGMENTS, _PERIODS, _COMPARED, _METRICS = 4, 24, 24, 2
+
+
+def _compared(result: GroupedEvaluation, time: str | None, metrics: Sequence[str]) -> list[str]:
+    """Sentences about differences between groups, as many as a reader reads; none where labels do not suffice."""
+    if time is None:
+        return [] if len(result) > _COMPARED else _gaps(result, metrics[:_METRICS])
+    place = result.names.index(time)
+    others = [name for name in result.names if name != time]
+    lines: dict[Key, list[Key]] = {}
+    for key in result.groups:
+        if key[place] is not None:
+            lines.setdefault(key[:place] + key[place + 1 :], []).append(key)
+    found = []
+    for segment, keys in list(lines.items())[:_SEGMENTS]:
+        whose = f"{group_text(others, segment, None, None)}: " if segment else ""
+        found += [f"{whose}{text}" for text in _over_time(result, segment, place, keys, metrics[:_METRICS])]
+    return found
+
+
+def _over_time(
+    result: GroupedEvaluation, segment: Key, place: int, keys: Sequence[Key], metrics: Sequence[str]
+) -> list[str]:
+    """The newest period that says enough against the one before it, and the trend over all of them."""
+    told = [key for key in keys if not result.groups[key].too_small]
+    if len(told) < 2:
+        return []
+    after, before = told[-1], told[-2]
+    change = result.change(after, before)
+    names = " against ".join(key_text(key[place], result.every) for key in (after, before))
+    texts = [f"{names}: {change.sentence(name)}" for name in metrics]
+    if 2 < len(told) <= _PERIODS:
+        texts += [result.trend(name, segment or None).words()[0] for name in metrics]
+    return texts
+
+
+def _gaps(result: GroupedEvaluation, metrics: Sequence[str]) -> list[str]:
+    """How far groups are apart."""
+    try:
+        return [text for name in metrics for text in result.gap(name).words()]
+    except InputError:  # fewer than two groups have enough labels
+        return []

@@ -14,9 +14,8 @@ from darkmetrics.comparison.rows import SharedRows
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.report import sentences
 from darkmetrics.report.differences import SCOPES, About, Difference, Table, differences_page, law_entry, saved
-from darkmetrics.report.notebook import ReportPage
 from darkmetrics.report.numbers import interval_shown, percent, shown
-from darkmetrics.report.render import write_or_show
+from darkmetrics.report.render import ReportPage, write_or_show
 from darkmetrics.report.reproduce import columns_hash, reproduction, settings, source_facts, table_call, to_bring
 from darkmetrics.tables import finite, level_text
 

@@ -1,9 +1,11 @@
-"""render(): views of the summary, and write_report(), which puts one into a file."""
+"""render(): views of the summary, and write_report(), which puts one into a file or shows it in a notebook."""
 
 import base64
 import hashlib
+import html
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,40 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.files import write_whole
 from darkmetrics.report.markdown import markdown
-from darkmetrics.report.notebook import ReportPage
 from darkmetrics.report.page import page
 from darkmetrics.report.summarize import SCHEMA, summarize
 
 # What a report is, by the suffix of its file.
 SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
+
+
+@dataclass(frozen=True)
+class ReportPage:
+    """A report that was made without a file: a notebook shows it, and `html` is the page as text.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> page = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6]).report(title="Four rows")
+    >>> page
+    <ReportPage 'Four rows': a notebook shows it, report("report.html") writes it>
+    >>> page.html[:15]
+    '<!doctype html>'
+    """
+
+    title: str
+    html: str = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f'<ReportPage {self.title!r}: a notebook shows it, report("report.html") writes it>'
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own: styles and scripts of the page and of the notebook do not meet.
+        page = html.escape(self.html)
+        return (
+            f'<iframe title="{html.escape(self.title)}" sandbox="allow-scripts allow-downloads" width="100%" '
+            f'height="800" srcdoc="{page}"></iframe>'
+        )
 
 
 def render(summary: object, format: str = "html") -> str:  # noqa: A002

@@ -1,4 +1,7 @@
-"""Each threshold by itself: the law of every metric there, from the same probabilities of the missing labels."""
+"""Each threshold by itself: the law of every metric there, from the same probabilities of the missing labels.
+
+Rows that no threshold of the grid tells apart are counted together first.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,14 +12,15 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.sums.related_counts import LADDER_LIMIT, split_pmfs
+from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, MethodError
+from darkmetrics.functional import merged_keys
 from darkmetrics.methods import Exact, Method, Problem
 from darkmetrics.methods.problem import CountLaws
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.nodes import Nodes
 from darkmetrics.threshold_curves.bands import Swept
-from darkmetrics.threshold_curves.thin import thinned
 
 # A law per threshold and metric takes milliseconds; more thresholds than this are not waited for.
 MOST_LAWS = 2000
@@ -82,3 +86,38 @@ def _of_side(
     if not rows.size:
         return 0, np.ones((below[1].shape[0], 1))
     return below if rows[0] < cut else above
+
+
+def thinned(data: EvaluationSet, nodes: Nodes, thresholds: FloatArray) -> tuple[EvaluationSet, Nodes]:
+    """A set with the same confusion matrix at each of the thresholds for every labeling, and nodes for its cells.
+
+    Labelled rows between two thresholds become one cell, and so do missing ones of one bucket. Rows with weights stay
+    as they are: which laws are exact depends on how many different weights there are.
+    """
+    cells = data.cells
+    if cells.weight is not None:
+        return data, nodes
+    block = np.searchsorted(thresholds, cells.score, side="right")
+    starts = np.flatnonzero(np.diff(block, prepend=-1))
+    labelled = {
+        name: np.add.reduceat(getattr(cells, name), starts, dtype=np.int64) for name in ("positives", "negatives")
+    }
+    of_missing, missing, bucket = block[data.missing_cells], data.missing_counts, nodes.bucket
+    if bucket is not None:
+        first, owner = merged_keys(of_missing, bucket)
+        of_missing, bucket = of_missing[first], bucket[first]
+        missing = np.bincount(owner, missing, first.size).astype(np.int64)
+    # Labelled rows first and then the missing ones, in the order of the blocks; a block has one score.
+    order = np.argsort(np.concatenate((block[starts], of_missing)), kind="stable")
+    lowest = np.empty(thresholds.size + 1)
+    lowest[block[starts]] = cells.score[starts]
+    score = lowest[np.concatenate((block[starts], of_missing))][order]
+    none, nothing = np.zeros(of_missing.size, dtype=np.int64), np.zeros(starts.size, dtype=np.int64)
+    table = Cells(
+        score=score,
+        decision=score >= (np.inf if data.threshold is None else data.threshold),
+        **{name: np.concatenate((counts, none))[order] for name, counts in labelled.items()},
+        missing=np.concatenate((nothing, missing))[order],
+    )
+    small = EvaluationSet.from_cells(table, threshold=data.threshold, pos_label=data.pos_label)
+    return small, replace(nodes, bucket=bucket)
