@@ -70,6 +70,24 @@ def level_text(level: float) -> str:
     return next((text for text in texts if 0.0 < float(text) < 100.0), f"{100.0 * level:g}") + "%"
 
 
+def chance_text(chance: float) -> str:
+    """A probability in percent; only what is certain is 0% or 100%, and near these it has a decimal.
+
+    Examples
+    --------
+    >>> from darkmetrics.tables import chance_text
+    >>> [chance_text(chance) for chance in (0.0, 1e-9, 0.0512, 0.5, 0.9512, 1.0, float("nan"))]
+    ['0%', '<0.1%', '5.1%', '50%', '95.1%', '100%', 'undefined']
+    """
+    if np.isnan(chance):
+        return "undefined"
+    if 0.0 < chance < 0.001:
+        return "<0.1%"
+    if 0.999 < chance < 1.0:
+        return ">99.9%"
+    return f"{chance:.1%}" if min(chance, 1.0 - chance) < 0.1 and 0.0 < chance < 1.0 else f"{chance:.0%}"
+
+
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> list[str]:
     """Lines of a table; the first `words` columns are words and stand on the left, the others on the right."""
     lines = [header, *rows]

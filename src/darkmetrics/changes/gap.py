@@ -19,12 +19,13 @@ from darkmetrics.changes.laws import (
     value_draws,
 )
 from darkmetrics.changes.node_tables import AtNodes, NodeTable
-from darkmetrics.changes.words import chance_above, chance_below, chance_text, check_amount
+from darkmetrics.changes.words import chance_above, chance_below, check_amount
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.functional import CountFunctional
 from darkmetrics.metrics import Metric
 from darkmetrics.tables import (
+    chance_text,
     decimals_for,
     finite,
     html_lines,

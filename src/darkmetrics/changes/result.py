@@ -12,12 +12,13 @@ from darkmetrics import frames
 from darkmetrics._text import short
 from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.changes.mix import Split, mix_of_rows
-from darkmetrics.changes.words import amount, chance_above, chance_below, chance_text, check_amount, moved_text
+from darkmetrics.changes.words import amount, chance_above, chance_below, check_amount, moved_text
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import MissingKeyError, unknown_name
 from darkmetrics.metrics import Metric
 from darkmetrics.tables import (
+    chance_text,
     decimals_for,
     finite,
     html_lines,

@@ -9,19 +9,11 @@ import numpy as np
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import sum_law
 from darkmetrics.changes.node_tables import AtNodes
-from darkmetrics.changes.words import (
-    LIKELY,
-    amount,
-    chance_above,
-    chance_below,
-    chance_text,
-    check_amount,
-    is_sure,
-)
+from darkmetrics.changes.words import LIKELY, amount, chance_above, chance_below, check_amount, is_sure
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
-from darkmetrics.tables import decimals_for, finite, html_lines, interval_text, level_text, number_text
+from darkmetrics.tables import chance_text, decimals_for, finite, html_lines, interval_text, level_text, number_text
 
 SCHEMA = "darkmetrics.trend/1"
 

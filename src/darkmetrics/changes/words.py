@@ -8,7 +8,7 @@ import numpy as np
 from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.exceptions import InputError
-from darkmetrics.tables import decimals_for, level_text, number_text
+from darkmetrics.tables import chance_text, decimals_for, level_text, number_text
 
 # Half a unit in the last place of 1.
 _ROUNDING = 2.0**-53
@@ -44,24 +44,6 @@ def _uncertain(law: MetricDistribution, t: float, chance: float) -> float:
     open_ = law.method != "exact" and law.bounds.low < t < law.bounds.high
     rounding = _ROUNDING if open_ else 0.0
     return chance if math.isnan(chance) else min(1.0 - rounding, max(rounding, chance))
-
-
-def chance_text(chance: float) -> str:
-    """A probability in percent; only what is certain is 0% or 100%.
-
-    Examples
-    --------
-    >>> from darkmetrics.changes.words import chance_text
-    >>> [chance_text(chance) for chance in (0.0, 1e-9, 0.0512, 0.98, 1.0)]
-    ['0%', '<0.1%', '5.1%', '98%', '100%']
-    """
-    if math.isnan(chance):
-        return "not known"
-    if chance in (0.0, 1.0):
-        return f"{chance:.0%}"
-    if chance < 0.001 or chance > 0.999:
-        return "<0.1%" if chance < 0.5 else ">99.9%"
-    return f"{chance:.1%}" if chance < 0.0995 or chance > 0.9905 else f"{chance:.0%}"
 
 
 def amount(value: float) -> float:

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from darkmetrics._text import short
-from darkmetrics.comparison.ranking import chance_text
-from darkmetrics.tables import decimals_for, finite, interval_text, level_text, number_text
+from darkmetrics.tables import chance_text, decimals_for, finite, interval_text, level_text, number_text
 
 if TYPE_CHECKING:
     from darkmetrics.comparison.result import Comparison

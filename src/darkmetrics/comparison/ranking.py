@@ -10,7 +10,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._text import short
 from darkmetrics.comparison.together import Together
 from darkmetrics.exceptions import MissingKeyError, unknown_name
-from darkmetrics.tables import finite, html_table, number_text, text_table
+from darkmetrics.tables import chance_text, finite, html_table, number_text, text_table
 
 # Values that differ by less are the same: what is left of it is rounding.
 _SAME = 1e-12
@@ -114,17 +114,6 @@ class Ranks:
 
     def _repr_html_(self) -> str:
         return html_table(*self.table())
-
-
-def chance_text(chance: float) -> str:
-    """A chance in percent that says neither never nor always where it is not sure."""
-    if np.isnan(chance):
-        return "undefined"
-    if 0.0 < chance < 0.001:
-        return "<0.1%"
-    if 0.999 < chance < 1.0:
-        return ">99.9%"
-    return f"{chance:.1%}" if min(chance, 1.0 - chance) < 0.1 and 0.0 < chance < 1.0 else f"{chance:.0%}"
 
 
 def best_of(metric: str, better: str, names: tuple[str, ...], found: Together) -> Best:

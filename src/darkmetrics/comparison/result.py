@@ -17,7 +17,7 @@ from darkmetrics.comparison.differences import Bound, difference
 from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, mirrored, taken
 from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
 from darkmetrics.comparison.population import population_law, population_together, sampling_variances
-from darkmetrics.comparison.ranking import Best, Ranks, best_of, chance_text, ranks_of
+from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
 from darkmetrics.comparison.together import Together, values_together
 from darkmetrics.data.rules import is_number
@@ -31,6 +31,7 @@ from darkmetrics.nodes import Nodes
 from darkmetrics.question import Question, scope_from
 from darkmetrics.storing import made_of
 from darkmetrics.tables import (
+    chance_text,
     decimals_for,
     html_lines,
     html_table,

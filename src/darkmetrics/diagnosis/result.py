@@ -11,7 +11,7 @@ from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
 from darkmetrics.label_models.agreement import CalibrationCheck, ReferenceCheck
 from darkmetrics.label_models.arrival import Arrival
-from darkmetrics.label_models.base import Estimate
+from darkmetrics.label_models.base import Estimate, percent_text
 from darkmetrics.label_models.overlap import OverlapCheck
 from darkmetrics.tables import html_lines, html_table, number_text, plain_numbers, text_table
 
@@ -144,7 +144,7 @@ class Diagnosis:
         if self.reasons:
             share = self.labelled_prevalence
             rows = [["positive", "no labels" if share is None else f"{share:.1%}"]]
-            rows[0] += [_percent(reason.prevalence) for reason in self.reasons.values()]
+            rows[0] += [percent_text(reason.prevalence) for reason in self.reasons.values()]
             for name, value in self.labelled_only.items():
                 shown = [_interval(reason.metrics[name]) for reason in self.reasons.values()]
                 rows.append([name, "no labels" if share is None else number_text(value, 3), *shown])
@@ -178,7 +178,3 @@ def _interval(estimate: Estimate) -> str:
     if np.isnan(estimate.mean):
         return "undefined"
     return f"{number_text(estimate.mean, 3)} ({number_text(estimate.low, 3)} to {number_text(estimate.high, 3)})"
-
-
-def _percent(estimate: Estimate) -> str:
-    return f"{estimate.mean:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"

@@ -10,7 +10,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.exceptions import CalibrationWarning, RefutedWarning
-from darkmetrics.label_models.base import Estimate
+from darkmetrics.label_models.base import Estimate, percent_text
 from darkmetrics.label_models.delay_checks import CLASSES, DelayCheck
 from darkmetrics.tables import html_lines, html_table, plain_numbers, text_table
 
@@ -175,7 +175,7 @@ class Arrival:
         ever = "" if self.maturity is not None else " (of those that ever come)"
         lines.append(f"Half and nine in ten of the labels{ever} are in: {'; '.join(parts)}.")
         if self.maturity is None:
-            left = [f"{_percent(of.never)} of {name}" for name, of in self._classes()]
+            left = [f"{percent_text(of.never)} of {name}" for name, of in self._classes()]
             lines.append(
                 f"At the end of the oldest bin of ages ({self._time(self.oldest)}) {' and '.join(left)} have no label; "
                 "whether these ever come, no row is old enough to say."
@@ -272,7 +272,7 @@ class Arrival:
         rows = []
         for k, b in enumerate(self.bins):
             counts = [f"{n:,}" for n in (b.rows, b.positive, b.negative, b.missing)]
-            shares = [_percent(Estimate(of.share[k], of.low[k], of.high[k])) for _, of in self._classes()]
+            shares = [percent_text(Estimate(of.share[k], of.low[k], of.high[k])) for _, of in self._classes()]
             older = self.maturity is not None and k == len(self.bins) - 1
             rows.append([f"{b.low:.4g} and more" if older else f"{b.low:.4g} to {b.high:.4g}", *counts, *shares])
         return header, rows
@@ -293,7 +293,3 @@ def _estimate(estimate: Estimate) -> dict[str, float | None]:
 
 def _check(check: DelayCheck | None) -> dict[str, Any] | None:
     return None if check is None else plain_numbers(asdict(check)) | {"differs": check.differs, "clear": check.is_clear}
-
-
-def _percent(estimate: Estimate) -> str:
-    return f"{estimate.mean:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"

@@ -65,6 +65,11 @@ class Estimate(NamedTuple):
     high: float
 
 
+def percent_text(estimate: Estimate) -> str:
+    """A share and its interval in percent."""
+    return f"{estimate.mean:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
+
+
 def missing_prevalence(data: EvaluationSet, nodes: Nodes) -> Estimate:
     """How many of the missing rows are positive: mean and 90% interval of their share.
 

@@ -63,7 +63,7 @@ class Alert:
     def __repr__(self) -> str:
         return (
             f"<Alert: {self.group} misses {self.metric} {self.side} {self.target:g} with probability "
-            f"{chance_text(self.probability)}, q-value {self.q_value:.2g}{'' if self.new else f', {self.age}'}>"
+            f"{probability_text(self.probability)}, q-value {self.q_value:.2g}{'' if self.new else f', {self.age}'}>"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,20 +88,25 @@ class Alerts(tuple[Alert, ...]):
         if not self:
             return html_lines(["No alert."])
         rows = [
-            [one.group, f"{one.metric} {one.side} {one.target:g}", chance_text(one.probability), f"{one.q_value:.2g}"]
+            [
+                one.group,
+                f"{one.metric} {one.side} {one.target:g}",
+                probability_text(one.probability),
+                f"{one.q_value:.2g}",
+            ]
             for one in self
         ]
         ages = [[*row, one.age] for row, one in zip(rows, self, strict=True)]
         return html_table(["group", "misses", "probability", "q-value", "since"], ages)
 
 
-def chance_text(chance: float) -> str:
+def probability_text(chance: float) -> str:
     """A probability in print; only what is certain is 1.
 
     Examples
     --------
-    >>> from darkmetrics.monitoring.alerts import chance_text
-    >>> chance_text(0.98765), chance_text(0.9999999), chance_text(1.0)
+    >>> from darkmetrics.monitoring.alerts import probability_text
+    >>> probability_text(0.98765), probability_text(0.9999999), probability_text(1.0)
     ('0.988', '>0.999', '1')
     """
     if math.isnan(chance):

@@ -12,7 +12,7 @@ from darkmetrics.changes import Change, Gap, Trend
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
-from darkmetrics.monitoring.alerts import SCHEMA, Alert, chance_text, side_of
+from darkmetrics.monitoring.alerts import SCHEMA, Alert, probability_text, side_of
 from darkmetrics.monitoring.comparing import change_of_groups, gap_of_groups, trend_of_groups
 from darkmetrics.monitoring.group_names import counted, group_text, group_texts, key_text, listed, named, plain
 from darkmetrics.monitoring.periods import as_known, late_labels
@@ -460,7 +460,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
             f"{group.counts['rows']:,}",
             f"{group.counts['missing'] / max(group.counts['rows'], 1):.1%}",
             *(cell_text(group.metrics[name]) for name in shown),
-            *(chance_text(group.chance_missed[name]) for name in self.targets),
+            *(probability_text(group.chance_missed[name]) for name in self.targets),
         ]
 
     def _mark(self, group: GroupSummary, alerts: list[Alert]) -> str:

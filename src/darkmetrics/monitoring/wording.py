@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from darkmetrics.changes.words import chance_text as percent
-from darkmetrics.monitoring.alerts import Alert, chance_text, side_of
+from darkmetrics.monitoring.alerts import Alert, probability_text, side_of
 from darkmetrics.monitoring.group_names import counted, group_text, key_text, listed
-from darkmetrics.tables import level_text
+from darkmetrics.tables import chance_text, level_text
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.result import GroupedEvaluation
@@ -31,14 +30,14 @@ def verdict_text(result: "GroupedEvaluation", name: str) -> str:
             return text
         nearest = max(judged, key=lambda key: result.groups[key].chance_missed[name])
         group = group_text(result.names, nearest, result.period, result.every)
-        return f"{text} Most likely to miss: {group} ({percent(result.groups[nearest].chance_missed[name])})."
+        return f"{text} Most likely to miss: {group} ({chance_text(result.groups[nearest].chance_missed[name])})."
     text = f"{len(missed):,} of {counted(len(judged), 'group')} miss{'es' if len(missed) < 2 else ''} {target} {rate}"
     if result.gone is not None:
         text += f", {sum(alert.new for alert in missed) or 'none'} of them new"
         missed.sort(key=lambda alert: not alert.new)  # a stable sort
     age = [f", {alert.age}" if result.gone is not None else "" for alert in missed]
     which = [
-        f"{alert.group} ({chance_text(alert.probability)}{since})"
+        f"{alert.group} ({probability_text(alert.probability)}{since})"
         for alert, since in zip(missed[:_NAMED], age, strict=False)
     ]
     which += [f"and {len(missed) - _NAMED:,} more"] if len(missed) > _NAMED else []
@@ -70,7 +69,7 @@ def _became(result: "GroupedEvaluation", alert: Alert) -> str:
     if result.targets.get(alert.metric) != alert.target:
         return "not asked for now"
     if (alert.key, alert.metric) in result.q_values:
-        return f"probability of a miss now {chance_text(group.chance_missed[alert.metric])}"
+        return f"probability of a miss now {probability_text(group.chance_missed[alert.metric])}"
     return "too small to judge" if group.too_small else "not looked at now"
 
 

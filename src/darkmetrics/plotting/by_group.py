@@ -8,7 +8,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import GroupedEvaluation, GroupSummary
-from darkmetrics.monitoring.alerts import chance_text
+from darkmetrics.monitoring.alerts import probability_text
 from darkmetrics.monitoring.group_names import key_text
 from darkmetrics.plotting import style
 from darkmetrics.plotting.summaries import HOW, Column, column_of, draw_labelled_only, draw_means, metric_of, plain_text
@@ -177,7 +177,7 @@ def _draw_target(ax: "Axes", place: FloatArray, shown: Column, target: float) ->
     right: dict[str, Any] = {"fontsize": "small", "transform": ax.get_yaxis_transform()}
     for line in place[np.isfinite(shown.below)].astype(int):
         colour = style.grey(ax) if shown.small[line] else style.ink(ax)
-        ax.text(1.02, line, chance_text(float(shown.below[line])), va="center", color=colour, **right)
+        ax.text(1.02, line, probability_text(float(shown.below[line])), va="center", color=colour, **right)
     ax.text(1.02, 1.01, "P(missed)", va="bottom", ha="left", fontsize="small", transform=ax.transAxes)
 
 

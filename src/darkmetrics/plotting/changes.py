@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from darkmetrics.changes import Change, Gap, Trend
-from darkmetrics.changes.words import chance_text
 from darkmetrics.plotting import style
 from darkmetrics.plotting.over_time import name_periods
 from darkmetrics.plotting.shape import density_curve, few_atoms
 from darkmetrics.plotting.summaries import plain_text
-from darkmetrics.tables import level_text
+from darkmetrics.tables import chance_text, level_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

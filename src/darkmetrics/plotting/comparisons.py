@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from darkmetrics.comparison.ranking import chance_text
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.plotting import style
 from darkmetrics.plotting.shape import density_curve, few_atoms
-from darkmetrics.tables import level_text
+from darkmetrics.tables import chance_text, level_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

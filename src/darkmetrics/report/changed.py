@@ -8,14 +8,14 @@ from typing import Any, Unpack
 from darkmetrics._text import called, visible
 from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.changes.result import SAME_ROWS, Change
-from darkmetrics.changes.words import amount, chance_text
+from darkmetrics.changes.words import amount
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.report import sentences
 from darkmetrics.report.differences import About, Difference, Table, differences_page, law_entry, saved
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.render import ReportPage, write_or_show
 from darkmetrics.report.reproduce import call_of, data_hash, reproduction, source_facts, table_call
-from darkmetrics.tables import finite, level_text
+from darkmetrics.tables import chance_text, finite, level_text
 
 # Metrics with a tile of their own.
 _TILES = 8

@@ -13,7 +13,7 @@ from darkmetrics._text import called, visible
 from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import Alert, GroupedEvaluation, GroupSummary
-from darkmetrics.monitoring.alerts import chance_text, side_of
+from darkmetrics.monitoring.alerts import probability_text, side_of
 from darkmetrics.monitoring.group_names import counted, group_text, key_text
 from darkmetrics.monitoring.periods import period_name
 from darkmetrics.monitoring.run import PHRASES
@@ -186,7 +186,7 @@ def _alert_row(alert: Alert) -> dict[str, Any]:
     return {
         "group": alert.group,
         "misses": f"{alert.metric} {alert.side} {alert.target:g}",
-        "chance": "certain" if alert.certain else chance_text(alert.probability),
+        "chance": "certain" if alert.certain else probability_text(alert.probability),
         "q_value": f"{alert.q_value:.2g}",
         "age": alert.age,
         "new": alert.new,
@@ -289,7 +289,9 @@ def _total(result: GroupedEvaluation) -> list[str]:
     ]
     missed = result.task.of_all(result.total).chance_missed
     goals = [
-        f"; the chance that it misses {result.targets[name]:g} is {chance_text(missed[name])}" if name in missed else ""
+        f"; the chance that it misses {result.targets[name]:g} is {probability_text(missed[name])}"
+        if name in missed
+        else ""
         for name in numbers["metrics"]
     ]
     return [f"{text}{goal}." for text, goal in zip(told, goals, strict=True)]

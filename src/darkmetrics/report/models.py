@@ -8,7 +8,6 @@ import numpy as np
 
 from darkmetrics._text import called
 from darkmetrics.accepted import PageSettings, PathLike
-from darkmetrics.comparison.ranking import chance_text
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import SharedRows
 from darkmetrics.distribution import MetricDistribution
@@ -17,7 +16,7 @@ from darkmetrics.report.differences import SCOPES, About, Difference, Table, dif
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.render import ReportPage, write_or_show
 from darkmetrics.report.reproduce import columns_hash, reproduction, settings, source_facts, table_call, to_bring
-from darkmetrics.tables import finite, level_text
+from darkmetrics.tables import chance_text, finite, level_text
 
 # Models with a tile of their own, and models whose places fit side by side.
 _TILES, _PLACES = 8, 10

@@ -302,7 +302,7 @@ def _closing(result: dm.GroupedEvaluation) -> str:
 
 def _checks(result: dm.GroupedEvaluation) -> list[Check]:
     """Each target of each group: it fails with a new alert; one that is known, or that nobody can judge, is skipped."""
-    from darkmetrics.monitoring.alerts import chance_text, side_of
+    from darkmetrics.monitoring.alerts import probability_text, side_of
 
     alerts = {(alert.key, alert.metric): alert for alert in result.alerts}
     checks = []
@@ -310,7 +310,7 @@ def _checks(result: dm.GroupedEvaluation) -> list[Check]:
         for name, target in result.targets.items():
             alert, where = alerts.get((key, name)), result.label(key)
             wanted = f"{name} {side_of(result.metrics[name])} {target:g}"
-            words = f"{where} misses {wanted} with probability {chance_text(group.chance_missed[name])}"
+            words = f"{where} misses {wanted} with probability {probability_text(group.chance_missed[name])}"
             if alert is not None:
                 passed: bool | None = False if alert.new else None
                 words += "" if result.gone is None else f", {alert.age}"
@@ -323,13 +323,13 @@ def _checks(result: dm.GroupedEvaluation) -> list[Check]:
 
 
 def _alerts(result: dm.GroupedEvaluation) -> Table:
-    from darkmetrics.monitoring.alerts import chance_text
+    from darkmetrics.monitoring.alerts import probability_text
 
     rows = [
         [
             alert.group,
             f"{alert.metric} {alert.side} {alert.target:g}",
-            chance_text(alert.probability),
+            probability_text(alert.probability),
             f"{alert.q_value:.2g}",
             *([] if result.gone is None else [alert.age]),
         ]
