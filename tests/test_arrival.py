@@ -207,13 +207,13 @@ def test_it_is_part_of_the_numbers_and_survives_storing(result):
 
 
 def test_the_model_is_fitted_once(monkeypatch):
-    fits, fit = [], LateLabels.fit
+    fits, fit = [], LateLabels._fitted
 
     def counted(self, data):
         fits.append(data)
         return fit(self, data)
 
-    monkeypatch.setattr(LateLabels, "fit", counted)
+    monkeypatch.setattr(LateLabels, "_fitted", counted)
     y_true, y_score, age, *_ = rows(6, n=600)
     result = dm.evaluate(y_true, y_score, age=age, metrics="recall")
     assert result.diagnosis.arrival is arrival(result)

@@ -183,8 +183,8 @@ class Question:
         model = self.model_of(data)
         reason = stated_reason(model, self.missingness)
         with heard() as said:
-            learnt = model.fit(data) if isinstance(model, LateLabels) else None
-            nodes = clustered(model.nodes(data) if learnt is None else learnt.nodes(data), data)
+            learnt, nodes = model.learn(data) if isinstance(model, LateLabels) else (None, model.nodes(data))
+            nodes = clustered(nodes, data)
             about = model.describe(data, nodes) if data.n_missing else ""
             about = " ".join(filter(None, (about, shared_in_words(nodes))))
             settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": reason}

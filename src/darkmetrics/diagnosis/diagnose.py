@@ -156,8 +156,8 @@ def diagnosis_of(
 def _late(data: EvaluationSet) -> tuple[Arrival, Nodes]:
     if not data.n_missing:
         raise AbsentError("no label is missing.")
-    learnt = LateLabels().fit(data)
-    return arrival_of(learnt, data), learnt.nodes(data)
+    learnt, nodes = LateLabels().learn(data)
+    return arrival_of(learnt, data), nodes
 
 
 def _part(name: str, absent: dict[str, str], compute: Callable[..., Any], *arguments: Any) -> Any:

@@ -30,7 +30,7 @@ def arrival_of(fitted: Arrivals, data: EvaluationSet, as_of: date | None = None)
     if ages.mature.any():  # older rows are all settled
         last = int(fitted.grid.bin_of(ages.age[ages.mature]).min())
     absent: dict[str, str] = {}
-    positives, negatives, wait = _classes(fitted, data, last, mature=bool(ages.mature.any()))
+    positives, negatives, wait = _classes(fitted, last, mature=bool(ages.mature.any()))
     return Arrival(
         bins=_bins(fitted, data, ages, last),
         positives=positives,
@@ -66,11 +66,10 @@ def _bins(fitted: Arrivals, data: EvaluationSet, ages: Ages, last: int) -> tuple
     return tuple(AgeBin(*row) for row in zip(edges[:-1], edges[1:], *counts, strict=True))
 
 
-def _classes(
-    fitted: Arrivals, data: EvaluationSet, last: int, *, mature: bool
-) -> tuple[ClassArrival, ClassArrival, Estimate]:
+def _classes(fitted: Arrivals, last: int, *, mature: bool) -> tuple[ClassArrival, ClassArrival, Estimate]:
     """Both classes, and the wait for labels of either."""
-    grid, likelihood, rows = fitted.grid, fitted.likelihood, fitted.rows(data)
+    grid, likelihood = fitted.grid, fitted.likelihood
+    rows = likelihood  # the table of the set that was fitted
     edges = grid.edges[: last + 2]
     left = _left(fitted, last + 1, mature=mature)
     gone = rows.missing > 0.0

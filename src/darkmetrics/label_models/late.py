@@ -74,10 +74,18 @@ class LateLabels(LabelModel):
         check_n_nodes(self.n_nodes)
 
     def nodes(self, data: EvaluationSet) -> Nodes:
-        return self.fit(data).nodes(data)
+        return self.learn(data)[1]
 
     def fit(self, data: EvaluationSet) -> "Arrivals":
         """What the rows of a set say about when labels come, for the rows of this set or of a part of it."""
+        return self._fitted(data)[0]
+
+    def learn(self, data: EvaluationSet) -> tuple["Arrivals", Nodes]:
+        """The same with the nodes of this set, whose table is then made once."""
+        fitted, rows = self._fitted(data)
+        return fitted, fitted.nodes_of(rows, data)
+
+    def _fitted(self, data: EvaluationSet) -> tuple["Arrivals", Rows]:
         ages = ages_of(data)
         material = Material.of(data)
         _check_classes(material)
@@ -89,7 +97,7 @@ class LateLabels(LabelModel):
         p = likelihood.share(draws, rows.X, rows.place)
         above, below = p @ rows.decided, p @ (rows.missing - rows.decided)
         chosen = representatives(above, below, np.full(len(draws), 1.0 / len(draws)), self.n_nodes)
-        return Arrivals(self, grid, likelihood, mode, draws, chosen)
+        return Arrivals(self, grid, likelihood, mode, draws, chosen), rows
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         ages = ages_of(data)
@@ -281,7 +289,10 @@ class Arrivals(LabelModel):
         return self.grid.rows(data)
 
     def nodes(self, data: EvaluationSet) -> Nodes:
-        rows = self.rows(data)
+        return self.nodes_of(self.rows(data), data)
+
+    def nodes_of(self, rows: Rows, data: EvaluationSet) -> Nodes:
+        """The nodes of a set, given its table."""
         n = self.chosen.size
         p = self.likelihood.share(self.draws[self.chosen], rows.X, rows.place)
         return Nodes(np.full(n, 1.0 / n), p, bucket=rows.of_cell[data.missing_cells])

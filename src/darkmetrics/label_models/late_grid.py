@@ -194,7 +194,10 @@ class Grid:
         bin_ = self.bin_of(read_ages(cells.stratum).age)
         place = self.zone_of(cells.score) * self.bins + bin_
         level = score_table(data).place
-        code, of_cell = np.unique(level * (self.bins * self.zones) + place, return_inverse=True)
+        key = level * (self.bins * self.zones) + place
+        # Counted and not sorted: there are few keys, and there may be many cells.
+        held = np.bincount(key) > 0
+        code, of_cell = np.flatnonzero(held), (np.cumsum(held) - 1)[key]
         place = code % (self.bins * self.zones)
 
         def total(values: FloatArray | IntArray) -> FloatArray:

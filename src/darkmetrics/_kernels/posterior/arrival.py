@@ -70,6 +70,13 @@ class ArrivalLikelihood:
         return result
 
     @cached_property
+    def _by_place(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """The rows in order of their places, where each place starts among them, and their columns of X."""
+        order = np.argsort(self.place, kind="stable")
+        starts = np.flatnonzero(np.diff(self.place[order], prepend=-1))
+        return order, starts, self.X[order]
+
+    @cached_property
     def _prior_level(self) -> float:
         """Log density of the prior at its mean."""
         size = self.prior_mean.size
@@ -243,8 +250,10 @@ class ArrivalLikelihood:
         hessian[:width, :width] = (self.X.T * curve) @ self.X
         hessian[width:, width:] = M.T @ flat_hessian @ M
         # theta and log S meet in w: by place, then through J with opposite signs for the classes.
-        met = np.array([np.bincount(self.place, spread * column, zones * bins) for column in self.X.T])
-        met = met.reshape(width, zones, bins)
+        met: FloatArray = np.zeros((zones * bins, width))
+        order, starts, columns = self._by_place
+        met[self.place[order[starts]]] = np.add.reduceat(columns * spread[order, None], starts, axis=0)
+        met = met.T.reshape(width, zones, bins)
         J = J[..., :bins, :]
         mixed = np.stack([np.einsum("qzk,zki->qzi", met, sign * J[y]) for y, sign in ((0, 1.0), (1, -1.0))], axis=1)
         hessian[:width, width:] = mixed.reshape(width, -1) @ M
