@@ -334,8 +334,9 @@ class Flexible(LogisticCalibrator):
         return self.base_.line(scores)
 
     def _design(self, scores: FloatArray) -> FloatArray:
-        x = self.line(scores)
-        columns = [self.base_.design(scores), np.maximum(x[:, None] - self.knots_, 0.0)]
+        base = self.base_.design(scores)
+        x = base[:, 1:].sum(axis=1)  # as `line` has it
+        columns = [base, np.maximum(x[:, None] - self.knots_, 0.0)]
         if self.steps_:
             assert self.threshold is not None
             columns.append((scores >= self.threshold)[:, None].astype(np.float64))

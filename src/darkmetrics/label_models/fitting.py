@@ -110,7 +110,15 @@ class Material:
             )
 
     def logistic_calibrator(self, given: Any) -> LogisticCalibrator:
-        """The same for models that need a logistic curve, prepared with all scores."""
+        """The same for models that need a logistic curve, prepared with all scores and not to be fitted."""
+        return self._flexible if isinstance(given, str) and given == "flexible" else self._prepared(given)
+
+    @cached_property
+    def _flexible(self) -> LogisticCalibrator:
+        """The default one, which several steps of an answer ask for."""
+        return self._prepared("flexible")
+
+    def _prepared(self, given: Any) -> LogisticCalibrator:
         calibrator = self.calibrator(given)
         if not isinstance(calibrator, LogisticCalibrator) or calibrator.prior_sd is None:
             raise InputError(

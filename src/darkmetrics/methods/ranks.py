@@ -23,7 +23,7 @@ from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, 
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import Functional, RankFunctional
 from darkmetrics.methods.base import about, settled
-from darkmetrics.methods.certificates import certifier
+from darkmetrics.methods.certificates import certificate_on_cells
 from darkmetrics.methods.problem import Problem
 
 # Combinations of counts that are all gone through, at one node and at many, and those that clusters may have.
@@ -93,7 +93,8 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
     law = laws[0] if len(laws) == 1 else mix(laws, np.array(shares), given_defined=given_defined, **facts)
     if isinstance(law, Undefined):
         return law
-    return replace(law, by_node=_by_node(functional, weight, moments), certify=certifier(functional, problem))
+    certify = partial(certificate_on_cells, functional, nodes)
+    return replace(law, by_node=_by_node(functional, weight, moments), certify=certify)
 
 
 def _all_counts(

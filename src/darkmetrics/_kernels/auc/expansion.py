@@ -205,5 +205,6 @@ def _common_grid(nodes: Expansions, first: FloatArray, last: FloatArray) -> Floa
 def _finer(levels: FloatArray) -> FloatArray:
     """More evenly spaced points in each row, by cubics through the four nearest."""
     padded = np.concatenate([levels[:, :1], levels, levels[:, -1:]], axis=1)
-    between = np.lib.stride_tricks.sliding_window_view(padded, 4, axis=1) @ _CUBIC
+    four = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(padded, 4, axis=1))
+    between = four.reshape(-1, 4) @ _CUBIC
     return np.concatenate([between.reshape(len(levels), -1), levels[:, -1:]], axis=1)

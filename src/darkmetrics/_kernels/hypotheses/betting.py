@@ -7,7 +7,7 @@ tilt fits better.
 """
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy  # its parts are loaded when they are first used
 from scipy.special import logsumexp
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
@@ -77,6 +77,6 @@ def least_log_capital(moments: FloatArray, low: FloatArray, high: FloatArray) ->
         at, slope = value(low + u * width)
         return at, slope * width
 
-    u = minimize(scaled, np.full(2, 0.5), jac=True, bounds=[(0.0, 1.0)] * 2, method="L-BFGS-B").x
+    u = scipy.optimize.minimize(scaled, np.full(2, 0.5), jac=True, bounds=[(0.0, 1.0)] * 2, method="L-BFGS-B").x
     at, slope = scaled(u)
     return at + float(np.minimum(-slope * u, slope * (1.0 - u)).sum())

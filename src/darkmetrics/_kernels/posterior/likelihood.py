@@ -19,8 +19,8 @@ from darkmetrics._kernels.posterior.log_odds import LITTLE, TOGETHER, chance, cu
 _PORTION = 1 << 16
 
 
-class _AlikeRows(NamedTuple):
-    """Scores that have rows, in bundles of as many rows and missing rows each: first all first ones, then all second.
+class _Bundles(NamedTuple):
+    """Scores in bundles of as many rows and missing rows each: first all first ones, then all second.
 
     Minus their columns of X, rows and missing rows of each score; how many bundles have a first score, a second, ...
     """
@@ -110,34 +110,46 @@ class LabelLikelihood:
         return result
 
     @cached_property
-    def _alike(self) -> "_AlikeRows | None":
-        """The scores in bundles, where the absence of rows does not depend on the score."""
+    def _alike(self) -> "list[_Bundles] | None":
+        """The scores with missing rows, and those without, where the absence of rows does not depend on the score."""
         constant = self.Z is None or (self.Z.shape[1] == 1 and self.D is None)
         missing = np.zeros(len(self.X)) if self.Z is None else self.missing
         counts = self.positives + self.negatives + missing
         if not constant or self.positives_reference.size or not counts.any():
             return None
         order = np.lexsort([missing, counts])[np.count_nonzero(counts <= 0.0) :]
+        gone = missing[order] > 0.0
+        return [self._bundled(some, counts, missing) for some in (order[gone], order[~gone]) if some.size]
+
+    def _bundled(self, order: IntArray, counts: FloatArray, missing: FloatArray) -> "_Bundles":
         new = np.diff(counts[order], prepend=0.0) + 1j * np.diff(missing[order], prepend=0.0) != 0.0
         place = np.arange(order.size)
         member = (place - np.maximum.accumulate(np.where(new, place, 0))) % TOGETHER
         bundle = np.cumsum(member == 0) - 1
         order = order[np.lexsort([bundle, -np.bincount(bundle)[bundle], member])]
         sizes = np.bincount(member, minlength=1).tolist()
-        return _AlikeRows(-self.X[order], counts[order], missing[order], sizes)
+        return _Bundles(-self.X[order], counts[order], missing[order], sizes)
 
-    def _by_bundle(self, rows: "_AlikeRows", theta: FloatArray, ratio: FloatArray | None = None) -> FloatArray:
+    @cached_property
+    def _of_negatives(self) -> FloatArray:
+        """Sums of the columns of X over negative rows."""
+        return np.asarray(self.X.T @ self.negatives)
+
+    def _by_bundle(self, parts: "list[_Bundles]", theta: FloatArray, ratio: FloatArray | None = None) -> FloatArray:
         """`sum log p_y` over the rows, and `-log w` of missing ones; `ratio` is `a_0 / a_1`. Same as `_by_score`.
 
         With e the odds of being negative these are the logarithms of `1 + e` and `1 + e a_0 / a_1`: factors that are
         multiplied before a logarithm is taken.
         """
-        odds, large, more = cut_odds(theta @ rows.columns.T)
-        result = -sum_log1p(odds, rows.sizes) @ rows.counts[: rows.sizes[0]] - theta @ (self.X.T @ self.negatives)
-        if ratio is not None:
-            result += sum_log1p(odds * ratio, rows.sizes) @ rows.missing[: rows.sizes[0]]
-        # Beyond the cut both logarithms grow like the log odds.
-        result += more @ (rows.missing - rows.counts)[large]
+        result: FloatArray = -(theta @ self._of_negatives)
+        for rows in parts:
+            odds, large, more = cut_odds(theta @ rows.columns.T)
+            size = rows.sizes[0]
+            if ratio is not None and rows.missing[0]:  # each has missing rows, or none has
+                result += sum_log1p(odds * ratio, rows.sizes) @ rows.missing[:size]
+            result -= sum_log1p(odds, rows.sizes) @ rows.counts[:size]
+            if large.size:  # beyond the cut both logarithms grow like the log odds
+                result += more @ (rows.missing - rows.counts)[large]
         return result
 
     def _by_score(self, theta: FloatArray, c: FloatArray, d: FloatArray) -> FloatArray:

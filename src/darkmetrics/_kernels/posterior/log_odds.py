@@ -32,14 +32,15 @@ def cut_odds(log_odds: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
 
 
 def sum_log1p(odds: FloatArray, sizes: list[int]) -> FloatArray:
-    """Sums of log(1 + odds) over bundles of columns, of products, since logarithms take the time.
+    """Sums of log(1 + odds) over bundles of columns, of products, since logarithms take the time; in place.
 
     The first `sizes[0]` columns are the first of each bundle, the next `sizes[1]` the second, ..., of the same bundles
     in the same order. A sum is off by a unit in the last place of 1 for each number, and not of the sum.
     """
-    factors, start = odds[:, : sizes[0]] + 1.0, sizes[0]
+    odds += 1.0
+    factors, start = odds[:, : sizes[0]], sizes[0]
     for size in sizes[1:]:
-        factors[:, :size] *= odds[:, start : start + size] + 1.0
+        factors[:, :size] *= odds[:, start : start + size]
         start += size
     return np.log(factors, out=factors)
 

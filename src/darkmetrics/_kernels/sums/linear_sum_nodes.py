@@ -231,8 +231,7 @@ def _by_series(total: _Sum, window: _Window, share: FloatArray) -> ComplexArray:
     )
     cells = _merged(total, window)
     spectrum: ComplexArray = np.zeros(window.length // 2 + 1, dtype=np.complex128)
-    # Whole turns are taken off before anything is rounded.
-    k, turn = np.arange(spectrum.size), 2j * np.pi / window.length
+    turn = 2j * np.pi / window.length
     roots = np.exp(turn * np.arange(window.length))
     for nodes in np.array_split(np.arange(share.size), -(-share.size * window.length // _NUMBERS)):
         measure = np.zeros((window.length, nodes.size))
@@ -240,14 +239,21 @@ def _by_series(total: _Sum, window: _Window, share: FloatArray) -> ComplexArray:
             counted = ~direct[nodes] & (turned[nodes] == (sign < 0))
             _add_series(measure, cells, sign, np.where(counted, odds[nodes], 0.0))
         log_cf: ComplexArray = np.conj(scipy.fft.rfft(measure, axis=0)).T
-        log_cf += constant[nodes, None] + turn * (k * (shift[nodes, None] % window.length) % window.length)
-        factor: ComplexArray = np.ones(log_cf.shape, dtype=np.complex128)
-        for place, i in np.argwhere(direct[nodes][:, cells.bucket]).tolist():
-            at, here = int(cells.moves[i]), (nodes[place], cells.bucket[i])
-            z = roots[k * ((-at if turned[here] else at) % window.length) % window.length]
-            own = 1.0 + rare[here] * (z - 1.0)
-            factor[place] *= own if cells.rows[i] == 1.0 else own ** cells.rows[i]
-        spectrum += share[nodes] @ (factor * np.exp(log_cf))
+        for node, own in zip(nodes.tolist(), log_cf, strict=True):
+            # At most frequencies nothing is left of it, and the factors below are at most 1 in size.
+            k = np.flatnonzero(own.real + constant[node] > -LOG_TAIL)
+            # Whole turns are taken off before anything is rounded.
+            whole = k * (shift[node] % window.length) % window.length
+            cf = np.exp(own[k] + (constant[node] + turn * whole))
+            single = np.flatnonzero(direct[node, cells.bucket])
+            for some in np.array_split(single, -(-single.size * k.size // _PORTION)) if k.size * single.size else []:
+                bucket = cells.bucket[some]
+                moves = np.where(turned[node, bucket], -cells.moves[some], cells.moves[some]) % window.length
+                factor = 1.0 + rare[node, bucket, None] * (roots[moves[:, None] * k % window.length] - 1.0)
+                many = np.flatnonzero(cells.rows[some] > 1.0)
+                factor[many] **= cells.rows[some][many, None]
+                cf *= factor.prod(axis=0)
+            spectrum[k] += share[node] * cf
     return spectrum
 
 
@@ -285,9 +291,10 @@ def _add_series(measure: FloatArray, cells: _Steps, sign: int, odds: FloatArray)
         coefficients = np.exp(power[:, None] * log_odds[buckets[bucket]])
         coefficients *= (np.where(power % 2, 1.0, -1.0) / power)[:, None]
         cell, j = _ranges(terms[buckets][own])
-        places = (sign * cells.moves[some][cell] * j) % measure.shape[0]
+        # Few of the places are met, and a product with all of them would be mostly zeros.
+        met, places = np.unique((sign * cells.moves[some][cell] * j) % measure.shape[0], return_inverse=True)
         entries = cells.rows[some][cell], (places, first[own[cell]] + j - 1)
-        measure += scipy.sparse.csc_array(entries, shape=(measure.shape[0], power.size)) @ coefficients
+        measure[met] += scipy.sparse.csc_array(entries, shape=(met.size, power.size)) @ coefficients
 
 
 def _ranges(sizes: IntArray) -> tuple[IntArray, IntArray]:
