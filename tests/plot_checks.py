@@ -42,6 +42,21 @@ def check_readable(ax, width=400):
     assert ax.bbox.width > 0.3 * width
 
 
+def contrast(one, other):
+    """Of two colours, as the rules for accessible pages count it: 1 is none, 21 is black on white."""
+    values = np.array([one, other])
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    low, high = sorted(linear @ (0.2126, 0.7152, 0.0722))
+    return (high + 0.05) / (low + 0.05)
+
+
+def areas_seen(ax, paper):
+    """How plain each area that lets the paper through is to see on it."""
+    found = [one.get_facecolor() for one in (*ax.collections, *ax.patches) if one.get_alpha() is not None]
+    colours = [np.atleast_2d(colour)[0] for colour in found if np.size(colour)]
+    return [contrast(c[3] * c[:3] + (1.0 - c[3]) * paper, np.full(3, paper)) for c in colours if c[3] > 0.0]
+
+
 def signs(ax):
     """What tells the entries of a legend apart without colour: marker, dashes, width, hatch, filling, depth of grey."""
     found: list[tuple[Any, ...]] = []

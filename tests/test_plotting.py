@@ -22,7 +22,7 @@ from darkmetrics.distribution import Interval, Normal, mix
 from darkmetrics.nodes import Nodes
 from darkmetrics.plotting import style
 from darkmetrics.plotting.shape import density_curve
-from plot_checks import check_readable, labels_of, signed, signs
+from plot_checks import areas_seen, check_readable, labels_of, signed, signs
 
 Y = np.array([1, 0, np.nan, 1, np.nan, 0, 1, 0, np.nan])
 SCORE = np.array([0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1, 0.55])
@@ -554,6 +554,17 @@ def test_every_line_and_mark_stands_out_from_the_paper(look, paper, plot, few, c
     assert all(abs(shade(text.get_color()) - paper) > 0.4 for text in texts)
     for line in ax.xaxis.get_gridlines() if ax.xaxis.get_gridlines()[0].get_visible() else []:
         assert abs(shade(line.get_color()) - paper) < 0.3
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_areas_are_as_plain_to_see_on_dark_paper_as_on_white(plot, few, curves, backtest):
+    seen = {}
+    for look, paper in (("default", 1.0), ("dark_background", 0.0)):
+        with plt.style.context(look):
+            seen[paper] = areas_seen(PLOTS[plot](few, curves, backtest), paper)
+    assert len(seen[0.0]) == len(seen[1.0])
+    # Blue, the darkest of the colours, has a little less on black than on white.
+    assert all(dark > 0.9 * light and dark > 1.2 for dark, light in zip(seen[0.0], seen[1.0], strict=True))
 
 
 @pytest.mark.parametrize("plot", PLOTS)

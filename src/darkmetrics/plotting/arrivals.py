@@ -53,7 +53,7 @@ def plot_arrival(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     for number, (name, of) in enumerate((("positives", arrival.positives), ("negatives", arrival.negatives))):
         looks = style.style_of(number)
         share, low, high = (np.append(0.0, values) for values in (of.share, of.low, of.high))
-        ax.fill_between(age, low, high, color=looks["color"], alpha=0.2, linewidth=0.0)
+        ax.fill_between(age, low, high, color=looks["color"], alpha=style.depth(ax, 0.2), linewidth=0.0)
         ax.plot(age, share, **looks, markersize=4, markevery=(number, 4), linewidth=1.6, label=name)
     unit = " in days" if arrival.days else ""
     ax.set(xlabel=f"age{unit}", ylabel="share of labels that are in", ylim=(-0.03, 1.03))

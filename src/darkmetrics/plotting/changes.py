@@ -73,7 +73,7 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
             # Each side has its part up to zero, and no gap is left between the two.
             at = np.append(x[own], 0.0) if left else np.insert(x[own], 0, 0.0)
             at = at[(at >= x[0]) & (at <= x[-1])]
-            fill = {"alpha": 0.4, "hatch": "////"} if left else {"alpha": 0.25}
+            fill = {"alpha": style.depth(ax, 0.4), "hatch": "////"} if left else {"alpha": style.depth(ax, 0.25)}
             ax.fill_between(at, np.interp(at, x, y), linewidth=0.0, **fill, **look)
     if stems is None:
         ax.plot(x, y, color=style.ink(ax), linewidth=1.0)
@@ -141,7 +141,8 @@ def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
         # Lines that are steeper and flatter cross where the mean period is.
         at = np.array([ends[0], x.mean(), ends[1]])
         fan = mean.mean() + np.multiply.outer(slopes[1:], at - x.mean())
-        ax.fill_between(at, fan.min(axis=0), fan.max(axis=0), color=style.LABELLED, alpha=0.2, linewidth=0.0)
+        look: dict[str, Any] = {"color": style.LABELLED, "alpha": style.depth(ax, 0.2), "linewidth": 0.0}
+        ax.fill_between(at, fan.min(axis=0), fan.max(axis=0), **look)
     falling, rising = trend.falling(), trend.rising()
     word, chance = ("falling", falling) if not falling < rising else ("rising", rising)
     name_periods(ax, x, list(trend.periods))

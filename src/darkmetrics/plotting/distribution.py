@@ -102,14 +102,14 @@ def _draw_law(ax: "Axes", law: MetricDistribution, level: float, places: list[fl
     if stems is not None:
         x, y = stems
         inside = (x >= low) & (x <= high)
-        ax.axvspan(low, high, alpha=0.2, **interval)
+        ax.axvspan(low, high, alpha=style.depth(ax, 0.2), **interval)
         ax.vlines(x, 0.0, y, color=style.ESTIMATE, linewidth=np.where(inside, 2.5, 1.0), zorder=3)
         ax.plot(x, y, color=style.ESTIMATE, marker="o", markersize=4, linestyle="none", zorder=3, gid="law")
         ax.set_ylabel("probability")
     else:
         x, y = density_curve(law)
         inside = (x >= low) & (x <= high)
-        ax.fill_between(x, y, where=inside.tolist(), alpha=0.3, **interval)
+        ax.fill_between(x, y, where=inside.tolist(), alpha=style.depth(ax, 0.3), **interval)
         ax.plot(x, y, color=style.ESTIMATE, gid="law")
         ax.set_ylabel("density")
     ax.axvline(mean, color=style.ESTIMATE, linewidth=1.2, label=f"mean {style.number(mean, width)}")

@@ -191,7 +191,7 @@ def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
             ax.plot([], [], color=colour, linestyle=line, label=label)
             continue
         if filled:
-            ax.stairs(height, edges, fill=True, color=colour, alpha=0.25)
+            ax.stairs(height, edges, fill=True, color=colour, alpha=style.depth(ax, 0.25))
         ax.stairs(height, edges, color=colour, linestyle=line, linewidth=1.6, label=label)
     if data.threshold is not None:
         ax.axvline(data.threshold, color=style.ink(ax), linestyle=style.LINES[3], label=f"threshold {data.threshold:g}")

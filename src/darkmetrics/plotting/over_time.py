@@ -226,7 +226,7 @@ def _draw_bars(
     seen = np.isfinite(ends[0]) & (ends[1] > floor)
     if not seen.any():
         return
-    look: dict[str, Any] = {"color": style.ESTIMATE, "alpha": 0.35, "linewidth": 0.0}
+    look: dict[str, Any] = {"color": style.ESTIMATE, "alpha": style.depth(ax, 0.35), "linewidth": 0.0}
     if hatch is None and band:
         look["color"] = style.grey(ax)
     elif hatch is None:

@@ -75,6 +75,11 @@ def faint(ax: "Axes") -> str:
     return "0.25" if is_dark(ax) else "0.9"
 
 
+def depth(ax: "Axes", on_white: float) -> float:
+    """How dense the colour of an area is that lies behind others: as plain to see on dark paper as it is on white."""
+    return 1.5 * on_white + 0.05 if is_dark(ax) else on_white
+
+
 def pale(ax: "Axes") -> dict[str, Any]:
     """How something earlier looks: hatched, behind what is said now."""
     face, edge = ("0.15", "0.45") if is_dark(ax) else ("0.95", "0.7")

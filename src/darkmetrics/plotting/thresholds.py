@@ -190,7 +190,8 @@ def _draw_band(ax: "Axes", x: "FloatArray", band: Band, colour: str, *, all_leve
     for number, level in enumerate(levels if all_levels else levels[:1]):
         low, high = band.intervals[level]
         label = f"{level_text(level)} interval" if named else "_"
-        ax.fill_between(x, low, high, color=colour, alpha=0.2 if number == 0 else 0.4, linewidth=0.0, label=label)
+        alpha = style.depth(ax, 0.2 if number == 0 else 0.4)
+        ax.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0.0, label=label)
 
 
 def _draw_comparisons(ax: "Axes", x: "FloatArray", band: Band) -> None:
