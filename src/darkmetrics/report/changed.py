@@ -102,7 +102,7 @@ def _tile(change: Change, one: Difference) -> tuple[str, str, str]:
     mean, low, high = (one.entry[key] for key in ("mean", "low", "high"))
     level = level_text(change.confidence_level)
     note = f"change {shown(mean, low, high)} ({level}: {interval_shown(low, high)})"
-    return f"{called(one.name, 40)} fell", chance_text(change.fell(one.name)), note
+    return f"P({called(one.name, 40)} fell)", chance_text(change.fell(one.name)), note
 
 
 def _tables(change: Change, differences: Sequence[Difference]) -> list[Table]:
@@ -112,7 +112,7 @@ def _tables(change: Change, differences: Sequence[Difference]) -> list[Table]:
     moved = Table(
         "changes",
         "What moved",
-        ["metric", "change", f"{level} interval", "fell", "rose", "labelled only", "method"],
+        ["metric", "change", f"{level} interval", "P(fell)", "P(rose)", "labelled only", "method"],
         [
             [
                 one["metric"],
