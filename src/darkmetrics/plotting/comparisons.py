@@ -79,8 +79,8 @@ def plot_difference(
         (sign * x <= 0.0, style.COLOURS[1], style.HATCHES[1], 0.25, words[1]),
     ):
         if stems is None:
-            look = {"color": colour, "alpha": style.depth(ax, depth), "hatch": hatch, "linewidth": 0.0}
-            ax.fill_between(x, y, where=_up_to(own).tolist(), label=word, **look)
+            alpha, where = style.depth(ax, depth), _up_to(own).tolist()
+            ax.fill_between(x, y, where=where, color=colour, alpha=alpha, hatch=hatch, linewidth=0.0, label=word)
         else:
             ax.vlines(x[own], 0.0, y[own], color=colour, linewidth=2.5)
             ax.plot(x[own], y[own], "s" if hatch else "o", color=colour, markersize=5, label=word)

@@ -94,7 +94,7 @@ def _tiles(found: Comparison, judged: Sequence[str]) -> list[tuple[str, str, str
     # Those that are likeliest to be best, where there is no room for all.
     likeliest = sorted(chances, key=lambda model: -np.nan_to_num(chances[model]))[:_TILES]
     tiles = [(model, chance_text(chances[model]), what) for model in chances if model in likeliest]
-    return [*tiles, ("a tie", chance_text(tie), f"chance, for the best {called(metric, 40)}")] if tie >= 0.005 else tiles
+    return [*tiles, ("a tie", chance_text(tie), f"for the best {called(metric, 40)}")] if tie >= 0.005 else tiles
 
 
 def _words(found: Comparison, judged: Sequence[str]) -> list[str]:
