@@ -37,7 +37,7 @@ def test_every_row_is_counted_at_its_score():
     ]:
         counted = Counter(score[chosen].tolist())
         assert values.tolist() == [counted[s] for s in table.score.tolist()]
-    np.testing.assert_array_equal(table.score[table.bucket], data.cells.score[data.missing_cells])
+    np.testing.assert_array_equal(table.score[table.column], data.cells.score[data.missing_cells])
 
 
 @pytest.mark.parametrize("kind", ["uniform", "skewed", "logits", "heavy", "huge"])
@@ -62,16 +62,16 @@ def test_many_scores_share_buckets_that_are_narrow_and_small(kind):
         np.sum(y == 0),
         np.sum(np.isnan(y)),
     ]
-    assert (np.diff(table.bucket) >= 0).all()
+    assert (np.diff(table.column) >= 0).all()
     np.testing.assert_array_equal(
-        np.bincount(table.bucket, weights=data.missing_counts, minlength=table.score.size), table.missing
+        np.bincount(table.column, weights=data.missing_counts, minlength=table.score.size), table.missing
     )
     x = np.sort(score)
     if kind in ("uniform", "skewed"):
         x = np.clip(x, 1e-12, 1.0 - 1e-12)
         x = np.log(x) - np.log1p(-x)
     x = x / 2.0  # because the range of huge scores is more than a float can hold
-    bucket = score_table(data.unlabelled()).bucket
+    bucket = score_table(data.unlabelled()).column
     for k in range(0, table.score.size, 37):
         inside = x[bucket == k]
         # At most 1/1024 of the range; the edges are found by rounded arithmetic.
@@ -85,7 +85,7 @@ def test_the_score_of_a_bucket_is_the_mean_of_its_rows():
     table = score_table(data)
     # Which cells share a bucket is read off the missing cells; with all rows missing these are all cells.
     blank = data.unlabelled()
-    bucket = score_table(blank).bucket
+    bucket = score_table(blank).column
     expected = [float(blank.cells.score[bucket == k].mean()) for k in range(table.score.size)]
     np.testing.assert_allclose(table.score, expected, rtol=1e-12)
 
@@ -104,7 +104,7 @@ def test_repeated_scores_are_not_split_over_buckets():
     y = np.where(rng.random(40_000) < 0.5, NAN, 1.0 * (rng.random(40_000) < score))
     data = EvaluationSet(y, score, sample_weight=rng.choice([1.0, 2.0], 40_000))
     table = score_table(data)
-    own = table.bucket[data.cells.score[data.missing_cells] == 0.3]
+    own = table.column[data.cells.score[data.missing_cells] == 0.3]
     assert np.unique(own).size == 1
     assert table.score[own[0]] == pytest.approx(0.3, abs=1e-3)
 
@@ -119,7 +119,7 @@ def test_by_probability_counts_at_the_given_probabilities():
     assert table.decided.tolist() == [np.sum(np.isnan(y) & (chance == p) & (score >= 0.5)) for p in (0.1, 0.2, 0.9)]
     given = data.cells.probability
     assert given is not None
-    np.testing.assert_array_equal(table.score[table.bucket], given[data.missing_cells])
+    np.testing.assert_array_equal(table.score[table.column], given[data.missing_cells])
 
 
 def test_a_merged_set_has_the_table_of_all_its_rows():

@@ -38,7 +38,7 @@ def test_the_table_counts_each_score_in_each_stratum():
         assert table.missing[row] == np.isnan(y[own]).sum()
         assert table.decided[row] == (np.isnan(y[own]) * (score[own] >= 0.5)).sum()
     assert table.missing.sum() == np.isnan(y).sum()
-    np.testing.assert_array_equal(table.place[data.missing_cells], table.bucket)
+    np.testing.assert_array_equal(table.place[data.missing_cells], table.column)
 
 
 def test_many_scores_share_rows_within_a_stratum_alone():

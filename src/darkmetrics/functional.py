@@ -73,13 +73,13 @@ class Functional(ABC):
         """
         raise MethodError("metric: known by its values alone, it does not say how far one label moves it.")
 
-    def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
-        """The same functional on fewer cells, and the bucket of each of them; its bounds stay what they are.
+    def coarse(self, column: IntArray) -> tuple[Self, IntArray]:
+        """The same functional on fewer cells, and the column of each of them; its bounds stay what they are.
 
-        Missing cells of one bucket have the same probability. Those that also move the metric alike are merged; ranks
-        and losses within a bucket are replaced by their mean. What cannot be merged stays as it is.
+        Missing cells of one column have the same probability. Those that also move the metric alike are merged; ranks
+        and losses within a column are replaced by their mean. What cannot be merged stays as it is.
         """
-        return self, bucket
+        return self, column
 
     @abstractmethod
     def _extremes(self) -> Extremes:
@@ -145,15 +145,15 @@ class Split:
         mass = missing if self.weight is None else missing * self.weight
         return tuple(float(mass[rows].sum()) for rows in self.groups)
 
-    def coarse(self, missing: IntArray, bucket: IntArray) -> tuple["Split", IntArray, IntArray]:
-        """Cells that share bucket, group and weight as one: the split, missing rows and bucket of the merged cells."""
+    def coarse(self, missing: IntArray, column: IntArray) -> tuple["Split", IntArray, IntArray]:
+        """Cells that share column, group and weight as one: the split, missing rows and column of the merged cells."""
         group = np.zeros(missing.size, dtype=np.int64)
         for i, rows in enumerate(self.groups):
             group[rows] = i
-        first, owner = merged_keys(bucket, group, self.weight)
+        first, owner = merged_keys(column, group, self.weight)
         groups = tuple(np.flatnonzero(group[first] == i) for i in range(len(self.groups)))
         weight = None if self.weight is None else self.weight[first]
-        return Split(groups, weight), _add_up(owner, missing).astype(np.int64), bucket[first]
+        return Split(groups, weight), _add_up(owner, missing).astype(np.int64), column[first]
 
     def smallest(self) -> tuple[float, ...]:
         """The smallest change that one row of each group can make to its sum."""
@@ -222,8 +222,8 @@ class CountFunctional(Functional):
     ratio: RatioForm | None = None
     bent: BentForm | None = None
 
-    def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
-        split, missing, merged = self.split.coarse(self.missing, bucket)
+    def coarse(self, column: IntArray) -> tuple[Self, IntArray]:
+        split, missing, merged = self.split.coarse(self.missing, column)
         return replace(self, split=split, missing=missing, bounds=self.extremes), merged
 
     @cached_property
@@ -328,17 +328,17 @@ class LinearFunctional(Functional):
         """How the weights differ within the cells that were merged."""
         return None if self.merged is None else self.merged.spread()
 
-    def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
+    def coarse(self, column: IntArray) -> tuple[Self, IntArray]:
         rows = self.missing.astype(np.float64)
         # Rows of one score may have different sample weights; losses within one per cent or 1/250 of the typical one
         # are one, and their mean keeps the mean of the sum.
         typical = float(np.sqrt(dot(rows, self.weight**2) / max(1.0, float(rows.sum()))))
-        first, owner = merged_keys(bucket, weight_levels(self.weight, typical / 250.0) if typical > 0.0 else None)
+        first, owner = merged_keys(column, weight_levels(self.weight, typical / 250.0) if typical > 0.0 else None)
         weight, rounded = _mean_within(owner, rows, self.weight)
         missing = _add_up(owner, rows).astype(np.int64)
         merged = Merged(owner, rows, self.weight, weight) if rounded else None
         coarse = replace(self, weight=weight, missing=missing, bounds=self.extremes, rounded=rounded, merged=merged)
-        return coarse, bucket[first]
+        return coarse, column[first]
 
     def influence(self, p: FloatArray) -> FloatArray:
         return self.weight
@@ -367,12 +367,12 @@ class RankFunctional(Functional):
         """How the ranks differ within the cells that were merged."""
         return None if self.merged is None else self.merged.spread()
 
-    def coarse(self, bucket: IntArray) -> tuple[Self, IntArray]:
+    def coarse(self, column: IntArray) -> tuple[Self, IntArray]:
         data = self.data
         if data.full_ties:  # what a row adds then depends on the labels it is tied with
-            return self, bucket
+            return self, column
         equal = bool(np.all(data.weight == data.weight[:1]))
-        first, owner = merged_keys(bucket, None if equal else data.weight)
+        first, owner = merged_keys(column, None if equal else data.weight)
         rho, rounded = _mean_within(owner, data.counts, data.rho)
         counts, weight = _add_up(owner, data.counts), data.weight[first]
         joined = data._replace(
@@ -386,7 +386,7 @@ class RankFunctional(Functional):
         whole = counts.astype(np.int64)
         merged = Merged(owner, data.counts, data.rho, rho) if rounded else None
         coarse = replace(self, data=joined, missing=whole, bounds=self.extremes, rounded=rounded, merged=merged)
-        return coarse, bucket[first]
+        return coarse, column[first]
 
     def affine(self, auc: FloatArray) -> FloatArray:
         """The metric for these values of ROC-AUC."""

@@ -28,10 +28,10 @@ class Nodes:
     ----------
     weight : array (k,)
         Probability of each node; sums to one.
-    probability : array (k, buckets)
-        Chance that a missing row is positive, given the node, for each bucket of missing cells.
+    probability : array (k, columns)
+        Chance that a missing row is positive, given the node: a column for the missing cells that share it.
     bucket : array of int, optional
-        The bucket of each of the set's `missing_cells`; None when every missing cell is its own bucket.
+        The column of each of the set's `missing_cells`; None when every missing cell has its own.
     shift : array (k,), optional
         How far the log odds of the missing rows are moved away from the calibrated ones.
     reason : array of int (k,), optional
@@ -82,7 +82,7 @@ class Nodes:
         return tuple(self.probability)
 
     def on(self, bucket: IntArray) -> "Nodes":
-        """The same nodes for other cells, given the bucket of each: one probability per cell."""
+        """The same nodes for other cells, given the column of each (`bucket`): one probability per cell."""
         return replace(self, probability=self.probability[:, bucket], bucket=None)
 
     @cached_property
@@ -131,13 +131,13 @@ class Nodes:
         """
         if (data.cells.stratum is None and data.cells.propensity is None) or not self.independent:
             return data, self
-        column = self.probability if self.bucket is None else self.bucket[None]
-        joined, kept = data.without_strata(np.any(column[:, 1:] != column[:, :-1], axis=0))
+        apart = self.probability if self.bucket is None else self.bucket[None]
+        joined, kept = data.without_strata(np.any(apart[:, 1:] != apart[:, :-1], axis=0))
         return joined, self.on(kept) if self.bucket is None else replace(self, bucket=self.bucket[kept])
 
     @cached_property
     def used(self) -> BoolArray:
-        """Which buckets hold a missing cell."""
+        """Which columns hold a missing cell."""
         if self.bucket is None:
             return np.ones(self.probability.shape[1], dtype=np.bool_)
         return np.bincount(self.bucket, minlength=self.probability.shape[1]) > 0
@@ -152,3 +152,8 @@ class Nodes:
         """Whether all nodes name one and the same labeling, with probabilities of 0 and 1 alone."""
         p = self.probability[:, self.used]
         return not bool(np.any((p > 0.0) & (p < 1.0)) or np.any(p != p[:1]))
+
+
+def columns_of(nodes: Nodes) -> IntArray:
+    """The column of the probabilities that each missing cell has."""
+    return np.arange(nodes.probability.shape[1]) if nodes.bucket is None else nodes.bucket

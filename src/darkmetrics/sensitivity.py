@@ -20,7 +20,7 @@ from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods import Auto, Method, MonteCarlo, Problem
 from darkmetrics.methods.gaussian import moments_at_nodes
-from darkmetrics.nodes import Nodes
+from darkmetrics.nodes import Nodes, columns_of
 from darkmetrics.tables import decimals_for, interval_text, level_text, text_table
 
 # Nodes that stand for all of them where an extreme is looked for; there all are asked how far they move.
@@ -231,44 +231,44 @@ class _Sampling(NamedTuple):
 
 
 class _Tilted(NamedTuple):
-    """The log odds of nodes, for buckets of missing cells with one decision each."""
+    """The log odds of nodes, for columns of missing cells with one decision each."""
 
     weight: FloatArray
     log_odds: FloatArray
     decided: BoolArray
-    bucket: IntArray
+    column: IntArray
     # Buckets of cells and the problem there, by tilt: metrics of the same groups of rows share what they need.
     shared: dict[Tilt, list[tuple[IntArray, Problem]]]
 
     @classmethod
     def of(cls, nodes: Nodes, decided: BoolArray) -> "_Tilted":
-        own: IntArray = np.arange(decided.size) if nodes.bucket is None else nodes.bucket
-        column, bucket = np.unique(2 * own + decided, return_inverse=True)
+        own: IntArray = columns_of(nodes)
+        kind, column = np.unique(2 * own + decided, return_inverse=True)
         with np.errstate(divide="ignore"):
-            log_odds = np.asarray(logit(nodes.probability[:, column // 2]))
-        return cls(nodes.weight, log_odds, (column % 2).astype(np.bool_), bucket, {})
+            log_odds = np.asarray(logit(nodes.probability[:, kind // 2]))
+        return cls(nodes.weight, log_odds, (kind % 2).astype(np.bool_), column, {})
 
     def thinned(self, missing: IntArray) -> "_Tilted":
         """Few nodes that stand for all."""
         if self.weight.size <= _NODES:
             return self
-        positive = expit(self.log_odds) * np.bincount(self.bucket, missing)
+        positive = expit(self.log_odds) * np.bincount(self.column, missing)
         flagged, unflagged = (positive[:, rows].sum(axis=1) for rows in (self.decided, ~self.decided))
         chosen = representatives(flagged, unflagged, self.weight, _NODES)
         return self._replace(weight=np.full(_NODES, 1.0 / _NODES), log_odds=self.log_odds[chosen], shared={})
 
-    def at(self, tilt: Tilt, bucket: IntArray) -> Nodes:
-        """The nodes for cells in these buckets, their log odds moved."""
+    def at(self, tilt: Tilt, column: IntArray) -> Nodes:
+        """The nodes for cells in these columns, their log odds moved."""
         move = np.where(self.decided, *tilt)
-        return Nodes(self.weight, np.asarray(expit(self.log_odds + move)), bucket)
+        return Nodes(self.weight, np.asarray(expit(self.log_odds + move)), column)
 
-    def problem(self, tilt: Tilt, bucket: IntArray) -> Problem:
-        """The problem at all nodes, the same for all who ask with these buckets."""
+    def problem(self, tilt: Tilt, column: IntArray) -> Problem:
+        """The problem at all nodes, the same for all who ask with these columns."""
         kept = self.shared.setdefault(tilt, [])
         for known, problem in kept:
-            if np.array_equal(known, bucket):
+            if np.array_equal(known, column):
                 return problem
-        kept.append((bucket, Problem(self.at(tilt, bucket))))
+        kept.append((column, Problem(self.at(tilt, column))))
         return kept[-1][1]
 
 
@@ -340,7 +340,7 @@ class _Moved:
 
     @cached_property
     def _coarse(self) -> tuple[Functional, IntArray]:
-        return self._functional.coarse(self._all.bucket)
+        return self._functional.coarse(self._all.column)
 
     def _at(self, nodes: _Tilted, tilt: Tilt, *, search: bool = False) -> Callable[[float], float]:
         """The quantile function at a tilt; in a search, near enough to find the farthest one."""
@@ -351,8 +351,8 @@ class _Moved:
         return self._known[key]
 
     def _gaussian(self, nodes: _Tilted, tilt: Tilt) -> Callable[[float], float]:
-        functional, bucket = self._coarse
-        mean, var = moments_at_nodes(functional, nodes.problem(tilt, bucket))
+        functional, column = self._coarse
+        mean, var = moments_at_nodes(functional, nodes.problem(tilt, column))
         known = np.isfinite(mean) & np.isfinite(var)
         if not known.any():  # 0/0 next to every mean: what the law says
             return self._exactly(nodes, tilt)
@@ -367,7 +367,7 @@ class _Moved:
         return lambda q: normal_mixture_quantile(q, weight, mean, sd)
 
     def _exactly(self, nodes: _Tilted, tilt: Tilt) -> Callable[[float], float]:
-        moved = nodes.at(tilt, nodes.bucket)
+        moved = nodes.at(tilt, nodes.column)
         method: Method = self._method
         if not self._smooth:
             few = number_of_labelings(self._functional.missing) <= _LABELINGS

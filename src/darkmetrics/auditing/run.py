@@ -23,6 +23,7 @@ from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.label_models import Calibrated, Nodes
 from darkmetrics.label_models.late import Arrivals
 from darkmetrics.label_models.late_grid import Rows
+from darkmetrics.nodes import columns_of
 
 # Nodes that stand for what an evaluation leaves open. Its own are few, and the more labels come, the more does it
 # count what lies between them: with 64, one audit in nine of right late labels without delays alarmed at 5%. A curve
@@ -160,10 +161,9 @@ class _Columns:
     @classmethod
     def of(cls, before: Evaluation) -> "_Columns":
         nodes = _finely(before)
-        size = nodes.probability.shape[1]
         with np.errstate(divide="ignore"):
             log_odds = np.clip(logit(nodes.probability), -FARTHEST, FARTHEST)
-        return cls(nodes.weight, log_odds, np.arange(size) if nodes.bucket is None else nodes.bucket)
+        return cls(nodes.weight, log_odds, columns_of(nodes))
 
 
 def _finely(before: Evaluation) -> Nodes:

@@ -19,7 +19,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.label_models import Tilted, label_model_from
 from darkmetrics.label_models.auto import BOTH, BY_REFERENCE, BY_SCORE
 from darkmetrics.label_models.late_groups import GroupArrivals
-from darkmetrics.nodes import Nodes
+from darkmetrics.nodes import Nodes, columns_of
 
 # Nodes that stand for a posterior which several sets share.
 _SHARED = 128
@@ -163,9 +163,9 @@ def _along(
 def _expected_positives(data: EvaluationSet, nodes: Nodes) -> FloatArray:
     """Expected positives among missing rows that are decided positive, and negative, at each node."""
     size = nodes.probability.shape[1]
-    bucket = np.arange(data.missing_cells.size) if nodes.bucket is None else nodes.bucket
+    column = columns_of(nodes)
     decided = data.cells.decision[data.missing_cells]
-    sides = [np.bincount(bucket, data.missing_counts * side, size) for side in (decided, ~decided)]
+    sides = [np.bincount(column, data.missing_counts * side, size) for side in (decided, ~decided)]
     result: FloatArray = nodes.probability @ np.column_stack(sides)
     return result
 

@@ -66,8 +66,8 @@ def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Belie
         p = moved(p, joint.draws(len(p)) @ joint.deviations(score[:, needed]).T)
     number = np.zeros(total.size, dtype=np.int64)
     number[needed] = np.arange(needed.size)
-    bucket = kinds.on_open(rows, number)
-    return Beliefs(Nodes(weight, p, bucket=bucket, reason=reason, reasons=nodes.reasons), data, nodes, about)
+    column = kinds.on_open(rows, number)
+    return Beliefs(Nodes(weight, p, bucket=column, reason=reason, reasons=nodes.reasons), data, nodes, about)
 
 
 def _columns(line: FloatArray, data: EvaluationSet) -> IntArray:
@@ -85,10 +85,10 @@ def own_beliefs(rows: SharedRows, model: int, question: Question, reference: Any
     if reference is not None:
         learner = replace(learner, reference=(reference[0], reference[1][rows.names[model]]))
     found, nodes = _nodes(learner, data, question)
-    bucket = kinds.on_open(rows, _columns(kinds.score[model], data))
+    column = kinds.on_open(rows, _columns(kinds.score[model], data))
     if nodes.bucket is not None:
-        bucket = nodes.bucket if bucket is None else nodes.bucket[bucket]
-    return Beliefs(replace(nodes, bucket=bucket), data, nodes, found.describe(data, nodes))
+        column = nodes.bucket if column is None else nodes.bucket[column]
+    return Beliefs(replace(nodes, bucket=column), data, nodes, found.describe(data, nodes))
 
 
 def _given(rows: SharedRows) -> Beliefs:

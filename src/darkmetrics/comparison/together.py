@@ -10,7 +10,7 @@ from darkmetrics._kernels.auc.ranks import auc_from_sums
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
 from darkmetrics.comparison.differences import Bound
 from darkmetrics.functional import CountFunctional, LinearFunctional, RankFunctional
-from darkmetrics.nodes import Nodes
+from darkmetrics.nodes import Nodes, columns_of
 
 _FEW = 1 << 15
 # Labelings that are drawn, and how many labels that may be in all.
@@ -72,11 +72,11 @@ def _by_sums(
         places.append([_place_of(column, columns) for column in own])
     W = np.stack(columns, axis=1)
     size = W.shape[1]
-    bucket = np.arange(missing.size) if nodes.bucket is None else nodes.bucket
+    of_cell = columns_of(nodes)
     kinds = nodes.probability.shape[1]
-    mass = np.stack([np.bincount(bucket, missing * w, kinds) for w in W.T], axis=1)
+    mass = np.stack([np.bincount(of_cell, missing * w, kinds) for w in W.T], axis=1)
     products = np.stack(
-        [np.bincount(bucket, missing * W[:, i] * W[:, j], kinds) for i in range(size) for j in range(size)], axis=1
+        [np.bincount(of_cell, missing * W[:, i] * W[:, j], kinds) for i in range(size) for j in range(size)], axis=1
     )
     p = nodes.probability
     mean, covariance = p @ mass, ((p * (1.0 - p)) @ products).reshape(-1, size, size)

@@ -144,8 +144,8 @@ def _fitted_nodes(settings: Calibrated, material: Material, calibrator: Calibrat
     one = not settings.uncertainty or isinstance(calibrator, Fitted)
     curves = calibrator.predict(scores)[None, :] if one else calibrator.draws(scores, settings.n_nodes)
     table = material.table
-    rows = np.bincount(table.bucket, weights=material.data.missing_counts, minlength=table.score.size)
+    rows = np.bincount(table.column, weights=material.data.missing_counts, minlength=table.score.size)
     if np.all(rows <= 0.0) or scores.size <= table.score.size:
         return Nodes(np.full(len(curves), 1.0 / len(curves)), curves)
-    means = [np.bincount(table.bucket, weights=material.data.missing_counts * p, minlength=rows.size) for p in curves]
-    return Nodes(np.full(len(curves), 1.0 / len(curves)), np.array(means) / np.maximum(rows, 1.0), bucket=table.bucket)
+    means = [np.bincount(table.column, weights=material.data.missing_counts * p, minlength=rows.size) for p in curves]
+    return Nodes(np.full(len(curves), 1.0 / len(curves)), np.array(means) / np.maximum(rows, 1.0), bucket=table.column)

@@ -33,7 +33,7 @@ class _Group(NamedTuple):
     X: FloatArray
     place: IntArray
     counts: tuple[FloatArray, FloatArray, FloatArray]
-    bucket: IntArray
+    column: IntArray
 
     @classmethod
     def of(cls, arrivals: Arrivals, data: EvaluationSet) -> "_Group":
@@ -70,7 +70,7 @@ class GroupArrivals(LabelModel):
         place = np.random.default_rng([_SEED, self.number]).permutation(size)
         drawn = level.mean + level.sd * ndtri((place + 0.5) / size)
         p = chance(odds + moved + drawn[:, None])
-        return Nodes(np.full(size, 1.0 / size), p, bucket=group.bucket)
+        return Nodes(np.full(size, 1.0 / size), p, bucket=group.column)
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         return self.arrivals.describe(data, nodes)

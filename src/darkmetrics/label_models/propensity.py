@@ -138,4 +138,4 @@ def weighted_nodes(
     p = chance(draws @ X[some].T)
     above, below = p @ table.decided[some], p @ (table.missing - table.decided)[some]
     chosen = representatives(above, below, np.full(n_draws, 1.0 / n_draws), n_nodes)
-    return Nodes(np.full(n_nodes, 1.0 / n_nodes), chance(draws[chosen] @ X.T), bucket=table.bucket)
+    return Nodes(np.full(n_nodes, 1.0 / n_nodes), chance(draws[chosen] @ X.T), bucket=table.column)

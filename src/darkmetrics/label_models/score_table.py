@@ -33,8 +33,8 @@ class ScoreTable:
     missing: FloatArray
     # Of the missing rows, those that are decided positive.
     decided: FloatArray
-    # The row of this table that each of the set's `missing_cells` belongs to.
-    bucket: IntArray
+    # The row of this table that each of the set's `missing_cells` belongs to: its column among the nodes.
+    column: IntArray
     # The row of this table that each of the set's cells belongs to.
     place: IntArray
     # What was counted, for calibrators whose curves have steps and must not see means of neighbours.
@@ -92,7 +92,7 @@ def score_table(data: EvaluationSet, *, by_probability: bool = False, by_stratum
         mean,
         **{name: total(getattr(cells, name)[order]) for name in COUNTS},
         decided=total((cells.missing * cells.decision)[order]),
-        bucket=place[data.missing_cells],
+        column=place[data.missing_cells],
         place=place,
         cells=cells,
         stratum=stratum,
@@ -125,7 +125,7 @@ def joint_table(data: EvaluationSet) -> tuple[ScoreTable, FloatArray]:
         negatives=_sums(place, cells.negatives),
         missing=_sums(place, cells.missing),
         decided=_sums(place, cells.missing * cells.decision),
-        bucket=place[data.missing_cells],
+        column=place[data.missing_cells],
         place=place,
         cells=cells,
     )

@@ -89,7 +89,7 @@ def _lower(text: str) -> str:
 
 
 class Moves:
-    """Nodes whose log odds are all moved by the same amount; `rows` are the missing rows of each of their buckets."""
+    """Nodes whose log odds are all moved by the same amount; `rows` are the missing rows of each of their columns."""
 
     def __init__(self, nodes: Nodes, rows: FloatArray) -> None:
         self.nodes = nodes

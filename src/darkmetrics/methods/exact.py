@@ -21,7 +21,7 @@ from darkmetrics.methods.certificates import certificate_on_cells, certifier
 from darkmetrics.methods.counts import law_of_groups, product_node_moments
 from darkmetrics.methods.problem import GroupLaws, Problem
 from darkmetrics.methods.ranks import rank_law, tabulated
-from darkmetrics.nodes import Nodes
+from darkmetrics.nodes import Nodes, columns_of
 
 F = TypeVar("F", bound=Functional)
 
@@ -205,8 +205,8 @@ def many_linear_laws(functional: LinearFunctional, nodes: Nodes) -> MetricDistri
     """The mixture of the laws at many nodes, found for all of them together; None where each has to go by itself."""
     if len(nodes) < _MANY_NODES:
         return None
-    bucket = np.arange(functional.missing.size) if nodes.bucket is None else nodes.bucket
-    found = mixed_linear_sum(functional.weight, functional.missing, bucket, nodes.probability, nodes.weight)
+    column = columns_of(nodes)
+    found = mixed_linear_sum(functional.weight, functional.missing, column, nodes.probability, nodes.weight)
     if found is None:
         return None
     by_node = NodeMoments.of(nodes.weight, functional.constant + found.mean, found.var)

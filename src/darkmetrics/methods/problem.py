@@ -13,7 +13,7 @@ from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis
 from darkmetrics._kernels.sums.weighted_sum import weighted_sum_laws
 from darkmetrics.functional import CountFunctional, Functional, Split
-from darkmetrics.nodes import Nodes
+from darkmetrics.nodes import Nodes, columns_of
 
 F = TypeVar("F", bound=Functional)
 
@@ -56,8 +56,8 @@ class Problem:
         if isinstance(functional, CountFunctional):
             split, missing, problem = self.groups(functional).merged
             return replace(functional, split=split, missing=missing, bounds=functional.extremes), problem
-        coarse, bucket = functional.coarse(self.nodes.bucket)
-        return coarse, Problem(self.nodes.on(bucket))
+        coarse, column = functional.coarse(self.nodes.bucket)
+        return coarse, Problem(self.nodes.on(column))
 
 
 class Groups:
@@ -76,8 +76,8 @@ class Groups:
     def merged(self) -> tuple[Split, IntArray, Problem]:
         """The groups on the cells that the nodes tell apart, and the problem there."""
         assert self._nodes.bucket is not None
-        split, missing, bucket = self._split.coarse(self._missing, self._nodes.bucket)
-        return split, missing, Problem(self._nodes.on(bucket))
+        split, missing, column = self._split.coarse(self._missing, self._nodes.bucket)
+        return split, missing, Problem(self._nodes.on(column))
 
     @cached_property
     def laws(self) -> "GroupLaws | None":
@@ -137,7 +137,7 @@ def _group_laws(
         counted = _counts_of_groups(split, missing, nodes, given)
         return None if counted is None else GroupLaws(counted, exact=True)
     axes, exact, rough, blurred = [], True, False, []
-    column: IntArray = np.arange(missing.size) if nodes.bucket is None else nodes.bucket
+    column: IntArray = columns_of(nodes)
     for rows in split.groups:
         columns, own = np.unique(column[rows], return_inverse=True)
         laws = weighted_sum_laws(weight[rows], missing[rows], own, nodes.probability[:, columns], coarser=coarser)
@@ -157,7 +157,7 @@ def chances_at(nodes: Nodes) -> FloatArray:
 
 
 def chances_of(rows: IntArray, missing: IntArray, nodes: Nodes) -> tuple[FloatArray, IntArray]:
-    """Chances of some missing cells at every node, those of one bucket once, and how many missing rows have them."""
+    """Chances of some missing cells at every node, those of one column once, and how many missing rows have them."""
     if nodes.bucket is None:
         return nodes.probability[:, rows], missing[rows]
     counts = np.bincount(nodes.bucket[rows], missing[rows], nodes.probability.shape[1]).astype(np.int64)

@@ -17,7 +17,7 @@ from darkmetrics.functional import merged_keys
 from darkmetrics.label_models import LabelModel, Tilted, label_model_from
 from darkmetrics.label_models.auto import BOTH
 from darkmetrics.monitoring.borrowing import Lender, Shape, borrowed
-from darkmetrics.nodes import Nodes
+from darkmetrics.nodes import Nodes, columns_of
 
 # Nodes of the total where several groups have nodes of their own; never fewer than one of them has.
 _NODES = 128
@@ -53,13 +53,13 @@ class Part(NamedTuple):
         cells, count = data.missing_cells, data.missing_counts.astype(np.float64)
         if not cells.size:
             nodes = Nodes.single(np.zeros(0))  # however many there are, nothing depends on them
-        bucket = np.arange(cells.size) if nodes.bucket is None else nodes.bucket
-        first, column = merged_keys(bucket, data.cells.decision[cells].astype(np.int64))
+        own = columns_of(nodes)
+        first, column = merged_keys(own, data.cells.decision[cells].astype(np.int64))
         size = len(nodes)
         rows: FloatArray = np.asarray(np.bincount(column, count, first.size), dtype=np.float64)
         part = cls(
             weight=nodes.weight,
-            probability=nodes.probability[:, bucket[first]],
+            probability=nodes.probability[:, own[first]],
             reason=np.zeros(size, dtype=np.int64) if nodes.reason is None else nodes.reason,
             shift=np.zeros(size) if nodes.shift is None else nodes.shift,
             column=column,

@@ -10,7 +10,7 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.data.cells import COUNTS
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.functional import merged_keys
-from darkmetrics.nodes import Nodes
+from darkmetrics.nodes import Nodes, columns_of
 
 # Numbers held at once: nodes x thresholds, and nodes x cells.
 _MOST_NUMBERS = 1 << 21
@@ -35,9 +35,9 @@ class Blocks:
         weight = data.missing_weight
         count = data.missing_counts.astype(np.float64)
         self.least = self._least_weights(block, weight)
-        self.column: IntArray = np.arange(block.size) if nodes.bucket is None else nodes.bucket
+        self.column: IntArray = columns_of(nodes)
         self.block: IntArray = block
-        # Rows, their weights and the squares of these: per missing cell, or per bucket within a block.
+        # Rows, their weights and the squares of these: per missing cell, or per column within a block.
         self.rows = [count, count if weight is None else count * weight, count if weight is None else count * weight**2]
         if nodes.bucket is not None:
             first, owner = merged_keys(block, nodes.bucket)

@@ -91,7 +91,7 @@ def _of_side(
 def thinned(data: EvaluationSet, nodes: Nodes, thresholds: FloatArray) -> tuple[EvaluationSet, Nodes]:
     """A set with the same confusion matrix at each of the thresholds for every labeling, and nodes for its cells.
 
-    Labelled rows between two thresholds become one cell, and so do missing ones of one bucket. Rows with weights stay
+    Labelled rows between two thresholds become one cell, and so do missing ones of one column. Rows with weights stay
     as they are: which laws are exact depends on how many different weights there are.
     """
     cells = data.cells
@@ -102,10 +102,10 @@ def thinned(data: EvaluationSet, nodes: Nodes, thresholds: FloatArray) -> tuple[
     labelled = {
         name: np.add.reduceat(getattr(cells, name), starts, dtype=np.int64) for name in ("positives", "negatives")
     }
-    of_missing, missing, bucket = block[data.missing_cells], data.missing_counts, nodes.bucket
-    if bucket is not None:
-        first, owner = merged_keys(of_missing, bucket)
-        of_missing, bucket = of_missing[first], bucket[first]
+    of_missing, missing, column = block[data.missing_cells], data.missing_counts, nodes.bucket
+    if column is not None:
+        first, owner = merged_keys(of_missing, column)
+        of_missing, column = of_missing[first], column[first]
         missing = np.bincount(owner, missing, first.size).astype(np.int64)
     # Labelled rows first and then the missing ones, in the order of the blocks; a block has one score.
     order = np.argsort(np.concatenate((block[starts], of_missing)), kind="stable")
@@ -120,4 +120,4 @@ def thinned(data: EvaluationSet, nodes: Nodes, thresholds: FloatArray) -> tuple[
         missing=np.concatenate((nothing, missing))[order],
     )
     small = EvaluationSet.from_cells(table, threshold=data.threshold, pos_label=data.pos_label)
-    return small, replace(nodes, bucket=bucket)
+    return small, replace(nodes, bucket=column)

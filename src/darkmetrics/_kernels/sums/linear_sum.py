@@ -136,17 +136,17 @@ def _by_convolution(
     reach = chernoff_reach(w, p, counts.astype(np.float64))
     low = max(mean - reach, float((counts * w)[w < 0.0].sum()))
     high = min(mean + reach, float((counts * w)[w > 0.0].sum()))
-    buckets = _buckets(w, p, counts, step, exact=exact)
-    # Sharing mass between neighbours moves a sum by up to one step per bucket.
-    margin = 1 if exact else 1 + len(buckets)
+    parts = _of_weights(w, p, counts, step, exact=exact)
+    # Sharing mass between neighbours moves a sum by up to one step per part.
+    margin = 1 if exact else 1 + len(parts)
     first = math.floor(low / step) - margin
     length = math.ceil(high / step) + 1 + margin - first
-    if exact and length * sum(pmf.size for _, _, pmf in buckets) > _DP_BUDGET:
+    if exact and length * sum(pmf.size for _, _, pmf in parts) > _DP_BUDGET:
         return None
     # Positions are kept modulo `length`: what falls outside the window has mass below 1e-18 and wraps around unseen.
     mass = np.zeros(length)
     mass[0] = 1.0
-    for weight, offset, pmf in buckets:
+    for weight, offset, pmf in parts:
         new = np.zeros(length)
         for k, chance in enumerate(pmf.tolist(), start=offset):
             place = k * weight / step
@@ -169,20 +169,20 @@ def weight_levels(w: FloatArray, step: float) -> IntArray:
     return level
 
 
-def _buckets(
+def _of_weights(
     w: FloatArray, p: FloatArray, counts: IntArray, step: float, *, exact: bool
 ) -> list[tuple[float, int, FloatArray]]:
     """Rows of (nearly) equal weight, with the law of how many of them are positive."""
     level = np.rint(w / step).astype(np.int64) if exact else weight_levels(w, step)
     order = np.argsort(level, kind="stable")
     starts = np.flatnonzero(np.diff(level[order], prepend=level[order[0]] - 1))
-    buckets = []
+    parts = []
     for rows in np.split(order, starts[1:]):
         expected = counts[rows] * p[rows]
         weight = float(level[rows[0]]) * step if exact else dot(expected, w[rows]) / float(expected.sum())
         offset, pmf = poisson_binomial_pmf(p[rows], counts[rows])
-        buckets.append((weight, offset, pmf))
-    return buckets
+        parts.append((weight, offset, pmf))
+    return parts
 
 
 def _by_characteristic_function(

@@ -1,7 +1,7 @@
 """The law of a weighted sum of labels at many nodes at once: what `linear_sum` does at one (mathematics, section 4).
 
 The mixture has a characteristic function of its own, the mean of those of the nodes on the same frequencies, and one
-inverse FFT turns it into a law. Rows of one bucket have the same chance at a node; chances are nodes x buckets.
+inverse FFT turns it into a law. Rows of one column have the same chance at a node; chances are nodes x columns.
 """
 
 import math
@@ -41,7 +41,7 @@ class MixedSum(NamedTuple):
 
 
 class _Sum(NamedTuple):
-    """`base + sum u_i E_i` over cells of `counts` rows; E has the chance `chance[:, bucket]` at each node.
+    """`base + sum u_i E_i` over cells of `counts` rows; E has the chance `chance[:, column]` at each node.
 
     E is the label, or its opposite where the label is likely: without any event the sum is at `base`.
     """
@@ -49,14 +49,14 @@ class _Sum(NamedTuple):
     base: float
     u: FloatArray
     counts: FloatArray
-    bucket: IntArray
+    column: IntArray
     chance: FloatArray
     mean: FloatArray
     var: FloatArray
 
     def per_bucket(self, values: FloatArray) -> FloatArray:
-        """Sums over the rows of each bucket of a number that each cell has."""
-        return np.asarray(np.bincount(self.bucket, self.counts * values, self.chance.shape[1]), dtype=np.float64)
+        """Sums over the rows of each column of a number that each cell has."""
+        return np.asarray(np.bincount(self.column, self.counts * values, self.chance.shape[1]), dtype=np.float64)
 
 
 class _Window(NamedTuple):
@@ -70,14 +70,14 @@ class _Window(NamedTuple):
 
 
 def mixed_linear_sum(
-    weights: FloatArray, counts: IntArray, bucket: IntArray, p: FloatArray, share: FloatArray
+    weights: FloatArray, counts: IntArray, column: IntArray, p: FloatArray, share: FloatArray
 ) -> MixedSum | None:
     """The law of sum w_i Y_i, mixed over the nodes (rows of `p`) with `share`, which sums to one.
 
-    `counts[i]` rows have the weight `weights[i]` and, at each node, the chance `p[:, bucket[i]]`. None where a few rows
+    `counts[i]` rows have the weight `weights[i]` and, at each node, the chance `p[:, column[i]]`. None where a few rows
     of huge weight leave no lattice fine enough for the others, or nothing is random.
     """
-    total = _centred(weights, counts, bucket, p, share)
+    total = _centred(weights, counts, column, p, share)
     if not total.var.max(initial=0.0) > 0.0:
         return None
     # Nodes whose law is much narrower than most are next to a point; the lattice need not be finer for them.
@@ -88,7 +88,7 @@ def mixed_linear_sum(
     if window is None:
         return None
     # |cf(t)| <= exp(-sum v (1 - cos(t u))), here for the smallest v of all nodes.
-    v = np.min((total.chance * (1.0 - total.chance))[share > 0.0], axis=0)[total.bucket]
+    v = np.min((total.chance * (1.0 - total.chance))[share > 0.0], axis=0)[total.column]
     spread = np.bincount(window.moves % window.length, total.counts * v, window.length)
     damping = spread.sum() - scipy.fft.rfft(spread).real
     needed = np.flatnonzero(damping < _LOG_NOTHING)
@@ -112,17 +112,17 @@ def mixed_linear_sum(
     return MixedSum(Lattice(origin, window.step, pmf / pmf.sum(), window.exact, smooth=smooth), total.mean, total.var)
 
 
-def _centred(weights: FloatArray, counts: IntArray, bucket: IntArray, p: FloatArray, share: FloatArray) -> _Sum:
+def _centred(weights: FloatArray, counts: IntArray, column: IntArray, p: FloatArray, share: FloatArray) -> _Sum:
     used = np.flatnonzero((weights != 0.0) & (counts > 0))
-    kept, bucket = np.unique(bucket[used], return_inverse=True)
+    kept, column = np.unique(column[used], return_inverse=True)
     w, rows, p = weights[used], counts[used].astype(np.float64), p[:, kept]
     likely = share @ p > 0.5
-    flip = likely[bucket]
+    flip = likely[column]
     total = _Sum(
         base=dot(rows[flip], w[flip]),
         u=np.where(flip, -w, w),
         counts=rows,
-        bucket=bucket,
+        column=column,
         chance=np.where(likely, 1.0 - p, p),
         mean=np.zeros(0),
         var=np.zeros(0),
@@ -177,7 +177,7 @@ def _rounded(total: _Sum, share: FloatArray, step: float) -> IntArray:
     """Every move as a whole number of steps, the next one or the one after, so that the mean of the mixture stays."""
     place = total.u / step
     moves = np.rint(place)
-    expected = total.counts * (share @ total.chance)[total.bucket]
+    expected = total.counts * (share @ total.chance)[total.column]
     off = float(expected @ (moves - place))
     # Moves that are hardly further from the other neighbour take that one, those that matter most first.
     other = moves - np.sign(moves - place)
@@ -195,7 +195,7 @@ def _rounded(total: _Sum, share: FloatArray, step: float) -> IntArray:
 
 def _by_factors(total: _Sum, t: FloatArray, large: np.ndarray, origin: float) -> ComplexArray:
     """The characteristic functions about `origin` at a few frequencies: small moves by cumulants, large ones each."""
-    small = total._replace(u=total.u[~large], counts=total.counts[~large], bucket=total.bucket[~large])
+    small = total._replace(u=total.u[~large], counts=total.counts[~large], column=total.column[~large])
     moments = [small.per_bucket(small.u**order) for order in range(1, _ORDERS + 1)]
     mean = total.base + total.chance @ moments[0]
     log_cf: ComplexArray = 1j * np.multiply.outer(mean - origin, t)
@@ -205,9 +205,9 @@ def _by_factors(total: _Sum, t: FloatArray, large: np.ndarray, origin: float) ->
     single = large & (total.counts == 1.0)
     cf: ComplexArray = np.ones(log_cf.shape, dtype=np.complex128)
     for i in np.flatnonzero(single).tolist():
-        cf *= 1.0 + np.multiply.outer(total.chance[:, total.bucket[i]], np.expm1(1j * t * total.u[i]))
+        cf *= 1.0 + np.multiply.outer(total.chance[:, total.column[i]], np.expm1(1j * t * total.u[i]))
     for i in np.flatnonzero(large & ~single).tolist():
-        factor = np.multiply.outer(total.chance[:, total.bucket[i]], np.expm1(1j * t * total.u[i]))
+        factor = np.multiply.outer(total.chance[:, total.column[i]], np.expm1(1j * t * total.u[i]))
         with np.errstate(divide="ignore"):  # a chance of one half at t u = pi
             log_cf += total.counts[i] * np.log(1.0 + factor)
     cf *= np.exp(log_cf)
@@ -245,11 +245,11 @@ def _by_series(total: _Sum, window: _Window, share: FloatArray) -> ComplexArray:
             # Whole turns are taken off before anything is rounded.
             whole = k * (shift[node] % window.length) % window.length
             cf = np.exp(own[k] + (constant[node] + turn * whole))
-            single = np.flatnonzero(direct[node, cells.bucket])
+            single = np.flatnonzero(direct[node, cells.column])
             for some in np.array_split(single, -(-single.size * k.size // _PORTION)) if k.size * single.size else []:
-                bucket = cells.bucket[some]
-                moves = np.where(turned[node, bucket], -cells.moves[some], cells.moves[some]) % window.length
-                factor = 1.0 + rare[node, bucket, None] * (roots[moves[:, None] * k % window.length] - 1.0)
+                column = cells.column[some]
+                moves = np.where(turned[node, column], -cells.moves[some], cells.moves[some]) % window.length
+                factor = 1.0 + rare[node, column, None] * (roots[moves[:, None] * k % window.length] - 1.0)
                 many = np.flatnonzero(cells.rows[some] > 1.0)
                 factor[many] **= cells.rows[some][many, None]
                 cf *= factor.prod(axis=0)
@@ -258,39 +258,39 @@ def _by_series(total: _Sum, window: _Window, share: FloatArray) -> ComplexArray:
 
 
 class _Steps(NamedTuple):
-    """Cells whose rows move the sum by the same number of steps with the same chance, by rising bucket."""
+    """Cells whose rows move the sum by the same number of steps with the same chance, by rising column."""
 
-    bucket: IntArray
+    column: IntArray
     moves: IntArray
     rows: FloatArray
 
 
 def _merged(total: _Sum, window: _Window) -> _Steps:
     low, span = int(window.moves.min()), int(np.ptp(window.moves)) + 1
-    keys, owner = np.unique(total.bucket * span + (window.moves - low), return_inverse=True)
+    keys, owner = np.unique(total.column * span + (window.moves - low), return_inverse=True)
     rows = np.asarray(np.bincount(owner, total.counts), dtype=np.float64)
     return _Steps(keys // span, keys % span + low, rows)
 
 
 def _add_series(measure: FloatArray, cells: _Steps, sign: int, odds: FloatArray) -> None:
-    """Add to the measure (places x nodes) the series of all cells whose odds (nodes x buckets) are not zero."""
+    """Add to the measure (places x nodes) the series of all cells whose odds (nodes x columns) are not zero."""
     with np.errstate(divide="ignore"):
         log_odds = np.log(odds.T)
     largest = log_odds.max(axis=1)
-    rows = np.bincount(cells.bucket, cells.rows, largest.size)
+    rows = np.bincount(cells.column, cells.rows, largest.size)
     # Until all terms together are below 1e-18.
     terms = np.maximum(1, np.ceil((LOG_TAIL + np.log(np.maximum(rows, 1.0))) / -largest)).astype(np.int64)
-    used = np.flatnonzero(np.isfinite(largest[cells.bucket]))
-    size = np.cumsum(terms[cells.bucket[used]])
+    used = np.flatnonzero(np.isfinite(largest[cells.column]))
+    size = np.cumsum(terms[cells.column[used]])
     portions = np.searchsorted(size, np.arange(_PORTION, size.max(initial=0), _PORTION))
     for some in np.split(used, portions) if used.size else []:
-        # A column for each bucket and power of its odds, and in it a number for each of its cells.
-        buckets, own = np.unique(cells.bucket[some], return_inverse=True)
-        first = np.cumsum(terms[buckets]) - terms[buckets]
-        bucket, power = _ranges(terms[buckets])
-        coefficients = np.exp(power[:, None] * log_odds[buckets[bucket]])
+        # A column for each of these and power of its odds, and in it a number for each of its cells.
+        used_columns, own = np.unique(cells.column[some], return_inverse=True)
+        first = np.cumsum(terms[used_columns]) - terms[used_columns]
+        which, power = _ranges(terms[used_columns])
+        coefficients = np.exp(power[:, None] * log_odds[used_columns[which]])
         coefficients *= (np.where(power % 2, 1.0, -1.0) / power)[:, None]
-        cell, j = _ranges(terms[buckets][own])
+        cell, j = _ranges(terms[used_columns][own])
         # Few of the places are met, and a product with all of them would be mostly zeros.
         met, places = np.unique((sign * cells.moves[some][cell] * j) % measure.shape[0], return_inverse=True)
         entries = cells.rows[some][cell], (places, first[own[cell]] + j - 1)
