@@ -37,6 +37,11 @@ def random_likelihood(seed, columns, *, heavy=False, rows=7, reference=4):
     )
 
 
+def without_reference(likelihood):
+    none = np.zeros(0)
+    return replace(likelihood, X_reference=np.zeros((0, 3)), positives_reference=none, negatives_reference=none)
+
+
 def random_parameters(likelihood, seed, count=5, scale=1.0):
     return scale * np.random.default_rng([seed, 1]).normal(size=(count, likelihood.prior_mean.size))
 
@@ -225,9 +230,12 @@ def test_many_rows_of_a_kind_count_like_as_many_rows():
 
 @pytest.mark.parametrize("columns", COLUMNS)
 @pytest.mark.parametrize("size", [30.0, 1e3, 1e6])
-def test_far_out_everything_stays_finite(columns, size):
+@pytest.mark.parametrize("reference", [True, False])  # without, scores go in bundles
+def test_far_out_everything_stays_finite(columns, size, reference):
     # Warnings are errors here, so overflow, 0/0 and the log of nothing would show.
     likelihood = random_likelihood(0, columns, heavy=True)
+    if not reference:
+        likelihood = without_reference(likelihood)
     likelihood = replace(likelihood, missing=1e9 * likelihood.missing, positives=1e9 * likelihood.positives)
     for point in random_parameters(likelihood, 0, count=20, scale=size):
         found = likelihood.expand(point)
@@ -250,12 +258,7 @@ def test_far_out_the_value_is_right_to_the_last_digits():
 
 
 def by_label_alone(seed):
-    return replace(
-        random_likelihood(seed, 1),
-        X_reference=np.zeros((0, 3)),
-        positives_reference=np.zeros(0),
-        negatives_reference=np.zeros(0),
-    )
+    return without_reference(random_likelihood(seed, 1))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

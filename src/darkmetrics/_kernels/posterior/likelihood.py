@@ -102,7 +102,7 @@ class LabelLikelihood:
         gone, gone0 = log_chance(up), log_chance(down)
         near = np.abs(gone - gone0)[:, 0] <= LITTLE
         result = np.empty(len(parameters))
-        result[near] = self._by_bundle(self._alike, theta[near], np.exp(gone0 - gone)[near])
+        result[near] = self._by_bundle(self._alike, theta[near], np.exp((gone0 - gone)[near]))
         result[near] += (gone * self.missing.sum() + (gone - up) * self.positives.sum())[near, 0]
         result[near] += ((gone0 - down) * self.negatives.sum())[near, 0]
         if not near.all():
