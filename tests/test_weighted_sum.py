@@ -149,3 +149,26 @@ def test_a_thousand_unequal_rows_at_many_nodes_have_a_law_close_to_drawn_sums():
         off = np.abs(np.searchsorted(sample, laws.values, side="right") / draws - np.cumsum(laws.pmf[node])).max()
         # A step of the lattice, and 0.007 of sampling (Dvoretzky-Kiefer-Wolfowitz, one in ten thousand).
         assert off <= laws.pmf[node].max() + 0.007
+
+
+def test_nodes_that_are_nearly_sure_of_every_row_do_not_take_the_law_of_the_others_with_them():
+    # As a reason that is not stated makes them: most nodes leave much open, some hardly anything. Their rows have
+    # to be multiplied in one by one, which at every node was too much: there was no law, and labels were drawn.
+    rng = np.random.default_rng(5)
+    rows, nodes = 8000, 64
+    weight = rng.lognormal(size=rows)
+    level = np.concatenate([rng.normal(0.0, 1.0, nodes - 4), [-7.0, -6.0, -5.0, -4.5]])
+    p = 1.0 / (1.0 + np.exp(-np.add.outer(level, rng.normal(-1.0, 1.0, 100))))
+    column = rng.integers(0, 100, rows)
+    laws = weighted_sum_laws(weight, np.ones(rows, dtype=np.int64), column, p)
+    assert laws is not None
+    # Sums near an end are no nearer to it than the smallest weight, which a node with six rows positive notices.
+    np.testing.assert_allclose(laws.pmf @ laws.values, p[:, column] @ weight, rtol=1e-3)
+    for node in (0, nodes - 4, nodes - 1):
+        sums = drawn(rng, weight, p[node, column], size=20_000)
+        t, step = np.quantile(sums, np.linspace(0.02, 0.98, 97)), np.median(np.diff(laws.values))
+        drawn_cdf = np.searchsorted(sums, t, side="right") / sums.size
+        above = cdf_of(laws.values, laws.pmf[node], t - step) - drawn_cdf
+        below = drawn_cdf - cdf_of(laws.values, laws.pmf[node], t + step)
+        # Atoms are moved by a step of the lattice; draws stray (DKW at one in a million).
+        assert max(above.max(), below.max()) < np.sqrt(np.log(2e6) / (2 * sums.size)) + 0.003

@@ -5,6 +5,7 @@ is 0/0, and a lattice whose steps are wider than the smallest weights cannot tel
 """
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,10 +29,14 @@ _ORDERS = 12
 # Rows of small weight: a sixth of their common standard deviation at most. They damp the characteristic function
 # below 1e-14 beyond 9 / sd, where the error of its series, damped likewise, is below 1e-10.
 _SMALL_SHARE, _DAMPED = 1.0 / 6.0, 9.0
+# Shares of the nodes, those of least variance first, that are left to go row by row, tried in turn.
+_LEFT_OUT = (0.0, 1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0)
 # Complex factors that rows may be multiplied in one by one, over all nodes.
 _FACTOR_BUDGET = 1.5e8
 # Chances up to this (and weights up to a tenth of a step) are taken together by a series, right to 1e-8 of a row.
 _RARE, _TINY, _TERMS = 0.05, 0.1, 6
+# The same with more terms, where so many factors would be left to multiply in.
+_LESS_RARE, _MORE_TERMS, _MANY_FACTORS = 0.2, 18, 1e7
 # Nodes at which it is seen first which frequencies matter, and from where on they do.
 _PILOTS, _DAMPED_AWAY = 4, 1e-10
 # Rows of huge weight that are positive with this chance together at most are put back as single places.
@@ -252,19 +257,17 @@ def _between_the_ends(rows: _Rows, coarser: bool) -> tuple[FloatArray, FloatArra
     size = _PLACES
     while size < _MOST_PLACES and (high - low) / size > 0.125 * float(sd.min()):
         size *= 2
-    small = _small_rows(rows)
-    smooth = np.zeros(nodes, dtype=np.bool_)
-    if small.any():
-        own = np.sqrt(rows.some(small).cumulants(2)[1])
-        smooth = (own * _SMALL_SHARE >= rows.weight[small].max()) & (own >= 0.05 * sd)
-        smooth &= sd >= 2.0 * (high - low) / size
-    if not smooth.all():
-        size = (_FEW_PLACES if nodes > 1 and rows.weight.size <= _FEW_ROWS else _PLACES) // (2 if coarser else 1)
+    small, smooth = _smooth_nodes(rows, sd)
+    smooth &= sd >= 2.0 * (high - low) / size
+    if not smooth.any():
+        size = _FEW_PLACES if nodes > 1 and rows.weight.size <= _FEW_ROWS else _PLACES
+    if coarser and not smooth.all():
+        size //= 2
         smooth &= sd >= 2.0 * (high - low) / size
     # Two steps of margin either side, which sharing between neighbours may reach.
     margin = 2 + int(np.sqrt(rows.weight.size))
     step = (high - low) / size
-    flip = _flipped(rows)
+    flip = _flipped(rows if smooth.all() else rows._replace(p=rows.p[~smooth]))
     base = float((rows.counts * rows.weight)[flip].sum())
     first = math.floor((low - base) / step) - margin
     length = scipy.fft.next_fast_len(size + 2 * margin + 1, real=True)
@@ -279,9 +282,28 @@ def _between_the_ends(rows: _Rows, coarser: bool) -> tuple[FloatArray, FloatArra
     return base + step * (first + np.arange(length, dtype=np.float64)), pmf, not bool(smooth.all())
 
 
-def _small_rows(rows: _Rows) -> BoolArray:
-    """The rows that are small beside the standard deviation of all such rows, at the node where that is least."""
-    node = int(np.argmin(rows.cumulants(2)[1]))
+def _smooth_nodes(rows: _Rows, sd: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """Rows of small weight, and the nodes at which all such rows together are smooth enough for a series.
+
+    Nodes that are nearly sure of every row have a hundredth of the variance of others, and nothing is small there. They
+    go row by row, and do not take the others with them.
+    """
+    best: tuple[BoolArray, BoolArray] = np.zeros(rows.weight.size, np.bool_), np.zeros(sd.size, np.bool_)
+    order = np.argsort(sd, kind="stable")
+    for left_out in _LEFT_OUT:
+        small = _small_rows(rows, int(order[int(left_out * sd.size)]))
+        if small.any():
+            own = np.sqrt(rows.some(small).cumulants(2)[1])
+            smooth: BoolArray = (own * _SMALL_SHARE >= rows.weight[small].max()) & (own >= 0.05 * sd)
+            if smooth.sum() > best[1].sum():
+                best = small, smooth
+        if best[1].all():
+            break
+    return best
+
+
+def _small_rows(rows: _Rows, node: int) -> BoolArray:
+    """The rows that are small beside the standard deviation of all such rows, at a node."""
     p = rows.p[node, rows.column]
     order = np.argsort(rows.weight, kind="stable")
     sd = np.sqrt(np.cumsum((rows.counts * rows.weight**2 * p * (1.0 - p))[order]))
@@ -325,12 +347,9 @@ def _flipped(rows: _Rows) -> BoolArray:
     return flipped[rows.column]
 
 
-def _rare(rows: _Rows, flip: BoolArray) -> BoolArray:
-    """Rows whose counted outcome is rare at every node: what is rare at one may be common at another."""
-    result: BoolArray = (
-        np.where(flip, (1.0 - rows.p).max(axis=0)[rows.column], rows.p.max(axis=0)[rows.column]) <= _RARE
-    )
-    return result
+def _likeliest(rows: _Rows, flip: BoolArray) -> FloatArray:
+    """The largest chance of each row's counted outcome: what is rare at one node may be common at another."""
+    return np.where(flip, (1.0 - rows.p).max(axis=0)[rows.column], rows.p.max(axis=0)[rows.column])
 
 
 def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: int) -> FloatArray | None:
@@ -341,9 +360,16 @@ def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: i
     place = np.where(flip, -1.0, 1.0) * rows.weight / step
     t = np.arange(length // 2 + 1, dtype=np.float64) * (2.0 * np.pi / length)
     held = np.ones(t.size, dtype=np.bool_)
-    nodes, explicit = rows.p.shape[0], float(np.sum(~_rare(rows, flip) & (np.abs(place) > _TINY)))
-    if min(nodes, _PILOTS + 1) * t.size * explicit > _FACTOR_BUDGET:
+    nodes, rare, terms = rows.p.shape[0], _likeliest(rows, flip) <= _RARE, _TERMS
+    explicit, least = float(np.sum(~rare & (np.abs(place) > _TINY))), min(nodes, _PILOTS + 1) * t.size
+    if least * explicit > _MANY_FACTORS:
+        rare, terms = _likeliest(rows, flip) <= _LESS_RARE, _MORE_TERMS
+        explicit = float(np.sum(~rare & (np.abs(place) > _TINY)))
+    if least * explicit > _FACTOR_BUDGET:
         return None
+    # Rows ask for the same powers of exp(2 pi i / length) by the thousand, and an exponential takes longer.
+    roots = np.exp(2j * np.pi / length * np.arange(length))
+    spectrum_at = partial(_spectrum, flip=flip, place=place, t=t, rare=rare, terms=terms, roots=roots)
     if nodes > _PILOTS:
         # Where nothing is left of the characteristic function at a few nodes, nothing is at those in between.
         variance = rows.cumulants(2)[1]
@@ -351,71 +377,82 @@ def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: i
         heaviest = rows.p[:, rows.column[int(np.argmax(rows.weight))]]
         alone = np.argmax(heaviest * (1.0 - heaviest) / np.maximum(variance, 1e-300))  # one row may decide a node
         some = np.append(order[np.linspace(0, order.size - 1, _PILOTS).astype(np.int64)], alone)
-        held = np.abs(_spectrum(rows._replace(p=rows.p[some]), flip, place, t, held)).max(axis=0) > _DAMPED_AWAY
+        held = np.abs(spectrum_at(rows._replace(p=rows.p[some]), held=held)).max(axis=0) > _DAMPED_AWAY
         if nodes * float(np.sum(held)) * explicit > _FACTOR_BUDGET:
             return None
-    phi = _spectrum(rows, flip, place, t, held)
+    phi = spectrum_at(rows, held=held)
     # The ends are set apart, each where sharing has put it: 0 with every flipped row turned, the total with all others.
     for of_end, positive in ((flip, False), (~flip, True)):
         chance = rows.chance_of_end(positive=positive)
         if chance.max() > _FAINT:
             image: ComplexArray = np.ones(phi.shape[1], dtype=np.complex128)
             for i in np.flatnonzero(of_end):
-                image *= _shared(place[i], t[held]) ** rows.counts[i]
+                image *= _shared(place[i], np.flatnonzero(held), roots) ** rows.counts[i]
             phi -= np.multiply.outer(chance, image)
     spectrum: ComplexArray = np.zeros((phi.shape[0], t.size), dtype=np.complex128)
     spectrum[:, held] = phi * np.exp(-1j * t[held] * first)
     return _inverted(spectrum, length)
 
 
-def _spectrum(rows: _Rows, flip: BoolArray, place: FloatArray, t: FloatArray, held: BoolArray) -> ComplexArray:
-    """The characteristic function at each node, at these of the frequencies."""
+def _spectrum(
+    rows: _Rows,
+    *,
+    flip: BoolArray,
+    place: FloatArray,
+    t: FloatArray,
+    held: BoolArray,
+    rare: BoolArray,
+    terms: int,
+    roots: ComplexArray,
+) -> ComplexArray:
+    """The characteristic function at each node, at the frequencies that are held; `rare` rows by so many terms."""
     tiny = np.abs(place) <= _TINY
-    rare = _rare(rows, flip) & ~tiny
+    rare = rare & ~tiny
     phi: ComplexArray = np.ones((rows.p.shape[0], int(np.sum(held))), dtype=np.complex128)
-    factor, own_t = np.empty_like(phi), t[held]
+    factor, turns = np.empty_like(phi), np.flatnonzero(held)
     for i in np.flatnonzero(~tiny & ~rare):
         chance = rows.p[:, rows.column[i]]
-        np.multiply.outer(1.0 - chance if flip[i] else chance, _shared(place[i], own_t) - 1.0, out=factor)
+        np.multiply.outer(1.0 - chance if flip[i] else chance, _shared(place[i], turns, roots) - 1.0, out=factor)
         factor += 1.0
         phi *= factor if rows.counts[i] == 1.0 else factor ** rows.counts[i]
     for turned in (False, True):
         chances = 1.0 - rows.p if turned else rows.p
-        for own, series in ((tiny & (flip == turned), _tiny_series), (rare & (flip == turned), _rare_series)):
+        for kind, series, number in ((tiny, _tiny_series, _TERMS), (rare, _rare_series, terms)):
+            own = kind & (flip == turned)
             if own.any():
-                phi *= np.exp(series(rows.some(own)._replace(p=chances), place[own], t)[:, held])
+                phi *= np.exp(series(rows.some(own)._replace(p=chances), place[own], t, number)[:, held])
     return phi
 
 
-def _shared(place: float, t: FloatArray) -> ComplexArray:
-    """The characteristic function of a point between two places, its mass shared by both."""
+def _shared(place: float, turns: IntArray, roots: ComplexArray) -> ComplexArray:
+    """The characteristic function of a point between two places, its mass shared by both, at some of the roots of 1."""
     whole = math.floor(place)
     part = place - whole
-    result: ComplexArray = np.exp(1j * t * whole) * ((1.0 - part) + part * np.exp(1j * t))
+    result: ComplexArray = roots[turns * whole % roots.size] * ((1.0 - part) + part * roots[turns])
     return result
 
 
-def _tiny_series(rows: _Rows, place: FloatArray, t: FloatArray) -> ComplexArray:
+def _tiny_series(rows: _Rows, place: FloatArray, t: FloatArray, terms: int) -> ComplexArray:
     """The sum of log(1 + p (E - 1)) over rows that leave their place by a small part f of a step: E - 1 = f (z - 1)."""
     turn = np.exp(np.sign(place[0]) * 1j * t) - 1.0
     log: ComplexArray = np.zeros((rows.p.shape[0], turn.size), dtype=np.complex128)
-    for j in range(1, _TERMS + 1):
+    for j in range(1, terms + 1):
         moved = rows.p**j @ rows.per_column(rows.counts * np.abs(place) ** j)
         log += np.multiply.outer((-1.0) ** (j + 1) / j * moved, turn**j)
     return log
 
 
-def _rare_series(rows: _Rows, place: FloatArray, t: FloatArray) -> ComplexArray:
+def _rare_series(rows: _Rows, place: FloatArray, t: FloatArray, terms: int) -> ComplexArray:
     """The sum of log(1 + p (E - 1)) over rows of small chance p, where E^l is that of the l-fold weight."""
     columns, where = np.unique(rows.column, return_inverse=True)
     p = rows.p[:, columns]
     nodes, length = p.shape[0], round(2.0 * np.pi / float(t[1]))
     by_node = nodes * rows.weight.size < columns.size * length
     log: ComplexArray = np.zeros((nodes, t.size), dtype=np.complex128)
-    for multiple in range(_TERMS + 1):
+    for multiple in range(terms + 1):
         # The part of each power (E - 1)^j that is E^multiple.
         factor = np.zeros_like(p)
-        for j in range(max(1, multiple), _TERMS + 1):
+        for j in range(max(1, multiple), terms + 1):
             factor += (-1.0) ** (1 - multiple) / j * math.comb(j, multiple) * p**j
         spot = multiple * place
         whole = np.floor(spot).astype(np.int64)
