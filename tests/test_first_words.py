@@ -75,10 +75,17 @@ def test_it_is_the_same_as(typed):
 
 
 def test_other_names_of_metrics_are_those_metrics_under_the_name_that_was_typed():
-    for typed, name in {"pr_auc": "average_precision", "auc": "roc_auc", "sensitivity": "recall"}.items():
+    others = {"pr_auc": "average_precision", "aucpr": "average_precision", "auc": "roc_auc", "sensitivity": "recall"}
+    for typed, name in others.items():
         assert evaluated(metrics=typed)[typed].to_dict() == evaluated(metrics=name)[name].to_dict()
     mean = sum(mass * average_precision_score(y, S) for y, mass in labelings())
     assert evaluated(metrics="pr_auc")["pr_auc"].mean() == pytest.approx(mean, abs=1e-12)
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("KS", "ks"), ("TP", "tp"), ("AUC", "auc"), ("ROC-AUC", "roc_auc")])
+def test_a_name_in_other_letters_is_told_the_one_that_is_meant(typed, meant):
+    with pytest.raises(dm.InputError, match=f"^metrics: unknown metric '{typed}'. Did you mean '{meant}'"):
+        evaluated(metrics=typed)
 
 
 def test_ks_is_the_statistic_of_scipy_over_all_labelings():
@@ -187,7 +194,8 @@ def test_the_threshold_for_a_target_is_the_last_or_first_that_meets_it(metric, t
     assert isinstance(found, TargetThreshold)
     assert float(found) == expected
     assert found.flagged == np.mean(np.array(S) >= expected)
-    assert f"From a threshold of {expected:g} on" in str(found)
+    assert f"flagged from a score of {expected:g} on" in str(found)
+    assert f"flagged from a score of {expected:g} on" in found._repr_html_()
 
 
 def test_the_best_threshold_under_a_constraint_is_the_best_of_those_that_meet_it():

@@ -78,6 +78,7 @@ def test_markdown_is_a_table_with_as_many_cells_in_every_row(run, csv_file):
     assert lines[3].startswith("| recall | 0.")
     # Sentences are paragraphs of their own.
     assert all(not text[i] or not text[i + 1] for i in range(text.index(lines[0]) - 1))
+    assert next(line for line in text if line.startswith("|")).startswith("| metric | estimate |")
 
 
 def test_several_labels_mean_missing(run, tmp_path, data):

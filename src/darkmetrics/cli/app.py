@@ -169,5 +169,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         command_path = "darkmetrics" if context is None else context.command_path
         parameter = getattr(error, "param", None)
         where = f" (set in {NAME} or --config)" if parameter is not None and from_file(context, parameter.name) else ""
-        return fail(f"{error.format_message().rstrip('.')}{where}. Try '{command_path} --help'.", BAD_INPUT)
+        page = " A page is what the report command makes." if getattr(error, "option_name", "") == "--report" else ""
+        return fail(f"{error.format_message().rstrip('.')}{where}.{page} Try '{command_path} --help'.", BAD_INPUT)
     return int(code or 0)

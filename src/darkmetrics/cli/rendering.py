@@ -131,7 +131,10 @@ def _markdown(result: Result) -> list[list[str]]:
     blocks = [[_in_markdown(line)] for line in (*result.above, *result.warnings)]
     for table in result.tables:
         blocks += [[markdown_text(table.title)]] if table.title else []
-        blocks.append(markdown_table(table.header, table.rows, table.words))
+        # A head without a word is one that a reader of screens has nothing to say of.
+        names = [*result.about, *[""] * len(table.header)]
+        header = [cell or name for cell, name in zip(table.header, names, strict=False)]
+        blocks.append(markdown_table(header, table.rows, table.words))
     return blocks + [[_in_markdown(line)] for line in (*result.below, *result.verdicts)]
 
 

@@ -155,7 +155,8 @@ def registered(name: str) -> Metric | Family:
     found = _REGISTRY.get(name) or _ALSO.get(name)
     if found is None:
         hint = f"list_metrics() shows all {len(_REGISTRY)}."
-        raise unknown_name("metrics", "metric", name, _REGISTRY, hint)
+        # A name that is understood, in other letters, has the first word: no list would show it.
+        raise unknown_name("metrics", "metric", name, [name.lower()] if name.lower() in _ALSO else _REGISTRY, hint)
     return found
 
 

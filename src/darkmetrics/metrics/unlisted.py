@@ -17,6 +17,7 @@ OTHER_NAMES = {
     "auroc": "roc_auc",
     "pr_auc": "average_precision",
     "auprc": "average_precision",
+    "aucpr": "average_precision",
     "sensitivity": "recall",
     "tpr": "recall",
     "ppv": "precision",

@@ -11,7 +11,7 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import ConfusionMetric
-from darkmetrics.tables import level_text
+from darkmetrics.tables import html_lines, html_table, level_text
 from darkmetrics.threshold_curves.sweep import curve_metrics, sweep
 
 
@@ -46,8 +46,13 @@ class TargetThreshold:
         level = level_text(self.probability)
         there = " and ".join(f"{name} is {value:.3f} or better" for name, value in self.values.items())
         each = ", each" if len(self.values) > 1 else ""
-        where = f"From a threshold of {self.threshold:g} on ({self.flagged:.1%} of the rows)"
+        where = f"With rows flagged from a score of {self.threshold:g} on ({self.flagged:.1%} of them)"
         return f"{where}, {there} ({level} sure{each})."
+
+    def _repr_html_(self) -> str:
+        rows = [[name, f"{target:g}", f"{self.values[name]:.3f}"] for name, target in self.targets.items()]
+        header = ["metric", "target", f"{level_text(self.probability)} sure"]
+        return f"<div>{html_lines([str(self)])}{html_table(header, rows)}</div>"
 
 
 def threshold_for(

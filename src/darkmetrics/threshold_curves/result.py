@@ -183,7 +183,7 @@ class Curves(Mapping[str, Band]):
         >>> import darkmetrics as dm
         >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
         >>> print(dm.curves(result).threshold_for(recall=0.6, probability=0.9))
-        From a threshold of 0.4 on (75.0% of the rows), recall is 1.000 or better (90% sure).
+        With rows flagged from a score of 0.4 on (75.0% of them), recall is 1.000 or better (90% sure).
         """
         wanted = {**(targets or {}), **named}
         return threshold_for(self.evaluation, self.thresholds, wanted, probability, self.method)
