@@ -8,10 +8,10 @@ from typing import Any
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
+from darkmetrics._vocabulary import PLAIN_MODELS
 from darkmetrics.cli.inputs import Rows, load, load_reference
 from darkmetrics.cli.messages import WordedError, for_the_command_line
 from darkmetrics.cli.options import (
-    LABEL_MODELS,
     ClustersOption,
     EstimateOptions,
     EvaluationOptions,
@@ -84,8 +84,8 @@ def label_model_of(options: ModelOptions) -> float | str:
         raise WordedError("--prob: --label-model already says where probabilities come from. Give one of them.")
     probability = number_from(options.label_model)
     if probability is None:
-        if options.label_model not in LABEL_MODELS:
-            raise unknown_name("label_model", "label model", options.label_model, LABEL_MODELS)
+        if options.label_model not in PLAIN_MODELS:
+            raise unknown_name("label_model", "label model", options.label_model, PLAIN_MODELS)
         return options.label_model
     if not 0 <= probability <= 1:
         raise WordedError(f"--label-model: {options.label_model}. A probability must lie in [0, 1].")

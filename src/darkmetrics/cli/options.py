@@ -1,6 +1,6 @@
 """The options of the commands, in groups that several commands share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from darkmetrics._vocabulary import MECHANISMS, METHODS, PLAIN_MODELS
 from darkmetrics.cli.messages import WordedError
 from darkmetrics.files import FORMATS
 
@@ -38,9 +39,6 @@ _FORMAT_OF_SUFFIX |= {".prom": "prometheus", ".xml": "junit"}
 _OTHER_FILES = (".htm", ".html", ".pdf", ".xls", ".xlsx", ".parquet", ".yaml", ".yml")
 InputFormat = StrEnum("InputFormat", list(FORMATS))  # type: ignore[misc]  # the members are those of one list
 
-# Those that need nothing but what the command line can give.
-LABEL_MODELS = ("auto", "calibrated", "label_shift", "selection", "late", "half", "prevalence")
-PERIODS = ("hour", "day", "week", "month", "quarter", "year")
 COLUMNS, OUTPUT = "Columns and labels", "Output"
 ASSUMED = "What is assumed, and how it is computed"
 LATE = "Labels that come with time"
@@ -58,6 +56,12 @@ _FORMAT = "Format of FILE, if its name does not say it."
 FormatOfFile = Annotated[
     InputFormat | None, typer.Option(metavar="|".join(FORMATS), help=_FORMAT, rich_help_panel=COLUMNS)
 ]
+
+
+def either(words: Iterable[str]) -> str:
+    """Words to choose among, in a sentence."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}"
 
 
 def completing(*choices: str) -> Callable[[str], list[str]]:
@@ -188,8 +192,8 @@ class ModelOptions:
         str | None,
         typer.Option(
             metavar="WHY",
-            help="Why labels are missing: random, by_score, by_label, by_score_and_label, late or unknown.",
-            autocompletion=completing("random", "by_score", "by_label", "by_score_and_label", "late", "unknown"),
+            help=f"Why labels are missing: {either(MECHANISMS)}.",
+            autocompletion=completing(*MECHANISMS),
             rich_help_panel=ASSUMED,
         ),
     ] = None
@@ -199,7 +203,7 @@ class ModelOptions:
             metavar="MODEL",
             help="auto, calibrated, label_shift, selection, late, half, prevalence, or one probability for all missing "
             "rows.",
-            autocompletion=completing(*LABEL_MODELS),
+            autocompletion=completing(*PLAIN_MODELS),
             rich_help_panel=ASSUMED,
         ),
     ] = "auto"
@@ -230,7 +234,7 @@ class ModelOptions:
         typer.Option(
             metavar="METHOD",
             help="auto (exact where possible), exact, gaussian or monte_carlo.",
-            autocompletion=completing("auto", "exact", "gaussian", "monte_carlo"),
+            autocompletion=completing(*METHODS),
             rich_help_panel=ASSUMED,
         ),
     ] = "auto"

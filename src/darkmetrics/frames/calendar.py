@@ -5,9 +5,8 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from darkmetrics._vocabulary import PERIODS
 from darkmetrics.exceptions import InputError, unknown_name
-
-PERIODS = ("hour", "day", "week", "month", "quarter", "year")
 
 
 def check_period(time: str | None, every: str | None) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from darkmetrics._vocabulary import MECHANISMS
 from darkmetrics.calibrators.choice import WORDS as CALIBRATORS
 from darkmetrics.exceptions import InputError, UnknownNameError, reference_from, unknown_name
 from darkmetrics.label_models.auto import Auto
@@ -32,16 +33,8 @@ _LEARNT: dict[str, Callable[..., LabelModel]] = {
     "label_shift": LabelShift,
     "selection": Selection,
 }
-_MECHANISMS = {
-    "random": "calibrated",
-    "by_score": "calibrated",
-    "by_label": "label_shift",
-    "by_score_and_label": "selection",
-    "late": "late",
-    "unknown": "auto",
-}
 # What can be said about why labels are missing.
-REASONS = tuple(_MECHANISMS)
+REASONS = tuple(MECHANISMS)
 # The same in the words of statisticians.
 _ACRONYMS = {"mcar": "random", "mar": "by_score"}
 
@@ -66,8 +59,8 @@ def reason_from(missingness: Any) -> str | None:
         )
     if word in _ACRONYMS:
         return _ACRONYMS[word]
-    if not isinstance(missingness, str) or missingness not in _MECHANISMS:
-        raise unknown_name("missingness", "mechanism", str(missingness), _MECHANISMS)
+    if not isinstance(missingness, str) or missingness not in MECHANISMS:
+        raise unknown_name("missingness", "mechanism", str(missingness), MECHANISMS)
     return missingness
 
 
@@ -100,7 +93,7 @@ def label_model_from(
                 f"missingness: {missingness!r}, but label_model={_named(label_model)} already says where probabilities "
                 "come from. Give one of them."
             )
-        label_model = _MECHANISMS[missingness]
+        label_model = MECHANISMS[missingness]
     if isinstance(label_model, str) and label_model in _LEARNT:
         return _LEARNT[label_model](reference=reference)
     if isinstance(label_model, str) and label_model in CALIBRATORS:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from darkmetrics._vocabulary import METHODS
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.functional import Functional
@@ -37,7 +38,7 @@ class Auto(Method):
             return MonteCarlo(self.n_resamples).law(functional, problem, rng=rng)
 
 
-_WORDS: dict[str, type[Method]] = {cls.name: cls for cls in (Auto, Exact, MonteCarlo, Gaussian)}
+_WORDS: dict[str, type[Method]] = dict(zip(METHODS, (Auto, Exact, Gaussian, MonteCarlo), strict=True))
 # What the paper calls them.
 _PAPER: dict[str, type[Method]] = {"pemi": MonteCarlo, "pemi_gauss": Gaussian}
 

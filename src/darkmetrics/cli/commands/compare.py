@@ -10,13 +10,13 @@ import typer
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
+from darkmetrics._vocabulary import MECHANISMS, PLAIN_MODELS
 from darkmetrics.cli.evaluation import zero_division_of
 from darkmetrics.cli.inputs import files_of, paths_of, read_rows
 from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
 from darkmetrics.cli.options import (
     ASSUMED,
     COLUMNS,
-    LABEL_MODELS,
     CheckedOptions,
     DataOptions,
     FormatOfFile,
@@ -29,6 +29,7 @@ from darkmetrics.cli.options import (
     WeightColumn,
     ZeroDivisionOption,
     completing,
+    either,
 )
 from darkmetrics.cli.output import (
     check_format,
@@ -48,6 +49,8 @@ EXAMPLE = (
     "Example: darkmetrics compare june.parquet --label fraud --score champion=p1 --score challenger=p2 "
     "-m f1 --gate better=0.9"
 )
+# Rows that are compared have no ages.
+_MECHANISMS, _MODELS = (tuple(word for word in words if word != "late") for words in (MECHANISMS, PLAIN_MODELS))
 
 
 @dataclass(frozen=True)
@@ -108,8 +111,8 @@ class AssumedOptions(ScopeOption, ZeroDivisionOption, ReferenceOption):
         str | None,
         typer.Option(
             metavar="WHY",
-            help="Why labels are missing: random, by_score, by_label, by_score_and_label or unknown.",
-            autocompletion=completing("random", "by_score", "by_label", "by_score_and_label", "unknown"),
+            help=f"Why labels are missing: {either(_MECHANISMS)}.",
+            autocompletion=completing(*_MECHANISMS),
             rich_help_panel=ASSUMED,
         ),
     ] = None
@@ -118,7 +121,7 @@ class AssumedOptions(ScopeOption, ZeroDivisionOption, ReferenceOption):
         typer.Option(
             metavar="MODEL",
             help="auto, calibrated, label_shift, selection, half, prevalence, or one probability for all missing rows.",
-            autocompletion=completing(*(word for word in LABEL_MODELS if word != "late")),
+            autocompletion=completing(*_MODELS),
             rich_help_panel=ASSUMED,
         ),
     ] = "auto"

@@ -11,6 +11,7 @@ import typer
 
 import darkmetrics as dm
 from darkmetrics._text import whole_number_from
+from darkmetrics._vocabulary import PERIODS
 from darkmetrics.cli.evaluation import columns_assumed, label_model_of, zero_division_of
 from darkmetrics.cli.inputs import (
     Rows,
@@ -24,7 +25,6 @@ from darkmetrics.cli.inputs import (
 )
 from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
 from darkmetrics.cli.options import (
-    PERIODS,
     CheckedOptions,
     CommonOptions,
     DecisionOptions,
@@ -32,6 +32,7 @@ from darkmetrics.cli.options import (
     ScopeOption,
     TargetOption,
     completing,
+    either,
 )
 from darkmetrics.cli.output import (
     check_format,
@@ -72,7 +73,7 @@ class GroupOptions:
         typer.Option(
             "--every",
             metavar="PERIOD",
-            help=f"With --time: how long a period is: {', '.join(PERIODS[:-1])} or {PERIODS[-1]}.",
+            help=f"With --time: how long a period is: {either(PERIODS)}.",
             autocompletion=completing(*PERIODS),
         ),
     ] = None
