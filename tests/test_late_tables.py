@@ -10,7 +10,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
-from darkmetrics.frames import counting
+from darkmetrics.frames import aging, counting
 
 NAMES: dict[str, Any] = {"label": "y", "score": "p", "scored_at": "scored", "labelled_at": "came"}
 SETTINGS: dict[str, Any] = {**NAMES, "as_of": "2026-04-20"}
@@ -179,3 +179,19 @@ def test_text_that_is_no_date_is_refused(tmp_path, dates, message):
     (tmp_path / "rows.csv").write_text("\n".join(lines))
     with pytest.raises(InputError, match=message):
         EvaluationSet.from_frame(tmp_path / "rows.csv", label="y", score="p", scored_at="scored", as_of="2026-02-01")
+
+
+def test_times_that_are_right_take_one_look_before_rows_are_counted(monkeypatch):
+    looks, answered = [], aging._answered
+
+    def counted(frame, wanted):
+        looks.append(sorted(wanted))
+        return answered(frame, wanted)
+
+    monkeypatch.setattr(aging, "_answered", counted)
+    rows = table(50)
+    EvaluationSet.from_frame(rows, **SETTINGS)
+    EvaluationSet.from_frame(rows, **SETTINGS, maturity=400)
+    assert len(looks) == 2
+    with pytest.raises(InputError, match="came before scoring"):
+        EvaluationSet.from_frame(rows.with_columns(scored=pl.lit(dt.date(2026, 4, 20))), **SETTINGS)

@@ -36,7 +36,7 @@ def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | N
     if "labelled_at" in clocks and not clocks["labelled_at"].known:
         clocks["labelled_at"] = clocks["scored_at"]
     scored = clocks["scored_at"]
-    ends = _ends(source.frame, columns, clocks)
+    ends = _ends(source.frame, columns, clocks, maturity)
     if as_of is None:
         newest = max(ends[part] for part in ("newest", "latest") if ends[part] == ends[part])
         raise InputError(
@@ -55,7 +55,8 @@ def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | N
     now = last - last % DAY if by_day else last + whole_day
     frame = source.frame.filter(last >= _SCORED) if ends["newest"] > last else source.frame
     if "labelled_at" in clocks:
-        _check(source.frame, columns, clocks, by_day=by_day, maturity=maturity)
+        if _in_doubt(ends, maturity):
+            _check(source.frame, columns, clocks, by_day=by_day, maturity=maturity)
         frame = _hidden(frame, last) if ends["latest"] > last else frame
     days = {part: _day(nw.col(part)) if by_day and not one.dates else nw.col(part) for part, one in clocks.items()}
     frame = frame.with_columns(age=now - days["scored_at"])
@@ -76,8 +77,8 @@ def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | N
     return Aged(replace(source, frame=frame), FIRST_AGE_CODE + DAYS + whole * WHOLE)
 
 
-def _ends(frame: Any, columns: ColumnNames, clocks: dict[str, Moments]) -> dict[str, float]:
-    """The first and last times of a table, and how many have a time of day."""
+def _ends(frame: Any, columns: ColumnNames, clocks: dict[str, Moments], maturity: float | None) -> dict[str, float]:
+    """The first and last times of a table, how many have a time of day, and what `_check` looks at: all in one pass."""
     wanted = {
         "rows": nw.len(),
         "blank": _count(_SCORED.is_null()),
@@ -85,7 +86,9 @@ def _ends(frame: Any, columns: ColumnNames, clocks: dict[str, Moments]) -> dict[
         "newest": _SCORED.max(),
     }
     if "labelled_at" in clocks:
-        wanted["latest"] = _CAME.max()
+        took = _CAME - _SCORED
+        wanted |= {"latest": _CAME.max(), "shortest": took.min(), "longest": took.max()}
+        wanted |= {key: _count(rule) for key, rule in _wrongly_timed(maturity).items()}
     for part, one in clocks.items():
         if one.has_days and not one.dates:
             wanted[f"clock {part}"] = _count(~_is_midnight(nw.col(part)) & ~nw.col(part).is_null())
@@ -107,6 +110,19 @@ def _by_day(clocks: dict[str, Moments], ends: dict[str, float]) -> bool:
     return all(one.has_days for one in clocks.values()) and (bool(plain) or any(one.dates for one in clocks.values()))
 
 
+def _wrongly_timed(maturity: float | None) -> dict[str, nw.Expr]:
+    """Rows that have a time of arrival and no label, or a label and no time."""
+    # With a maturity, negatives need no time: the maturity declares them.
+    needed = nw.col("missing") < 0.5 if maturity is None else nw.col("positive") > 0.5
+    return {"unlabelled": ~_CAME.is_null() & (nw.col("missing") > 0.5), "lacking": _CAME.is_null() & needed}
+
+
+def _in_doubt(ends: dict[str, float], maturity: float | None) -> bool:
+    """Whether another pass over the table is needed to tell if its times are right: by day they are moved by a day."""
+    late = maturity is not None and ends["longest"] + DAY > maturity * DAY
+    return bool(late or ends["shortest"] < 0.0 or ends["unlabelled"] or ends["lacking"])
+
+
 def _check(
     frame: Any, columns: ColumnNames, clocks: dict[str, Moments], *, by_day: bool, maturity: float | None
 ) -> None:
@@ -114,10 +130,7 @@ def _check(
     name, other = columns.title("labelled_at"), columns.title("scored_at")
     days = {part: _day(nw.col(part)) if by_day and not one.dates else nw.col(part) for part, one in clocks.items()}
     took = days["labelled_at"] - days["scored_at"]
-    unlabelled = ~_CAME.is_null() & (nw.col("missing") > 0.5)
-    # With a maturity, negatives need no time: the maturity declares them.
-    needed = nw.col("missing") < 0.5 if maturity is None else nw.col("positive") > 0.5
-    wanted = {"early": took < 0.0, "unlabelled": unlabelled, "lacking": _CAME.is_null() & needed}
+    wanted = {"early": took < 0.0, **_wrongly_timed(maturity)}
     found = _answered(frame, {key: _count(rule) for key, rule in wanted.items()} | {"longest": took.max()})
 
     def first(key: str) -> dict[str, str]:
