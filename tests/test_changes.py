@@ -607,3 +607,10 @@ def test_bad_segments_and_lone_periods_are_errors():
         by_month(table[table["day"].dt.month == 2], missingness="by_label").trend("recall")
     with pytest.raises(dm.InputError, match=r"segment: 'web'\. There is none: leave it out"):
         by_month(table, missingness="by_label").trend("recall", "web")
+
+
+def test_names_of_several_lines_stay_on_one():
+    may, june = (evaluated(rows(seed), ["accuracy"]) for seed in (1, 2))
+    found = dm.change(june, may, names=("June\n2026", "May\t 2026"))
+    assert found.names == ("June 2026", "May 2026")
+    assert str(found).splitlines()[3].split()[:4] == ["May", "2026", "June", "2026"]

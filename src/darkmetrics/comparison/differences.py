@@ -146,7 +146,7 @@ def _(kind: CountFunctional, b: Bound, a: Bound) -> Difference:
     missing = a.shared(g.missing)
     weight = None if g.split.weight is None else a.shared(g.split.weight)
     # Rows fall into groups by what both models decide.
-    own_b, own_a = b.shared(_group_of(f)), a.shared(_group_of(g))
+    own_b, own_a = b.shared(group_of(f)), a.shared(group_of(g))
     pairs = [(i, j) for i in range(len(f.split.groups)) for j in range(len(g.split.groups))]
     slopes, constant = _as_sum(f, g)
     direction = [
@@ -186,7 +186,8 @@ def _places(functional: CountFunctional) -> float:
     return float(np.prod([size + 1.0 for size in sizes]))
 
 
-def _group_of(functional: CountFunctional) -> IntArray:
+def group_of(functional: CountFunctional) -> IntArray:
+    """The number of the group that each missing cell of a functional is in."""
     group = np.zeros(functional.missing.size, dtype=np.int64)
     for i, rows in enumerate(functional.split.groups):
         group[rows] = i

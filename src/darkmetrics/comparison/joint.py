@@ -3,12 +3,18 @@
 Models that are compared are mostly alike. Their average is trusted from the start; how far a model counts more than the
 others is learnt, shrunk towards not at all, and what a few labels cannot say about it stays open: it is what decides
 which model is better.
+
+Each model counts by the ranks of its scores, as normal scores. Log odds of different models are not on one scale: a
+model that says one in a million where another says one in ten would outvote it, however little it knows there, and the
+answer would depend on how each model was trained to exaggerate. Beside its normal score a model has the square of it: a
+model may know less than others at its low end, or at both.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit, logit, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.posterior.logistic import logistic_mode
@@ -16,23 +22,43 @@ from darkmetrics._kernels.posterior.sobol import normal_points
 from darkmetrics.calibrators import Platt
 from darkmetrics.label_models.fitting import credit_of
 
-# Standard deviations, before labels are seen, of how far a model's standardised score moves the log odds beyond what
-# the average of all models does. Labels choose among them.
+# Standard deviations, before labels are seen, of how far a model's normal score, or its square, moves the log odds
+# beyond what the average of all models does. Labels choose among them.
 _SPREADS = np.array([0.25, 0.5, 1.0, 2.0])
 _SEED = 11
+
+
+class Scale(NamedTuple):
+    """The normal score of each score of a model, standardised over all rows; scores between them lie between."""
+
+    score: FloatArray
+    normal: FloatArray
+
+    @classmethod
+    def of(cls, score: FloatArray, rows: FloatArray) -> "Scale":
+        """The scale of scores that occur in so many `rows`; those of rows that tie share the mean of their ranks."""
+        distinct, place = np.unique(score, return_inverse=True)
+        count = np.bincount(place, rows)
+        normal = ndtri((np.cumsum(count) - 0.5 * count) / count.sum())
+        normal -= normal @ count / count.sum()
+        return cls(distinct, normal / (float(np.sqrt(normal**2 @ count / count.sum())) or 1.0))
+
+    def line(self, score: FloatArray) -> FloatArray:
+        """Normal scores, of these rows or of others."""
+        return np.interp(score, self.score, self.normal)
 
 
 @dataclass(frozen=True, eq=False)
 class JointScore:
     """How the scores of all models become one: `of` the average, and a shrunk weight of each deviation from it."""
 
-    scales: tuple[Platt, ...]
-    # Of each model: mean and standard deviation on its scale.
-    centre: FloatArray
-    spread: FloatArray
+    scales: tuple[Scale, ...]
+    # Mean and standard deviation of the log odds of an average model.
+    centre: float
+    spread: float
     # Whether all scores are probabilities; the joint score then is one, too.
     is_probability: bool
-    # From standardised scores to deviations from their average, and what the average says of these.
+    # From normal scores (and from their squares) to deviations from their average, and what the average says of these.
     contrast: FloatArray
     along: FloatArray
     average_sd: float
@@ -51,19 +77,20 @@ class JointScore:
     ) -> "JointScore":
         """Learnt from the scores of all `rows` (models x cells), and from labels: scores, positives, negatives."""
         k = len(score)
-        scales = tuple(Platt().prepare(one, rows) for one in score)
-        inside = all(scale.is_probability_ for scale in scales)
-        x = np.stack([scale.line(one) for scale, one in zip(scales, score, strict=True)])
-        total = float(rows.sum())
-        centre = x @ rows / total
-        spread = np.sqrt(np.maximum(((x - centre[:, None]) ** 2) @ rows / total, 0.0))
-        spread = np.where(spread > 0.0, spread, 1.0)
-        z = (x - centre[:, None]) / spread[:, None]
+        scales, total = tuple(Scale.of(one, rows) for one in score), float(rows.sum())
+        odds = [Platt().prepare(one, rows) for one in score]
+        inside = all(scale.is_probability_ for scale in odds)
+        x = np.stack([scale.line(one) for scale, one in zip(odds, score, strict=True)])
+        means = x @ rows / total
+        sds = np.sqrt(np.maximum(((x - means[:, None]) ** 2) @ rows / total, 0.0))
+        centre, spread = float(means.mean()), float(np.where(sds > 0.0, sds, 1.0).mean())
+        z = np.stack([scale.line(one) for scale, one in zip(scales, score, strict=True)])
         # Directions in which the models disagree: an orthonormal basis of what is left beside their average.
         contrast = np.linalg.qr(np.hstack([np.ones((k, 1)), np.eye(k)[:, : k - 1]]))[0][:, 1:]
         average = z.mean(axis=0)
         average_sd = float(np.sqrt(average**2 @ rows / total)) or 1.0
-        along = (contrast.T @ z) @ (rows * average / average_sd) / total
+        along = _apart(contrast, z) @ (rows * average / average_sd) / total
+        size = along.size
         plain = cls(
             scales,
             centre,
@@ -72,11 +99,11 @@ class JointScore:
             contrast,
             along,
             average_sd,
-            coefficients=np.append([0.0, 1.0], np.zeros(k - 1)),
+            coefficients=np.append([0.0, 1.0], np.zeros(size)),
             line_sd=1.0,
             share=np.full(_SPREADS.size, 1.0 / _SPREADS.size),
-            modes=np.zeros((_SPREADS.size, k - 1)),
-            roots=_SPREADS[:, None, None] * np.eye(k - 1),
+            modes=np.zeros((_SPREADS.size, size)),
+            roots=_SPREADS[:, None, None] * np.eye(size),
         )
         return plain._learnt(plain._design(score), rows, plain._design(labelled[0]), *labelled[1:])
 
@@ -85,8 +112,8 @@ class JointScore:
     ) -> "JointScore":
         credit = credit_of(min(float(positives.sum()), float(negatives.sum())))
         positives, negatives = credit * positives, credit * negatives
-        slope = float(self.spread.mean()) if self.is_probability else 0.0
-        start = np.array([float(self.centre.mean()) if self.is_probability else 0.0, slope])
+        slope = self.spread if self.is_probability else 0.0
+        start = np.array([self.centre if self.is_probability else 0.0, slope])
         wide = np.array([3.0, max(slope, 1e-3)]) if self.is_probability else np.array([5.0, 5.0])
         found, evidence = [], []
         for sd in _SPREADS:
@@ -120,13 +147,11 @@ class JointScore:
         )
 
     def _design(self, score: FloatArray) -> FloatArray:
-        """Columns: one, the average of the standardised scores, and the deviations, less what it says of them."""
+        """Columns: one, the average of the normal scores, and the deviations, less what it says of them."""
         z = np.stack([scale.line(one) for scale, one in zip(self.scales, score, strict=True)])
-        z = (z - self.centre[:, None]) / self.spread[:, None]
         average = z.mean(axis=0) / self.average_sd
-        return np.column_stack(
-            [np.ones(average.size), average, (self.contrast.T @ z).T - np.outer(average, self.along)]
-        )
+        apart = _apart(self.contrast, z).T - np.outer(average, self.along)
+        return np.column_stack([np.ones(average.size), average, apart])
 
     def of(self, score: FloatArray) -> FloatArray:
         """The joint score: with the level and the spread of an average model, so that what is known of scores holds."""
@@ -134,7 +159,7 @@ class JointScore:
         line = (line - self.coefficients[0]) / self.line_sd
         if not self.is_probability:
             return np.asarray(line, dtype=np.float64)
-        return np.asarray(expit(float(self.centre.mean()) + float(self.spread.mean()) * line), dtype=np.float64)
+        return np.asarray(expit(self.centre + self.spread * line), dtype=np.float64)
 
     def deviations(self, score: FloatArray) -> FloatArray:
         """How the models disagree about each row: cells x directions."""
@@ -149,6 +174,11 @@ class JointScore:
         which = np.minimum(which, self.share.size - 1)
         drawn = self.modes[which] + np.einsum("dij,dj->di", self.roots[which], normal)
         return np.asarray(drawn - self.coefficients[2:], dtype=np.float64)
+
+
+def _apart(contrast: FloatArray, normal: FloatArray) -> FloatArray:
+    """How models disagree in their normal scores, and in the squares of these (directions x cells), on one scale."""
+    return np.vstack([contrast.T @ normal, contrast.T @ (normal**2 - 1.0) / np.sqrt(2.0)])
 
 
 def moved(probability: FloatArray, by: FloatArray) -> FloatArray:

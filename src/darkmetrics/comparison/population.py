@@ -76,7 +76,7 @@ def population_together(found: Together, variances: FloatArray, rng: np.random.G
     moved = rng.standard_normal(values.shape) @ (vectors * np.sqrt(np.maximum(scale, 0.0))).T
     # Models that no row tells apart stay tied.
     twin = (variances == 0.0).argmax(axis=0)
-    return Together(values + moved[:, twin], np.full(len(values), 1.0 / len(values)), "gaussian")
+    return Together(values + moved[:, twin], np.full(len(values), 1.0 / len(values)), "gaussian", "population")
 
 
 def check_known(metric: Metric) -> None:

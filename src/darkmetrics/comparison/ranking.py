@@ -32,12 +32,17 @@ class Best:
         The chance that just these models share the first place.
     method : str
         How it was found: "exact" from all labelings, else from the law of the difference (two models) or from draws.
+    scope : str
+        On these "rows", or in the "population" that they came from.
+
+    A model whose metric is never defined has no chance (NaN), and the others are compared without it.
     """
 
     metric: str
     chances: Mapping[str, float]
     ties: Mapping[tuple[str, ...], float]
     method: str
+    scope: str = "rows"
 
     @property
     def tie(self) -> float:
@@ -47,7 +52,7 @@ class Best:
     @property
     def model(self) -> str:
         """The model that is best with the largest chance."""
-        return max(self.chances, key=lambda name: self.chances[name])
+        return max(self.chances, key=lambda name: np.nan_to_num(self.chances[name], nan=-1.0))
 
     def __getitem__(self, model: str) -> float:
         if model not in tuple(self.chances):
@@ -58,11 +63,13 @@ class Best:
         """Plain numbers, ready for JSON; None where the metric is never defined."""
         ties = [{"models": list(names), "chance": chance} for names, chance in self.ties.items()]
         chances = {name: finite(chance) for name, chance in self.chances.items()}
-        return {"metric": self.metric, "method": self.method, "chances": chances, "ties": ties}
+        return {"metric": self.metric, "method": self.method, "scope": self.scope, "chances": chances, "ties": ties}
 
     def __str__(self) -> str:
-        ordered = sorted(self.chances.items(), key=lambda item: -item[1])
-        text = f"Best {self.metric}: " + ", ".join(f"{short(name)} {chance_text(chance)}" for name, chance in ordered)
+        ordered = sorted(self.chances.items(), key=lambda item: -np.nan_to_num(item[1], nan=-1.0))
+        text = f"Best {_where(self.metric, self.scope)}: " + ", ".join(
+            f"{short(name)} {chance_text(chance)}" for name, chance in ordered
+        )
         named = [
             f"{' and '.join(map(short, names))} share it {chance_text(chance)}"
             for names, chance in sorted(self.ties.items(), key=lambda item: -item[1])
@@ -83,11 +90,14 @@ class Ranks:
         The chance of the first place, the second, and so on.
     method : str
         How it was found.
+    scope : str
+        On these "rows", or in the "population" that they came from.
     """
 
     metric: str
     chances: Mapping[str, tuple[float, ...]]
     method: str
+    scope: str = "rows"
 
     def mean(self) -> dict[str, float]:
         """The expected place of each model: 1 is the best."""
@@ -97,7 +107,7 @@ class Ranks:
         """Plain numbers, ready for JSON; None where the metric is never defined."""
         chances = {name: [finite(chance) for chance in row] for name, row in self.chances.items()}
         mean = {name: finite(place) for name, place in self.mean().items()}
-        return {"metric": self.metric, "method": self.method, "chances": chances, "mean": mean}
+        return {"metric": self.metric, "method": self.method, "scope": self.scope, "chances": chances, "mean": mean}
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text, the best model first."""
@@ -105,9 +115,9 @@ class Ranks:
         places = [str(i + 1) for i in range(len(means))]
         rows = [
             [short(name), number_text(means[name], 2), *(chance_text(chance) for chance in self.chances[name])]
-            for name in sorted(means, key=lambda name: means[name])
+            for name in sorted(means, key=lambda name: np.nan_to_num(means[name], nan=np.inf))
         ]
-        return [self.metric, "mean place", *places], rows
+        return [_where(self.metric, self.scope), "mean place", *places], rows
 
     def __str__(self) -> str:
         return "\n".join(text_table(*self.table()))
@@ -116,41 +126,48 @@ class Ranks:
         return html_table(*self.table())
 
 
+def _where(metric: str, scope: str) -> str:
+    return metric if scope == "rows" else f"{metric} in the population"
+
+
 def best_of(metric: str, better: str, names: tuple[str, ...], found: Together) -> Best:
     """The chances from values of all models together; labelings that leave one undefined are left out."""
-    values, mass = _defined(found)
+    values, mass, judged = _defined(found)
+    chances = dict.fromkeys(names, np.nan)
     if not mass.size:
-        return Best(metric, dict.fromkeys(names, np.nan), {}, found.method)
+        return Best(metric, chances, {}, found.method, found.scope)
+    left = [names[i] for i in judged]
     sign = -1.0 if better == "lower" else 1.0
     top = (sign * values).max(axis=1, keepdims=True)
     first = sign * values >= top - _SAME * np.maximum(1.0, np.abs(top))
     alone = first.sum(axis=1) == 1
-    chances = {name: float(mass @ (first[:, i] & alone)) for i, name in enumerate(names)}
+    chances |= {name: float(mass @ (first[:, i] & alone)) for i, name in enumerate(left)}
     ties: dict[tuple[str, ...], float] = {}
     if not alone.all():
-        code = first[~alone] @ (1 << np.arange(len(names)))
+        code = first[~alone] @ (1 << np.arange(len(left)))
         for number in np.unique(code).tolist():
-            shared = tuple(name for i, name in enumerate(names) if number >> i & 1)
+            shared = tuple(name for i, name in enumerate(left) if number >> i & 1)
             ties[shared] = float(mass[~alone] @ (code == number))
-    return Best(metric, chances, ties, found.method)
+    return Best(metric, chances, ties, found.method, found.scope)
 
 
 def ranks_of(metric: str, better: str, names: tuple[str, ...], found: Together) -> Ranks:
     """The chance of every place, from values of all models together."""
-    values, mass = _defined(found)
+    values, mass, judged = _defined(found)
+    chances = dict.fromkeys(names, (np.nan,) * len(names))
     if not mass.size:
-        return Ranks(metric, dict.fromkeys(names, (np.nan,) * len(names)), found.method)
+        return Ranks(metric, chances, found.method, found.scope)
     values = -values if better == "lower" else values
     slack = _SAME * np.maximum(1.0, np.abs(values))
     places = (values[:, None, :] > (values + slack)[:, :, None]).sum(axis=2)  # how many are better
-    chances = {
-        name: tuple(float(mass @ (places[:, i] == place)) for place in range(len(names)))
-        for i, name in enumerate(names)
-    }
-    return Ranks(metric, chances, found.method)
+    for i, at in enumerate(judged):
+        chances[names[at]] = tuple(float(mass @ (places[:, i] == place)) for place in range(len(names)))
+    return Ranks(metric, chances, found.method, found.scope)
 
 
-def _defined(found: Together) -> tuple[FloatArray, FloatArray]:
-    """Values and mass where all are defined; none where that is nowhere."""
-    kept = ~np.isnan(found.values).any(axis=1) & (found.mass > 0.0)
-    return found.values[kept], found.mass[kept] / found.mass[kept].sum()
+def _defined(found: Together) -> tuple[FloatArray, FloatArray, list[int]]:
+    """Values and mass where all are defined, and of which models; those that never are stand aside."""
+    judged = np.flatnonzero(~np.isnan(found.values[found.mass > 0.0]).all(axis=0))
+    values = found.values[:, judged]
+    kept = ~np.isnan(values).any(axis=1) & (found.mass > 0.0) if judged.size else np.zeros(len(values), dtype=np.bool_)
+    return values[kept], found.mass[kept] / found.mass[kept].sum(), judged.tolist()

@@ -274,14 +274,13 @@ class Comparison(Mapping[str, Evaluation]):
         >>> print(dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy").best("accuracy"))
         Best accuracy: b 40%, a 0%, c 0%; a and c share it 60%.
         """
-        better = self._better_when(metric)
-        if len(self.models) > 2:
+        better, (a, b) = self._better_when(metric), self.models[:2]
+        law = None if len(self.models) > 2 else self.difference(metric, b, a, scope=scope)
+        if law is None or law.undefined >= 1.0:
             return best_of(metric, better, self.models, self._together(metric, scope))
-        a, b = self.models
-        law = self.difference(metric, b, a, scope=scope)
         chances = {a: self.better(metric, a, b, scope=scope), b: self.better(metric, b, a, scope=scope)}
         tie = max(0.0, 1.0 - sum(chances.values()))
-        return Best(metric, chances, {(a, b): tie} if tie > 1e-12 else {}, law.method)
+        return Best(metric, chances, {(a, b): tie} if tie > 1e-12 else {}, law.method, scope or self.scope)
 
     def ranks(self, metric: str, *, scope: str | None = None) -> Ranks:
         """How likely is each model to take each place in a metric? Models that tie share the better place.
@@ -312,18 +311,19 @@ class Comparison(Mapping[str, Evaluation]):
                 self._drawn[key] = values_together(bounds, missing, nodes, self._rng())
             else:
                 found = self._together(metric, "rows")
-                if not np.isnan(found.values).any(axis=1).all():  # else there is nothing that rows could move
+                if np.isnan(found.values).any(axis=1).all():  # there is nothing that rows could move
+                    found = found._replace(values=np.full_like(found.values, np.nan))
+                else:
                     other = self._rng().spawn(1)[0]  # labels were drawn with the generator itself
                     found = population_together(found, self._sampling(metric, models, nodes), other, given=self._given)
-                self._drawn[key] = found
+                self._drawn[key] = found._replace(scope=key[1])
         return self._drawn[key]
 
     def by_calibration(self, metric: str, model: str, other: str) -> dict[str, MetricDistribution]:
         """How does the difference depend on whose calibration is believed?
 
         The law of the difference under the probabilities of all scores together, and under those of each of the two
-        models by itself. The latter lean towards the model they come from: what the other one knows beyond it counts
-        as noise there. `own_estimates` has each model under its own.
+        models by itself, which lean towards it: what the other one knows beyond it counts as noise there.
         """
         b, a = self._pair(model, other)
         if ALL_TOGETHER in (model, other):

@@ -8,7 +8,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.auc.ranks import auc_from_sums
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
-from darkmetrics.comparison.differences import Bound
+from darkmetrics.comparison.differences import Bound, group_of
 from darkmetrics.functional import CountFunctional, LinearFunctional, RankFunctional
 from darkmetrics.nodes import Nodes, columns_of
 
@@ -18,24 +18,28 @@ DRAWS, _MOST_LABELS = 1 << 14, 1 << 24
 
 
 class Together(NamedTuple):
-    """Values of a metric (labelings x models), with the mass of each labeling and how they were found."""
+    """Values of a metric (labelings x models), with the mass of each labeling, how they were found and of what."""
 
     values: FloatArray
     mass: FloatArray
     method: str
+    scope: str = "rows"
 
 
 def values_together(models: Sequence[Bound], missing: IntArray, nodes: Nodes, rng: np.random.Generator) -> Together:
     """The metric of every model under labels that they share: all labelings, or random ones.
 
-    With many missing rows it is the sums of labels that are drawn, from the Gaussian with their means and covariances
-    at each node.
+    With many missing rows it is the sums of labels that are drawn: of counts, the positives among rows that all models
+    decide alike; of others, from the Gaussian with their means and covariances at each node.
     """
     if number_of_labelings(missing) <= _FEW:
         positives, chance = all_labelings(missing, nodes.on_all_cells.probability)
         return Together(_values(models, positives), nodes.weight @ np.atleast_2d(chance), "exact")
     node = shared_out(nodes.weight, DRAWS)
     if missing.sum() * DRAWS > _MOST_LABELS:
+        counted = _by_counts(models, missing, nodes, node, rng)
+        if counted is not None:
+            return Together(counted, np.full(node.size, 1.0 / node.size), "monte carlo")
         drawn = _by_sums(models, missing, nodes, node, rng)
         if drawn is not None:
             return Together(drawn, np.full(node.size, 1.0 / node.size), "gaussian")
@@ -57,6 +61,39 @@ def shared_out(weight: FloatArray, number: int) -> IntArray:
     """The node of each draw: in proportion to the weights, nothing random added."""
     ends = np.rint(number * np.cumsum(weight) / weight.sum()).astype(np.int64)
     return np.repeat(np.arange(weight.size), np.diff(ends, prepend=0))
+
+
+def _by_counts(
+    models: Sequence[Bound], missing: IntArray, nodes: Nodes, node: IntArray, rng: np.random.Generator
+) -> FloatArray | None:
+    """Values from the positives among rows that all models decide alike; None where a metric is no function of counts.
+
+    These are whole numbers that all models share, so that models tie as often as they do: of sums that were rounded
+    one by one, an odd difference could be none. Each is drawn from the binomial law with its mean and (up to a whole
+    number of trials) its variance.
+    """
+    functionals = [one.functional for one in models if isinstance(one.functional, CountFunctional)]
+    if len(functionals) < len(models) or any(one.split.weight is not None for one in functionals):
+        return None
+    groups = np.stack([one.shared(group_of(of)) for one, of in zip(models, functionals, strict=True)])
+    decided, alike = np.unique(groups, axis=1, return_inverse=True)
+    bucket = np.arange(missing.size) if nodes.bucket is None else nodes.bucket
+    p = nodes.probability
+    p_squared, sums = p**2, []
+    for kind in range(decided.shape[1]):
+        own = alike.ravel() == kind
+        rows = np.bincount(bucket[own], missing[own], p.shape[1])
+        mean, squares = p @ rows, p_squared @ rows
+        # As many trials with one chance as have this mean and variance: no more than there are rows.
+        trials = np.rint(np.divide(mean**2, squares, out=np.ones_like(mean), where=squares > 0.0))
+        trials = np.maximum(trials, np.ceil(mean - 1e-9)).astype(np.int64)
+        chance = np.clip(mean / np.maximum(trials, 1), 0.0, 1.0)
+        sums.append(rng.binomial(trials[node], chance[node]).astype(np.float64))
+    drawn, values = np.stack(sums, axis=1), []
+    for functional, own in zip(functionals, decided, strict=True):
+        value = functional.at([drawn[:, own == i].sum(axis=1) for i in range(len(functional.split.groups))])
+        values.append(np.where(np.isnan(value), functional.fill, value))
+    return np.stack(values, axis=1)
 
 
 def _by_sums(
@@ -118,8 +155,7 @@ def _columns_of(model: Bound) -> list[FloatArray] | None:
 def _from_sums(model: Bound, sums: FloatArray) -> FloatArray:
     functional = model.functional
     if isinstance(functional, CountFunctional):
-        own = [np.clip(sums[:, i], 0.0, total) for i, total in enumerate(functional.totals)]
-        value = functional.at([np.rint(one) for one in own] if functional.split.weight is None else own)
+        value = functional.at([np.clip(sums[:, i], 0.0, total) for i, total in enumerate(functional.totals)])
     elif isinstance(functional, RankFunctional):
         data = functional.data
         positive = np.clip(data.known_p + sums[:, 0], 0.0, data.total)

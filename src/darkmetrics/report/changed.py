@@ -60,9 +60,13 @@ def change_page(change: Change, **told: Unpack[PageSettings]) -> str:
         assumed=[
             *_told_apart(change, [[*filter(None, one.assumption.split("\n"))] for one in both]),
             *(text for text in notes if text != SAME_ROWS),
-            *(f"Change in {way}" for way in sentences.methods((name, law.method) for name, law in change.items())),
+            *(f"Change in {way}" for way in sentences.methods(_methods(change), change.scope)),
         ],
     )
+
+
+def _methods(change: Change) -> list[tuple[str, str]]:
+    return [(name, law.method) for name, law in change.items()]
 
 
 def _title(change: Change) -> str:

@@ -193,7 +193,7 @@ def _places(found: Comparison, judged: Sequence[str]) -> list[Table]:
 
 def _assumed(found: Comparison, differences: Sequence[Difference]) -> list[str]:
     words = [*filter(None, _assumption(found).split("\n")), *found.notes()]
-    ways = sentences.methods((one.entry["metric"], one.entry["method"]) for one in differences)
+    ways = sentences.methods(((one.entry["metric"], one.entry["method"]) for one in differences), found.scope)
     return words + [f"Differences in {way}" for way in ways]
 
 

@@ -16,6 +16,13 @@ _METHODS = {
     "first order": "a law with the mean of the metric and its variance, that of the labels and that of sampling rows, "
     "the latter from how far one row more would move it",
 }
+# What another word means for a population.
+_IN_POPULATION = {
+    "gaussian": "a mixture of normal laws, one for each curve that the labels allow, with the variance of the labels "
+    "and that of sampling rows",
+    "exact": "every value of the counts that the missing labels allow, each with the law that it leaves for the "
+    "population; nothing is drawn",
+}
 
 
 def headline(name: str, entry: Mapping[str, Any], counts: Mapping[str, int], scope: str = "rows") -> str:
@@ -109,15 +116,16 @@ def _sampled(evaluation: Evaluation) -> list[str]:
 
 def method(evaluation: Evaluation) -> list[str]:
     """How the distributions were found, in plain words."""
-    return methods((name, law.method) for name, law in evaluation.laws.items())
+    return methods(((name, law.method) for name, law in evaluation.laws.items()), evaluation.scope)
 
 
-def methods(found: Iterable[tuple[str, str]]) -> list[str]:
+def methods(found: Iterable[tuple[str, str]], scope: str = "rows") -> list[str]:
     """How each thing was found, of which there are the name and the method, in plain words."""
+    known = _METHODS if scope == "rows" else _METHODS | _IN_POPULATION
     ways: dict[str, dict[str, None]] = {}
     for name, way in found:
         ways.setdefault(way, {})[name] = None
     return [
-        f"{', '.join(map(called, names))}: {way}, {_METHODS.get(way, 'a method of your own')}."
+        f"{', '.join(map(called, names))}: {way}, {known.get(way, 'a method of your own')}."
         for way, names in ways.items()
     ]
