@@ -45,6 +45,8 @@ def test_the_numbers_in_the_text_are_those_of_the_example():
     assert f"Dropping the rows without a label says {result.labelled_only['recall']:.0%}." in said
     assert f"{law.mean():.0%}, and between {100 * low:.0f} and {high:.0%} nine times in ten" in said
     assert f"no less than {worst:.0%}" in said
+    first = f"finds about {law.mean():.0%} of the fraud can look as if it found {result.labelled_only['recall']:.0%} "
+    assert first in TEXT.splitlines()[2]
 
 
 def test_the_lines_for_own_rows_run(tmp_path, monkeypatch):
