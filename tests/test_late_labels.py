@@ -138,6 +138,15 @@ def test_where_only_positives_arrive_the_maturity_declares_the_others() -> None:
     assert early.n_missing == int((np.isnan(labels) & (age < 60)).sum())
 
 
+def test_zeros_that_mean_not_so_far_are_asked_about(recwarn: pytest.WarningsRecorder) -> None:
+    labels, score, age, _, y = late_rows(2)
+    with pytest.warns(dm.CalibrationWarning, match="If 0 means 'not so far', say maturity="):
+        dm.evaluate((labels == 1.0).astype(float), score, age=age, metrics="recall")
+    dm.evaluate(y, score, age=age, metrics="recall")  # all labels are final
+    dm.evaluate((labels == 1.0).astype(float), score, age=age, maturity=60, metrics="recall")
+    assert not [one for one in recwarn if "not so far" in str(one.message)]
+
+
 def test_weekly_files_of_labels_are_taken_by_age() -> None:
     """Delays of rows that were scored on other weekdays say nothing about those of today's file."""
     fits = []

@@ -15,6 +15,7 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import (
+    CalibrationWarning,
     InputError,
     MethodError,
     MissingnessWarning,
@@ -49,6 +50,7 @@ from darkmetrics.label_models.auto import (
 )
 from darkmetrics.label_models.choice import reason_from, stated_reason
 from darkmetrics.label_models.clusters import clustered, shared_in_words
+from darkmetrics.label_models.delay_checks import zeros_mean_not_so_far
 from darkmetrics.label_models.score_table import score_table
 from darkmetrics.logs import LOGGER
 from darkmetrics.methods import Method, method_from
@@ -73,6 +75,10 @@ _UNTOLD_MESSAGE = (
     "It was not said why labels are missing. That missing rows have scores like those of labelled ones does not show "
     "that labels are missing at random: score and label may both play a part, and cancel. The answer allows for that. "
     "Say missingness='random', 'by_score' or 'by_label' if you know it."
+)
+_NOT_SO_FAR_MESSAGE = (
+    "age: no row lacks a label, not even the youngest, and fewer of the young rows are positive. If 0 means 'not so "
+    "far', say maturity=, the age from which it is final; if all labels are final, leave age= out."
 )
 _CONTRADICTED_MESSAGE = (
     "The labelled rows contradict the reference rows: either something has drifted since these were taken, or labels "
@@ -168,6 +174,10 @@ class Question:
             return LateLabels()
         return Propensity() if self.believes and data.cells.propensity is not None else self.model
 
+    def _is_late(self, data: EvaluationSet) -> bool:
+        """Whether ages of rows are to say why labels are missing, if any is."""
+        return are_ages(data.cells.stratum) and (self.believes or isinstance(self.model, LateLabels))
+
     def answer(
         self,
         data: EvaluationSet,
@@ -198,6 +208,8 @@ class Question:
                 said.append(Warned(MissingnessWarning.__name__, _UNTOLD_MESSAGE))
             elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < CLEARLY:
                 warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
+            elif self._is_late(data) and zeros_mean_not_so_far(data):
+                warn(_NOT_SO_FAR_MESSAGE, CalibrationWarning, stacklevel=3)
             arrival = None if learnt is None else arrival_of(learnt, data, as_of)
             for category, text in [] if arrival is None else arrival.doubts():
                 warn(text, category, stacklevel=3)

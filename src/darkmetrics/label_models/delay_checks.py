@@ -57,6 +57,24 @@ class DelayCheck:
         return self.p_value < CLEARLY and not self.is_small
 
 
+def zeros_mean_not_so_far(data: EvaluationSet) -> bool:
+    """Whether 0 seems to stand for labels that are yet to come: no row lacks one, and fewer young rows are positive.
+
+    With a maturity, or with delays, it is known what a 0 means.
+    """
+    ages, cells = ages_of(data), data.cells
+    if data.n_missing or ages.mature.any() or ages.timed.any():
+        return False
+    rows, positives = (np.bincount(ages.age, count) for count in (cells.total, cells.positives))
+    young = np.cumsum(rows) <= rows.sum() / 2.0
+    n, found = (np.array([part[young].sum(), part[~young].sum()]) for part in (rows, positives))
+    of_all = found.sum() / n.sum()
+    if not (n.all() and 0.0 < of_all < 1.0):
+        return False
+    less = found[1] / n[1] - found[0] / n[0]
+    return bool(less > 0.0 and chdtrc(1, less**2 / (of_all * (1.0 - of_all) * (1.0 / n).sum())) < CLEARLY)
+
+
 def by_score(fitted: Arrivals) -> DelayCheck:
     """Delays by the score: the factors of the model itself, against none."""
     grid = fitted.grid
