@@ -17,15 +17,27 @@ SLOW, FAST, OLDEST, NEVER = 40.0, 10.0, 360, 0.1
 
 
 def rows(seed, n=2000, *, slower_now=1.0, score=0.0):
+    """What is known of the labels of `all_rows`, and the labels."""
+    y, y_score, age, delay = all_rows(seed, n, slower_now=slower_now, score=score)
+    known = delay <= age
+    return np.where(known, y, np.nan), y_score, age, np.where(known, delay, np.nan), y
+
+
+def all_rows(seed, n=2000, *, slower_now=1.0, score=0.0):
     """Labels with exponential delays, a tenth of which never come; `slower_now`: positives of the last half year."""
     rng = np.random.default_rng(seed)
     y_score, age = rng.random(n), rng.integers(0, OLDEST, n)
     y = rng.random(n) < y_score
     delay = rng.exponential(np.where(y, SLOW, FAST)) * np.exp(-score * (y_score > 0.5))
     delay = np.where(y & (age < OLDEST / 2), slower_now, 1.0) * delay
-    delay = np.where(rng.random(n) < NEVER, np.inf, np.floor(delay))
-    known = delay <= age
-    return np.where(known, y, np.nan), y_score, age, np.where(known, delay, np.nan), y
+    return y, y_score, age, np.where(rng.random(n) < NEVER, np.inf, np.floor(delay))
+
+
+def still_to_come(seed):
+    """How long the labels of positives, and of negatives, that have not come yet and ever do are still to take."""
+    y, _, age, delay = all_rows(seed)
+    to_come = (delay > age) & np.isfinite(delay)
+    return (delay - age)[to_come & y], (delay - age)[to_come & ~y]
 
 
 def arrival(result):
@@ -82,7 +94,16 @@ def test_positives_among_missing_rows_are_counted(many, timed):
 
 
 @pytest.mark.guarantees
-@pytest.mark.xfail(strict=True, reason="missed: with delays the interval of the wait held the truth in 66% of 32")
+def test_the_interval_of_the_wait_holds_the_wait_of_these_rows(many):
+    """Not that of all rows like them: it says by when nine in ten of the labels that are out here will be in."""
+    held = []
+    for (found, _), seed in zip(many[True], range(100, 116), strict=True):
+        for of, waits in zip((found.positives, found.negatives), still_to_come(seed), strict=True):
+            held.append(of.wait.low <= np.quantile(waits, 0.9, method="inverted_cdf") <= of.wait.high)
+    assert np.mean(held) >= 0.75  # 24 of 32; fewer have a chance of 1% at 90%
+
+
+@pytest.mark.guarantees
 def test_the_interval_of_the_wait_holds_the_truth(many):
     held = [
         of.wait.low <= mean * np.log(10.0) <= of.wait.high
@@ -105,9 +126,6 @@ def test_what_never_comes_and_when_most_has_come_are_those_of_the_truth(many, ti
 
 
 @pytest.mark.guarantees
-@pytest.mark.xfail(
-    strict=True, reason="missed: with delays 81% of the upper ends of the wait of positives, 88% of negatives"
-)
 def test_the_wait_errs_on_the_long_side(many):
     for name, mean in (("positives", SLOW), ("negatives", FAST)):
         ends = [getattr(found, name).wait.high for found, _ in many[True]]

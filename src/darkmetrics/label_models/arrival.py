@@ -44,7 +44,7 @@ class ClassArrival:
     to_come : Estimate
         How many of these get their label by the oldest age.
     wait : Estimate
-        Time until nine in ten of those have it.
+        Time until nine in ten of those have it. How these few labels happen to fall is part of the interval.
     half, most : Estimate
         The age by which half, and nine in ten, of the labels that come by the oldest age are in.
     never : Estimate
@@ -105,7 +105,7 @@ class Arrival:
     >>> days = age.astype("timedelta64[D]")
     >>> result = dm.evaluate(np.where(delay <= age, y, np.nan), y_score, age=days, metrics="recall")
     >>> print(result.arrival.headline())
-    Of the 715 missing rows about 541 (494 to 580) are positives not confirmed yet; within 58 days nine in ten of those
+    Of the 715 missing rows about 543 (494 to 582) are positives not confirmed yet; within 59 days nine in ten of those
     that ever are will be.
     >>> int(y[delay > age].sum())
     558

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import date
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import betaincinv, expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
@@ -19,8 +19,8 @@ from darkmetrics.label_models.late import Arrivals, ages_of
 
 _TAILS = (0.05, 0.95)
 _MOST = 0.9
-# Times at which it is asked how many labels will have come.
-_TIMES = 50
+# Times at which it is asked how many labels will have come, and levels that stand for when so many of them have.
+_TIMES, _LEVELS = 50, 20
 
 
 def arrival_of(fitted: Arrivals, data: EvaluationSet, as_of: date | None = None) -> Arrival:
@@ -96,13 +96,13 @@ def _classes(fitted: Arrivals, last: int, *, mature: bool) -> tuple[ClassArrival
                 *_band(share[:, 1:]),
                 missing=_count(chance, missing),
                 to_come=_count(chance * come[:, y, zone, bin_, -1], missing),
-                wait=_time(_reached(times, path, _MOST)),
+                wait=_time(_waits(times, path)),
                 half=_time(_reached(edges, share, 0.5)),
                 most=_time(_reached(edges, share, _MOST)),
                 never=_over(1.0 - share[:, -1]),
             )
         )
-    return classes[0], classes[1], _time(_reached(times, coming, _MOST))
+    return classes[0], classes[1], _time(_waits(times, coming))
 
 
 def _left(fitted: Arrivals, bins: int, *, mature: bool) -> FloatArray:
@@ -138,9 +138,27 @@ def _at(edges: FloatArray, left: FloatArray, ages: FloatArray) -> FloatArray:
     return np.asarray(np.exp(logs[..., index] * (1.0 - share) + logs[..., index + 1] * share), dtype=np.float64)
 
 
-def _reached(places: FloatArray, path: FloatArray, level: float) -> FloatArray:
+def _waits(times: FloatArray, path: FloatArray) -> FloatArray:
+    """Times until nine in ten of the labels that are to come have come; each path (row) has how many are expected.
+
+    The last of n labels' first nine tenths is not where the expected number gets there: the share of all labels like
+    these that have come by then has a beta law. Its quantiles stand for it, several for each path.
+    """
+    n = np.maximum(np.rint(path[:, -1]), 1.0)
+    last = np.ceil(_MOST * n)
+    levels = betaincinv(last, n + 1.0 - last, ((np.arange(_LEVELS) + 0.5) / _LEVELS)[:, None])
+    return np.concatenate([_reached(times, path, level) for level in levels])
+
+
+def _reached(places: FloatArray, path: FloatArray, level: float | FloatArray) -> FloatArray:
     """Where each rising path (row) reaches a level of its end; the first place where it does not rise."""
-    return np.array([np.interp(level * row[-1], row, places) if row[-1] > 0.0 else places[0] for row in path])
+    levels = np.broadcast_to(level, len(path))
+    return np.array(
+        [
+            np.interp(q * row[-1], row, places) if row[-1] > 0.0 else places[0]
+            for q, row in zip(levels, path, strict=True)
+        ]
+    )
 
 
 def _band(draws: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
