@@ -35,6 +35,8 @@ Numbers: TypeAlias = float | np.number[Any] | ArrayLike
 FrameLike: TypeAlias = object
 # A value that labels have: a number, a text, a bool, or whatever else the column holds.
 LabelValue: TypeAlias = object
+# A group: a value of the column that tells groups apart, whatever that holds, or a tuple of several columns' values.
+GroupLike: TypeAlias = object
 PathLike: TypeAlias = str | os.PathLike[str]
 # A seed, or a source of random numbers: what `numpy.random.default_rng` takes.
 RngLike: TypeAlias = (

@@ -40,6 +40,8 @@ from darkmetrics.tables import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from darkmetrics.report.render import ReportPage
     from darkmetrics.sensitivity import Sensitivity, TippingPoint
 
@@ -264,7 +266,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
             return {source: known * share for source, share in parts_of_rows.items()} | {"sampling": 1.0 - known}
         return variance_shares(law, self.nodes.shift)
 
-    def plot(self, metric: str | Sequence[str] | None = None, *, ax: Any = None, **settings: Any) -> Any:
+    def plot(self, metric: str | Sequence[str] | None = None, *, ax: "Axes | None" = None, **settings: Any) -> "Axes":
         """All metrics, or some, in one forest plot (`plotting.plot_metrics`); of one named metric its law.
 
         The latter is `plotting.plot_distribution`. Needs matplotlib. Returns the Axes drawn on.
@@ -283,7 +285,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
             return plot_distribution(self, metric, ax=ax, **settings)
         return plot_metrics(self, metric, ax=ax, **settings)
 
-    def plot_arrival(self, ax: Any = None) -> Any:
+    def plot_arrival(self, ax: "Axes | None" = None) -> "Axes":
         """Labels that are in by age (`plotting.plot_arrival`); needs matplotlib. Returns the Axes drawn on."""
         from darkmetrics.plotting.arrivals import plot_arrival
 

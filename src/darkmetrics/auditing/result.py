@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from darkmetrics.tables import (
     number_text,
     text_table,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _ASSUMED = {
     "alike": "Taken for granted: among rows of one score, labels that came are like those that did not.",
@@ -122,7 +125,7 @@ class Audit:
         """Whether the e-value has ever been `1 / alpha`."""
         return bool(self.log_path.max() >= -np.log(self.alpha))
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
         """The e-value over the labels that came (`plotting.plot_audit`); needs matplotlib. Returns the Axes."""
         from darkmetrics.plotting.backtests import plot_audit
 

@@ -119,7 +119,7 @@ class Ground:
         if isinstance(model, Tilted) and isinstance(model.base, LabelModel):
             return replace(model, base=self._own(model.base))
         if isinstance(model, Features):
-            X = model.X
+            X: Any = model.X
             self._check_rows(X, int(X.shape[0]) if hasattr(X, "shape") else len(X), "rows of features")
         own: Any = model
         given = getattr(own, "reference", None)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.accepted import GroupLike
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import (
     MOST_COMBINATIONS,
@@ -35,6 +36,9 @@ from darkmetrics.tables import (
     number_text,
     text_table,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SCHEMA = "darkmetrics.gap/1"
 # Draws where combinations are too many: a probability is off by 0.0014 in two of three cases, at most.
@@ -143,7 +147,7 @@ class Gap:
         limit = check_amount(limit, "limit", "how far groups are apart")
         return (chance_above if KINDS[self.kind].wider_is_more else chance_below)(self.law, limit)
 
-    def pair(self, one: Any, other: Any) -> MetricDistribution:
+    def pair(self, one: GroupLike, other: GroupLike) -> MetricDistribution:
         """The law of the metric's difference between two groups, the first less the second; keys as in the result."""
         assert self.pair_of is not None
         return self.pair_of(one, other)
@@ -213,7 +217,7 @@ class Gap:
             ],
         }
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
         """The groups, and the law of the gap in words (`plotting.plot_gap`); needs matplotlib. Returns the Axes."""
         from darkmetrics.plotting.changes import plot_gap
 

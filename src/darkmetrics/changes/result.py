@@ -30,6 +30,8 @@ from darkmetrics.tables import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from darkmetrics.report.render import ReportPage
 
 SCHEMA = "darkmetrics.change/1"
@@ -284,7 +286,7 @@ class Change(Mapping[str, MetricDistribution]):
         rows = self.records()
         return frames.to_native_frame({key: [row[key] for row in rows] for key in rows[0]}, backend)
 
-    def plot(self, metric: str | None = None, ax: Any = None) -> Any:
+    def plot(self, metric: str | None = None, ax: "Axes | None" = None) -> "Axes":
         """The law of a difference with zero marked (`plotting.plot_change`); needs matplotlib. Returns the Axes."""
         from darkmetrics.plotting.changes import plot_change
 

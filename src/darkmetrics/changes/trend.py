@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
 from darkmetrics.tables import chance_text, decimals_for, finite, html_lines, interval_text, level_text, number_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SCHEMA = "darkmetrics.trend/1"
 
@@ -141,7 +144,7 @@ class Trend:
             ],
         }
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
         """The metric over the periods with the line through them (`plotting.plot_trend`). Returns the Axes."""
         from darkmetrics.plotting.changes import plot_trend
 

@@ -9,7 +9,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
-from darkmetrics.accepted import Learner
+from darkmetrics.accepted import FrameLike, Learner
 from darkmetrics.calibrators import Beta, Platt
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.logistic import LogisticCalibrator
@@ -71,7 +71,7 @@ class Features(LabelModel):
     """
 
     estimator: Learner
-    X: Any
+    X: FrameLike
     n_folds: int = 5
     calibrator: CalibratorLike = "flexible"
     n_nodes: int = N_NODES

@@ -1,7 +1,7 @@
 """From the word a user gives to the method it stands for, and `auto`."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,7 +43,7 @@ _WORDS: dict[str, type[Method]] = dict(zip(METHODS, (Auto, Exact, Gaussian, Mont
 _PAPER: dict[str, type[Method]] = {"pemi": MonteCarlo, "pemi_gauss": Gaussian}
 
 
-def method_from(method: Any) -> Method:
+def method_from(method: object) -> Method:
     """The method that a word, also one of the paper's ("pemi", "pemi_gauss"), or a settings object stands for."""
     if isinstance(method, Method):
         return method

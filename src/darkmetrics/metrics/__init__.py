@@ -77,7 +77,7 @@ for _alias, _name in OTHER_NAMES.items():
     understand(replace(metric_from_text(_name), name=_alias))
 
 
-def metrics_from(metrics: Any) -> list[Metric]:
+def metrics_from(metrics: object) -> list[Metric]:
     """The metrics that a name, a record, a callable, or a sequence or mapping of these stands for.
 
     "all", alone or in a sequence, stands for every listed metric that needs no parameter, and no scores that are

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from darkmetrics.accepted import GroupLike
 from darkmetrics.calls import as_code
 from darkmetrics.changes.gap import KINDS, Gap, gap_between
 from darkmetrics.changes.result import Change, OfGroups
@@ -27,7 +28,9 @@ _MOST_GROUPS = 256
 _ODDS = ("recall", "fpr")
 
 
-def change_of_groups(result: "GroupedEvaluation", after: Any, before: Any, confidence_level: float | None) -> Change:
+def change_of_groups(
+    result: "GroupedEvaluation", after: GroupLike, before: GroupLike, confidence_level: float | None
+) -> Change:
     """The change from one group to another."""
     keys = _known(result, after, "after"), _known(result, before, "before")
     if keys[0] == keys[1]:
@@ -46,7 +49,7 @@ def _key_code(result: "GroupedEvaluation", key: Key) -> str:
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def _known(result: "GroupedEvaluation", key: Any, argument: str) -> Key:
+def _known(result: "GroupedEvaluation", key: GroupLike, argument: str) -> Key:
     """The key of a group; one that is not there is an error about the argument."""
     try:
         return result.key_of(key)
@@ -66,7 +69,7 @@ def _told(result: "GroupedEvaluation", keys: Sequence[Key]) -> tuple[list[Key], 
     return [key for key in keys if key not in small], [result.label(key) for key in small]
 
 
-def trend_of_groups(result: "GroupedEvaluation", metric: str, segment: Any) -> Trend:
+def trend_of_groups(result: "GroupedEvaluation", metric: str, segment: GroupLike) -> Trend:
     """The trend of a metric over the periods of a segment."""
     name = _metric(result, metric).name
     time = period_name(result.names, result.period, result.groups)
@@ -160,7 +163,7 @@ def _listed(result: "GroupedEvaluation", groups: Any) -> list[Key]:
     return list(dict.fromkeys(_known(result, key, "groups") for key in groups))
 
 
-def _pair(result: "GroupedEvaluation", metric: str, one: Any, other: Any) -> MetricDistribution:
+def _pair(result: "GroupedEvaluation", metric: str, one: GroupLike, other: GroupLike) -> MetricDistribution:
     """The law of the difference between two groups."""
     keys = _known(result, one, "one"), _known(result, other, "other")
     if keys[0] == keys[1]:

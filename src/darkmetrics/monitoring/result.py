@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from darkmetrics import frames
-from darkmetrics.accepted import PageSettings, PathLike
+from darkmetrics.accepted import GroupLike, PageSettings, PathLike
 from darkmetrics.changes import Change, Gap, Trend
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
@@ -124,7 +124,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     pieces: Mapping[Key, Group] = field(repr=False)
     _kept: dict[Key, Evaluation] = field(default_factory=dict, init=False)
 
-    def __getitem__(self, key: Any) -> Evaluation:
+    def __getitem__(self, key: GroupLike) -> Evaluation:
         key = self.key_of(key)
         if key not in self._kept:
             summary = self.groups[key]
@@ -153,7 +153,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     def __len__(self) -> int:
         return len(self.groups)
 
-    def key_of(self, key: Any) -> Key:
+    def key_of(self, key: GroupLike) -> Key:
         """The key of a group that there is; one value will do where there is one column."""
         whole = key if isinstance(key, tuple) else (key,)
         try:
@@ -180,11 +180,11 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     def _every(self, name: str) -> str | None:
         return self.every if name == self.period else None
 
-    def label(self, key: Any) -> str:
+    def label(self, key: GroupLike) -> str:
         """A group in words, fit to be shown: its values, with periods as short as they can be."""
         return group_text(self.names, self.key_of(key), self.period, self.every)
 
-    def change(self, after: Any, before: Any, *, confidence_level: float | None = None) -> Change:
+    def change(self, after: GroupLike, before: GroupLike, *, confidence_level: float | None = None) -> Change:
         """Did it get worse from one group to another? The law of each metric's difference, after less before.
 
         What is open about the labels of both groups is counted once, as in `change`: delays of labels that were learnt
@@ -209,7 +209,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
         """
         return change_of_groups(self, after, before, confidence_level)
 
-    def trend(self, metric: str, segment: Any = None) -> Trend:
+    def trend(self, metric: str, segment: GroupLike = None) -> Trend:
         """Is a metric falling over the periods? The law of the slope of a straight line through them.
 
         Periods with too few labels (`too_small`) are left out, unless none of their labels is missing.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.accepted import GroupLike
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import GroupedEvaluation, GroupSummary
@@ -31,7 +32,7 @@ def plot_groups(
     result: GroupedEvaluation,
     metric: str | None = None,
     *,
-    period: Any = None,
+    period: GroupLike = None,
     most: int = 20,
     ax: "Axes | None" = None,
 ) -> "Axes":
@@ -109,7 +110,7 @@ def plot_groups(
     return ax
 
 
-def _groups_of(result: GroupedEvaluation, period: Any) -> tuple[list[GroupSummary], list[str], list[str]]:
+def _groups_of(result: GroupedEvaluation, period: GroupLike) -> tuple[list[GroupSummary], list[str], list[str]]:
     """The groups to draw, the columns that tell them apart, and what is to be said about the choice."""
     groups = list(result.groups.values())
     segments = [name for name in result.names if name != result.period]

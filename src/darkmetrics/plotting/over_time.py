@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.accepted import GroupLike
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.group_names import key_text
@@ -45,7 +46,7 @@ def plot_over_time(
     result: GroupedEvaluation,
     metric: str | None = None,
     *,
-    segment: Any = _ANY,
+    segment: GroupLike = _ANY,
     before: GroupedEvaluation | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
@@ -124,7 +125,7 @@ class _Line(NamedTuple):
     column: Column
 
 
-def _line_of(result: GroupedEvaluation, segment: Any, metric: str) -> tuple[Key, _Line]:
+def _line_of(result: GroupedEvaluation, segment: GroupLike, metric: str) -> tuple[Key, _Line]:
     """The segment to draw and its periods."""
     lines = lines_of(result, metric)
     chosen = _segment(lines, segment, [name for name in result.names if name != lines[next(iter(lines))].name])
@@ -150,7 +151,7 @@ def lines_of(result: GroupedEvaluation, metric: str) -> dict[Key, _Line]:
     return found
 
 
-def _segment(lines: dict[Key, _Line], segment: Any, names: list[str]) -> Key:
+def _segment(lines: dict[Key, _Line], segment: GroupLike, names: list[str]) -> Key:
     if segment is _ANY and len(lines) == 1:
         return next(iter(lines))
     if not names:

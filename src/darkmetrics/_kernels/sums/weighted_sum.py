@@ -349,7 +349,7 @@ def _flipped(rows: _Rows) -> BoolArray:
 
 def _likeliest(rows: _Rows, flip: BoolArray) -> FloatArray:
     """The largest chance of each row's counted outcome: what is rare at one node may be common at another."""
-    return np.where(flip, (1.0 - rows.p).max(axis=0)[rows.column], rows.p.max(axis=0)[rows.column])
+    return np.asarray(np.where(flip, (1.0 - rows.p).max(axis=0)[rows.column], rows.p.max(axis=0)[rows.column]))
 
 
 def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: int) -> FloatArray | None:
