@@ -6,7 +6,6 @@ evaluation, and the labels that come after it in 30 batches or more. Names of ca
 """
 
 import csv
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,10 +16,11 @@ import numpy as np
 from scipy.special import expit
 
 import darkmetrics as dm
+from experiments.pieces import marks_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "experiments" / "results" / "audit.csv", ROOT / "docs" / "how-to" / "audit.md"
-MARKED = re.compile(r"(<!-- audit: streams -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = marks_of("audit")
 HEADER = ("case", "first", "streams", "alarmed", "alarmed_before_half")
 STREAMS, CHUNK, ROWS, ALPHA = 1000, 50, 3000, 0.05
 # Where nearly all alarm fewer will do.
@@ -126,7 +126,7 @@ def table(lines: list[dict[str, str]]) -> str:
 
 def written(page: str, lines: list[dict[str, str]]) -> str:
     """The page with its table made anew; the words around it stay."""
-    return MARKED.sub(lambda mark: f"{mark[1]}\n{table(lines)}\n\n{mark[2]}", page)
+    return MARKED.sub(lambda mark: f"{mark[1]}\n{table(lines)}\n\n{mark[3]}", page)
 
 
 def results() -> list[dict[str, str]]:

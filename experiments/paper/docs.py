@@ -1,6 +1,5 @@
 """Tables in the pages: what stands between two marks is written by the study, the words around it are not."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -8,8 +7,9 @@ from darkmetrics.backtesting import Estimate
 from experiments.paper.config import Config
 from experiments.paper.files import write_whole
 from experiments.paper.results import STATED, Results
+from experiments.pieces import marks_of
 
-MARKED = re.compile(r"(<!-- study: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = marks_of("study")
 PAGES = ("does-it-work.md", "study-tables.md")
 MEASURES = {
     "w1": "W1 distance of the PIT to uniform",
