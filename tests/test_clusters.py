@@ -66,6 +66,20 @@ def test_a_missing_label_beside_known_ones_is_nearly_known():
     assert low <= truth <= high
 
 
+def test_labels_missing_beside_known_ones_leave_what_groups_without_any_leave():
+    """Against one who knows that a group has one label, and its chance: each group without any moves four rows of n."""
+    ours, known = [], []
+    for seed in range(6):
+        labels, score, group, _ = fours(100, seed=seed)
+        found = dm.evaluate(labels, score, groups=group, missingness="random", metrics="accuracy", method=FEW, rng=0)
+        without = np.bincount(group, ~np.isnan(labels)) == 0
+        chance = score[::4][without]
+        known.append(np.sqrt((16.0 * chance * (1.0 - chance)).sum()) / labels.size)
+        ours.append(found["accuracy"].std())
+    # What is open about how far rows of a group go together, and about the curve, comes on top.
+    assert 1.0 <= np.mean(ours) / np.mean(known) < 1.4
+
+
 def test_independent_rows_in_groups_are_found_to_be_independent():
     rng = np.random.default_rng(1)
     score = rng.random(1200)

@@ -80,3 +80,13 @@ def test_where_earlier_rows_do_not_say_the_mix_is_not_known():
     assert entry["mix"] + entry["rest"] == pytest.approx(entry["mean"], abs=1e-12)
     with pytest.raises(KeyError, match="unknown metric 'recal'"):
         dm.change(low, high).split("recal")
+
+
+def test_a_change_says_what_it_is_about_in_words_and_in_every_row():
+    rng = np.random.default_rng(0)
+    score = rng.random(600)
+    y = (rng.random(600) < score).astype(float)
+    may, june = (dm.evaluate(y[own], score[own], metrics="accuracy") for own in (slice(300), slice(300, None)))
+    for found, scope in ((dm.change(june, may), "rows"), (dm.change(june.population, may.population), "population")):
+        assert ("accuracy in the population" in found.sentence("accuracy")) == (scope == "population")
+        assert {row["scope"] for row in found.records()} == {scope}

@@ -199,7 +199,8 @@ class Change(Mapping[str, MetricDistribution]):
         """What happened to a metric, in words."""
         law = self[metric]  # an unknown name gets its error here
         means = self.before[metric].mean(), self.after[metric].mean()
-        return moved_text(metric, means, law, self.confidence_level)
+        where = metric if self.scope == "rows" else f"{metric} in the population"
+        return moved_text(where, means, law, self.confidence_level)
 
     def words(self) -> list[str]:
         """What stands above the table: what is compared, and what is surest to have got worse, else to have moved."""
@@ -278,8 +279,8 @@ class Change(Mapping[str, MetricDistribution]):
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """One flat record per metric, with its name: the rows of `to_frame`."""
-        return [{"metric": name, **entry} for name, entry in self.to_dict()["metrics"].items()]
+        """One flat record per metric, with its name and what it is about: the rows of `to_frame`."""
+        return [{"metric": name, "scope": self.scope, **entry} for name, entry in self.to_dict()["metrics"].items()]
 
     def to_frame(self, backend: str | None = None) -> Any:
         """One row per metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""

@@ -104,7 +104,7 @@ def main(
         above=change.words(),
         below=[for_the_command_line(note, names) for note in change.notes()],
         checks=[_check(verdict) for verdict in verdicts],
-        about=("metric",),
+        about=("metric", "scope"),
     )
     return publish(result, common.result_format, common.output)
 
