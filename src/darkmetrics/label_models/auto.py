@@ -238,7 +238,7 @@ def _curve_evidence(table: ScoreTable) -> float:
 
 # Prior of the log odds of being missing, positives against negatives with the same score. Its standard deviation,
 # the correlation between rows decided positive and rows decided negative, and how it may drift along the ranks.
-_SPREAD, _TOGETHER, _ALONG = 1.5, 0.7, 0.5
+_SPREAD, _TOGETHER, _ALONG = 1.5, 0.7, 0.8
 # Log odds beyond these are those of 0 and 1.
 _SURE = 35.0
 _SEED = 11
