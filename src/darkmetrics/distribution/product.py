@@ -10,7 +10,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
 from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis, product_moments, product_moments_by_node
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
-from darkmetrics.distribution.search import LISTABLE, Search, Tried
+from darkmetrics.distribution.search import LISTABLE, Search
 
 # Every so many rows the crossing is searched for from scratch; in between it starts from the line through these.
 _STRIDE = 32
@@ -145,18 +145,14 @@ class ProductLaw(MetricDistribution):
         return np.array([self._mass_up_to(crossing) for crossing in crossings])
 
     def _ppf(self, q: FloatArray) -> FloatArray:
-        tried: list[Tried] = []
-        result = np.empty(q.size)
-        for i in np.argsort(-np.abs(q - 0.5), kind="stable").tolist():  # what is outside brackets what is inside
-            result[i] = self._quantile(float(q[i]), tried)
-        return result
+        return np.array([self._quantile(float(level)) for level in q])
 
-    def _quantile(self, q: float, tried: list[Tried]) -> float:
+    def _quantile(self, q: float) -> float:
         low, high = self._ends
         if q <= 0.0 or low == high:
             return low
         nodes = self.by_node or NodeMoments(np.ones(1), np.array([self.mean()]), np.array([self.var()]))
-        return Search([self], [1.0], (low, high), q - 1e-14, tried).quantile(nodes, self.noise)
+        return Search([self], [1.0], (low, high), q - 1e-14).quantile(nodes, self.noise)
 
     @property
     def _listable(self) -> int:

@@ -1,7 +1,7 @@
 """Quantiles of laws whose atoms are too many to list: a bracket shrinks until few are left, and these are listed."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -30,38 +30,17 @@ class Atoms(Protocol):
         """How many atoms are listed, and not halved any more: `LISTABLE`, unless each is a sum of many terms."""
 
 
-class Tried(NamedTuple):
-    """A place with its cdf and the crossing of each law, which a search for another quantile can start from."""
-
-    t: float
-    level: float
-    crossings: list[IntArray]
-
-
 class Search:
-    """A bracket [a, b] with cdf(a) < q <= cdf(b) that shrinks, keeping the crossings of both ends.
+    """A bracket [a, b] with cdf(a) < q <= cdf(b) that shrinks, keeping the crossings of both ends."""
 
-    `tried` are places that other searches in the same laws have tried; those of this one are added.
-    """
-
-    def __init__(
-        self,
-        laws: Sequence[Atoms],
-        weight: Sequence[float],
-        ends: tuple[float, float],
-        q: float,
-        tried: list[Tried] | None = None,
-    ) -> None:
+    def __init__(self, laws: Sequence[Atoms], weight: Sequence[float], ends: tuple[float, float], q: float) -> None:
         self.laws, self.weight, self.q = laws, weight, q
-        self._tried = [] if tried is None else tried
         low, high = ends
         self.a, self.b = low - 1e-9 * max(abs(low), abs(high)), high
         self._few = min(law._listable for law in laws)
         self._at_a, self._at_b = ([law._crossing(end) for law in laws] for end in (self.a, self.b))
         self._level = 0.0
         self._fresh = True
-        for place in self._tried:
-            self._narrow(place)
 
     def quantile(self, moments: NodeMoments, noise: float) -> float:
         """The smallest atom at which the cdf reaches q, given moments of the law and rounding errors of its values."""
@@ -117,19 +96,13 @@ class Search:
         ]
         parts = (law._mass_up_to(crossing) for law, crossing in zip(self.laws, crossings, strict=True))
         level = sum(weight * part for weight, part in zip(self.weight, parts, strict=True))
-        self._tried.append(Tried(t, level, crossings))
-        self._narrow(self._tried[-1])
+        if inside:
+            self._fresh = False
+            if level < self.q:
+                self.a, self._at_a, self._level = t, crossings, level
+            else:
+                self.b, self._at_b = t, crossings
         return level
-
-    def _narrow(self, place: Tried) -> None:
-        """A place becomes an end of the bracket if it lies inside."""
-        if not self.a < place.t < self.b:
-            return
-        self._fresh = False
-        if place.level < self.q:
-            self.a, self._level, self._at_a = place
-        else:
-            self.b, _, self._at_b = place
 
     def _first_atom(self, noise: float) -> float:
         """The smallest atom in the bracket at which the cdf reaches q; few are left by now."""
