@@ -4,8 +4,8 @@ Import rule: knows `evaluate`, frames that count, and nothing that draws or prin
 """
 
 from darkmetrics.monitoring.alerts import Alert
+from darkmetrics.monitoring.groups import GroupSummary, MetricSummary
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.run import evaluate_by
-from darkmetrics.monitoring.summary import GroupSummary, MetricSummary
 
 __all__ = ["Alert", "GroupSummary", "GroupedEvaluation", "MetricSummary", "evaluate_by"]

@@ -10,8 +10,7 @@ from typing import Any, Literal, get_args
 
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics.metric import Metric, metric_from_text
-from darkmetrics.monitoring.group_names import group_text, listed, plain
-from darkmetrics.monitoring.summary import Key
+from darkmetrics.monitoring.groups import Key, group_text, listed, plain
 from darkmetrics.monitoring.tasks import Found
 from darkmetrics.tables import html_lines, html_table
 

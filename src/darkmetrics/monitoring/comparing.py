@@ -15,9 +15,8 @@ from darkmetrics.changes.trend import Trend, trend_over
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import Metric, metrics_from
-from darkmetrics.monitoring.group_names import counted, in_order, key_text, listed, told_apart
+from darkmetrics.monitoring.groups import Key, counted, in_order, key_text, listed, told_apart
 from darkmetrics.monitoring.periods import period_name
-from darkmetrics.monitoring.summary import Key
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.result import GroupedEvaluation

@@ -11,8 +11,7 @@ import numpy as np
 from darkmetrics._text import number_from
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
-from darkmetrics.monitoring.group_names import key_text
-from darkmetrics.monitoring.summary import GroupSummary, Key
+from darkmetrics.monitoring.groups import GroupSummary, Key, key_text
 
 # The newest period lacks this much more of its labels than earlier ones: they come late.
 _LATE = 0.1

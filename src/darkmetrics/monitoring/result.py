@@ -14,9 +14,19 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.alerts import SCHEMA, Alert, probability_text, side_of
 from darkmetrics.monitoring.comparing import change_of_groups, gap_of_groups, trend_of_groups
-from darkmetrics.monitoring.group_names import counted, group_text, group_texts, key_text, listed, named, plain
+from darkmetrics.monitoring.groups import (
+    GroupSummary,
+    Key,
+    cell_text,
+    counted,
+    group_text,
+    group_texts,
+    key_text,
+    listed,
+    named,
+    plain,
+)
 from darkmetrics.monitoring.periods import as_known, late_labels
-from darkmetrics.monitoring.summary import GroupSummary, Key, cell_text
 from darkmetrics.monitoring.tasks import Group, Notes, Task
 from darkmetrics.monitoring.wording import bucket_texts, gone_texts, rows_of, verdict_text, window_text
 from darkmetrics.tables import html_lines, html_table, level_text, plain_numbers, text_table

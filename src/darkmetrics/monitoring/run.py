@@ -52,7 +52,7 @@ from darkmetrics.monitoring.alerts import (
     side_of,
     targets_from,
 )
-from darkmetrics.monitoring.group_names import counted, group_text, in_order, named, plain
+from darkmetrics.monitoring.groups import counted, group_text, in_order, named, plain
 from darkmetrics.monitoring.periods import PeriodLike, check_asked, watched_from
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.tasks import Found, Group, Notes, Task

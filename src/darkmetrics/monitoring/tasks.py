@@ -21,8 +21,8 @@ from darkmetrics.exceptions import (
 )
 from darkmetrics.label_models.base import LabelModel, missing_rows
 from darkmetrics.metrics import Metric
+from darkmetrics.monitoring.groups import GroupSummary, Key, MetricSummary
 from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
-from darkmetrics.monitoring.summary import GroupSummary, Key, MetricSummary
 from darkmetrics.monitoring.total import Part, borrowed_in_words, in_words, learns_from_reference, union
 from darkmetrics.nodes import Nodes
 from darkmetrics.question import Question

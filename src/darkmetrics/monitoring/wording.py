@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from darkmetrics.monitoring.alerts import Alert, probability_text, side_of
-from darkmetrics.monitoring.group_names import counted, group_text, key_text, listed
+from darkmetrics.monitoring.groups import counted, group_text, key_text, listed
 from darkmetrics.tables import chance_text, level_text
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.alerts import probability_text
-from darkmetrics.monitoring.group_names import key_text
+from darkmetrics.monitoring.groups import key_text
 from darkmetrics.plotting import style
 from darkmetrics.plotting.summaries import HOW, Column, column_of, draw_labelled_only, draw_means, metric_of, plain_text
 from darkmetrics.tables import level_text

@@ -10,9 +10,8 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.accepted import GroupLike
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import GroupedEvaluation, GroupSummary
-from darkmetrics.monitoring.group_names import key_text
+from darkmetrics.monitoring.groups import Key, key_text
 from darkmetrics.monitoring.periods import period_name
-from darkmetrics.monitoring.summary import Key
 from darkmetrics.plotting import style
 from darkmetrics.plotting.summaries import (
     HOW,

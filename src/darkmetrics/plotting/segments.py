@@ -7,7 +7,7 @@ import numpy as np
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.monitoring import GroupedEvaluation
-from darkmetrics.monitoring.group_names import key_text
+from darkmetrics.monitoring.groups import key_text
 from darkmetrics.plotting import style
 from darkmetrics.plotting.over_time import draw_periods, lines_of, name_periods, places_of
 from darkmetrics.plotting.summaries import HOW, metric_of, plain_text

@@ -14,10 +14,9 @@ from darkmetrics.accepted import PageSettings, PathLike
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import Alert, GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.alerts import probability_text, side_of
-from darkmetrics.monitoring.group_names import counted, group_text, key_text
+from darkmetrics.monitoring.groups import Key, counted, group_text, key_text
 from darkmetrics.monitoring.periods import period_name
 from darkmetrics.monitoring.run import PHRASES
-from darkmetrics.monitoring.summary import Key
 from darkmetrics.plotting.over_time import places_of
 from darkmetrics.plotting.summaries import Column, column_of
 from darkmetrics.report import sentences

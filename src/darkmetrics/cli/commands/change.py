@@ -13,7 +13,7 @@ import typer
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
-from darkmetrics.cli.evaluation import columns_assumed, evaluated, label_model_of, zero_division_of
+from darkmetrics.cli.evaluation import columns_assumed, evaluated, label_model_of, metrics_wanted, zero_division_of
 from darkmetrics.cli.inputs import load, load_reference, paths_of
 from darkmetrics.cli.messages import WordedError, for_the_command_line
 from darkmetrics.cli.options import (
@@ -27,7 +27,6 @@ from darkmetrics.cli.options import (
 from darkmetrics.cli.output import check_format, check_report, check_writable, in_words, progress, publish, write_output
 from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
-from darkmetrics.cli.targets import metrics_wanted
 
 EXAMPLE = "Example: darkmetrics change june.csv may.csv --label y --score p --missingness random --worse recall=0.02"
 # Columns by role where there are none: cells have no names for them.

@@ -10,13 +10,12 @@ import typer
 
 import darkmetrics as dm
 from darkmetrics._text import number_from, whole_number_from
-from darkmetrics.cli.evaluation import columns_assumed, evaluated, words_above
+from darkmetrics.cli.evaluation import columns_assumed, evaluated, metrics_wanted, words_above
 from darkmetrics.cli.inputs import load, paths_of
 from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import CommonOptions, EstimateOptions, OutputFormat
 from darkmetrics.cli.output import check_writable, in_words, progress, publish
 from darkmetrics.cli.rendering import Result, Table
-from darkmetrics.cli.targets import metrics_wanted
 
 if TYPE_CHECKING:
     from darkmetrics.threshold_curves import BestThreshold

@@ -1,10 +1,9 @@
 """darkmetrics evaluate."""
 
-from darkmetrics.cli.evaluation import as_result, evaluated_file
+from darkmetrics.cli.evaluation import as_result, evaluated_file, verdicts
 from darkmetrics.cli.inputs import paths_of
 from darkmetrics.cli.options import CheckedOptions, EvaluationOptions
 from darkmetrics.cli.output import check_format, check_writable, progress, publish, seen_by_a_person
-from darkmetrics.cli.targets import verdicts
 
 EXAMPLE = "Example: darkmetrics evaluate june.parquet --label fraud --score p --missingness by_label"
 

@@ -12,7 +12,7 @@ import typer
 import darkmetrics as dm
 from darkmetrics._text import whole_number_from
 from darkmetrics._vocabulary import PERIODS
-from darkmetrics.cli.evaluation import columns_assumed, label_model_of, zero_division_of
+from darkmetrics.cli.evaluation import columns_assumed, label_model_of, metrics_wanted, targets_from, zero_division_of
 from darkmetrics.cli.inputs import (
     Rows,
     can_be_scanned,
@@ -46,7 +46,6 @@ from darkmetrics.cli.output import (
 )
 from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
-from darkmetrics.cli.targets import metrics_wanted, targets_from
 
 EXAMPLE = (
     "Example: darkmetrics monitor 2026.parquet --label fraud --score p --time booked --every month --target recall=0.8"
@@ -293,7 +292,7 @@ def _as_result(result: dm.GroupedEvaluation) -> Result:
 
 def _closing(result: dm.GroupedEvaluation) -> str:
     """Whether there is an alert that makes exit code 1, in a line."""
-    from darkmetrics.monitoring.group_names import counted
+    from darkmetrics.monitoring.groups import counted
 
     new = sum(alert.new for alert in result.alerts)
     known = f", {len(result.alerts) - new:,} known" if len(result.alerts) > new else ""

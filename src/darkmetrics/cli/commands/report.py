@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import darkmetrics as dm
-from darkmetrics.cli.evaluation import as_result, evaluated_file
+from darkmetrics.cli.evaluation import as_result, evaluated_file, verdicts
 from darkmetrics.cli.inputs import paths_of
 from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import EvaluationOptions, PageOptions
@@ -20,7 +20,6 @@ from darkmetrics.cli.output import (
     write_output,
 )
 from darkmetrics.cli.settings import command_line
-from darkmetrics.cli.targets import verdicts
 
 EXAMPLE = "Example: darkmetrics report june.parquet --label fraud --score p --target recall=0.8 -o june.html"
 
