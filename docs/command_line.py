@@ -15,8 +15,8 @@ BEFORE = """# Command line
 <!-- Made by docs/command_line.py from the help of the commands; a test compares. -->
 
 `darkmetrics COMMAND --help` says the same. Install it with `pip install 'darkmetrics[cli]'` (reports need
-`darkmetrics[report]`, everything is in `darkmetrics[all]`); `python -m darkmetrics` works as well, and
-`darkmetrics --install-completion` teaches your shell.
+`darkmetrics[report]`, everything, with Polars for files, is in `darkmetrics[all]`); `python -m darkmetrics` works
+as well, and `darkmetrics --install-completion` teaches your shell.
 
 **Input.** CSV (comma, semicolon, tab or bar; also compressed), JSON lines, Parquet and Arrow/Feather, by suffix or by
 content; `-` is standard input. Only the columns that are needed are read. Parquet and Arrow take Polars, PyArrow or

@@ -481,7 +481,10 @@ def test_without_a_dataframe_package_it_says_which_to_install(refused, csv_rows,
 
     monkeypatch.setattr("darkmetrics.frames.texts.to_native_frame", none)
     said = refused("monitor", csv_rows, *SEGMENTS)
-    assert said == "frame: counting rows of text takes one of polars, pyarrow, pandas, and none is installed."
+    assert said == (
+        "frame: counting rows of text takes one of polars, pyarrow, pandas, and none is installed; "
+        "pip install 'darkmetrics[files]'."
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ every night

@@ -146,3 +146,9 @@ def test_with_all_extras_the_demo_runs(empty, dist, tmp_path):
     assert "recall" in printed
     listed = said(empty / "python", "-m", "pip", "list", "--format=freeze", env=outside()).lower()
     assert all(re.split("[<>=]", line)[0] in listed for line in requirements())
+    # The README's lines for own rows take the name of a file.
+    (tmp_path / "june.csv").write_text("fraud,p\n" + "1,0.9\n0,0.2\n,0.6\n0,0.4\n" * 20)
+    _, own = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    code = f"import darkmetrics as dm\ndf = 'june.csv'\n{own}"
+    said(empty / "python", "-W", "ignore", "-c", code, cwd=tmp_path, env=outside())
+    assert (tmp_path / "june.html").exists()
