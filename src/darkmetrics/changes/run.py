@@ -113,6 +113,5 @@ def _two_names(names: Any) -> tuple[str, str]:
         or not all(isinstance(name, str) for name in names)
     ):
         raise InputError(f"names: {names!r}. Give two texts: what to call after, and what to call before.")
-    # A table has a line for each row.
-    after, before = (" ".join(name.split()) or repr(name) for name in names)
+    after, before = names
     return after, before
