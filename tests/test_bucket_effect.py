@@ -8,7 +8,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet
-from darkmetrics._kernels.buckets import bucket_index
+from darkmetrics._kernels.bucket_grid import bucket_index
 from darkmetrics.metrics import LossMetric, list_metrics, metrics_from, registered
 
 K = 16

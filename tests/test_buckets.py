@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkmetrics._kernels.buckets import bucket_index
+from darkmetrics._kernels.bucket_grid import bucket_index
 
 K = 2**16
 ANY = st.floats(allow_nan=False, allow_infinity=False)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.calls import arguments_given, as_code
+from darkmetrics.call_as_code import arguments_given, as_code
 
 Y_TRUE, Y_SCORE = [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4]
 

@@ -18,7 +18,7 @@ import oracle
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.gap import gap_between
 from darkmetrics.changes.trend import trend_over
-from darkmetrics.changes.words import moved_text
+from darkmetrics.changes.wording import moved_text
 from darkmetrics.distribution import Interval, Normal
 from darkmetrics.nodes import Nodes
 

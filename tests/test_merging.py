@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from darkmetrics import EvaluationSet
-from darkmetrics._kernels.buckets import bucket_index
+from darkmetrics._kernels.bucket_grid import bucket_index
 from darkmetrics.data.cells import Cells
 from darkmetrics.exceptions import InputError
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import darkmetrics as dm
-from darkmetrics.accepted import ProgressLike
+from darkmetrics.argument_types import ProgressLike
 from darkmetrics.processes import shown
 from experiments.paper.algorithms import algorithms
 from experiments.paper.config import Config

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.accepted import RngLike
+from darkmetrics.argument_types import RngLike
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import Discrete, MetricDistribution

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkmetrics import frames
-from darkmetrics.accepted import ArrayLike, LabelValue
+from darkmetrics.argument_types import ArrayLike, LabelValue
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.accepted import (
+from darkmetrics.argument_types import (
     ArrayLike,
     Duration,
     FrameLike,
@@ -20,7 +20,7 @@ from darkmetrics.accepted import (
     Scope,
     ZeroDivision,
 )
-from darkmetrics.calls import arguments_given
+from darkmetrics.call_as_code import arguments_given
 from darkmetrics.data import rules
 from darkmetrics.data.ages import are_ages, table_times
 from darkmetrics.data.arguments import evaluation_set_from

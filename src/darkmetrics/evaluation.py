@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics.accepted import PathLike, ReportSettings, Scope
+from darkmetrics.argument_types import PathLike, ReportSettings, Scope
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of

@@ -10,7 +10,7 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.bounds.gaps import dkw_radius
-from darkmetrics.accepted import Numbers, RngLike
+from darkmetrics.argument_types import Numbers, RngLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import Discrete, MetricDistribution, Mixture, ProductLaw, check_level
@@ -18,7 +18,7 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.functional import Functional
 from darkmetrics.methods import Auto, MonteCarlo, Problem
 from darkmetrics.methods.base import check_n_resamples
-from darkmetrics.methods.certificates import sampled_certificate
+from darkmetrics.methods.proofs import sampled_certificate
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.nodes import Nodes

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.accepted import ProgressLike
+from darkmetrics.argument_types import ProgressLike
 from darkmetrics.exceptions import InputError
 from darkmetrics.logs import LOGGER
 from darkmetrics.methods.base import check_n_resamples

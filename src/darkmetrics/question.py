@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.accepted import Scope
+from darkmetrics.argument_types import Scope
 from darkmetrics.data.ages import are_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number

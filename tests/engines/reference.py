@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics._kernels.buckets import bucket_index
+from darkmetrics._kernels.bucket_grid import bucket_index
 
 COUNTS = ("positives", "negatives", "missing")
 

@@ -11,7 +11,7 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.hypotheses.betting import FARTHEST, Capital, least_log_capital, log_moments
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
-from darkmetrics.accepted import ArrayLike, Duration
+from darkmetrics.argument_types import ArrayLike, Duration
 from darkmetrics.auditing.labels import Batch, batches_of
 from darkmetrics.auditing.result import Audit, KnownMetric
 from darkmetrics.data.ages import are_ages, positive_span, read_ages

@@ -14,7 +14,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray
-from darkmetrics.accepted import ProgressLike
+from darkmetrics.argument_types import ProgressLike
 from darkmetrics.backtesting.answers import Found, check_any, collected, notes_of
 from darkmetrics.backtesting.result import Backtest, Replayed
 from darkmetrics.backtesting.setups import Ground, Setup

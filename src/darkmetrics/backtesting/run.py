@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics.accepted import ArrayLike, Duration, LabelValue, ProgressLike, RngLike
+from darkmetrics.argument_types import ArrayLike, Duration, LabelValue, ProgressLike, RngLike
 from darkmetrics.backtesting.answers import Found, check_any, collected, notes_of
 from darkmetrics.backtesting.replay import history_from, replayed
 from darkmetrics.backtesting.result import Backtest

@@ -7,7 +7,7 @@ from scipy.special import betaincinv, expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.posterior.logistic import logistic_mode
-from darkmetrics.accepted import ArrayLike
+from darkmetrics.argument_types import ArrayLike
 from darkmetrics.calibrators.base import (
     Calibrator,
     check_in_unit_interval,

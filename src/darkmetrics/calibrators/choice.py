@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.accepted import ArrayLike, Classifier
+from darkmetrics.argument_types import ArrayLike, Classifier
 from darkmetrics.calibrators.base import Calibrator, checked_number, checked_scores
 from darkmetrics.calibrators.binning import ScalingBinning
 from darkmetrics.calibrators.isotonic import Isotonic

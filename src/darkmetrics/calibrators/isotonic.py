@@ -3,7 +3,7 @@
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.accepted import ArrayLike
+from darkmetrics.argument_types import ArrayLike
 from darkmetrics.calibrators.base import Calibrator, checked_number, checked_scores, random_generator
 from darkmetrics.exceptions import InputError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics.accepted import GroupLike
+from darkmetrics.argument_types import GroupLike
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import (
     MOST_COMBINATIONS,
@@ -20,7 +20,7 @@ from darkmetrics.changes.laws import (
     value_draws,
 )
 from darkmetrics.changes.node_tables import AtNodes, NodeTable
-from darkmetrics.changes.words import chance_above, chance_below, check_amount
+from darkmetrics.changes.wording import chance_above, chance_below, check_amount
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.functional import CountFunctional

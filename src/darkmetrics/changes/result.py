@@ -10,9 +10,9 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._text import short
-from darkmetrics.accepted import PageSettings, PathLike
+from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.changes.mix import Split, mix_of_rows
-from darkmetrics.changes.words import amount, chance_above, chance_below, check_amount, moved_text
+from darkmetrics.changes.wording import amount, chance_above, chance_below, check_amount, moved_text
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import MissingKeyError, unknown_name

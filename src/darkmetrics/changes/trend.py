@@ -9,7 +9,7 @@ import numpy as np
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import sum_law
 from darkmetrics.changes.node_tables import AtNodes
-from darkmetrics.changes.words import LIKELY, amount, chance_above, chance_below, check_amount, is_sure
+from darkmetrics.changes.wording import LIKELY, amount, chance_above, chance_below, check_amount, is_sure
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric

@@ -7,7 +7,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics.comparison.joint import JointScore, moved
+from darkmetrics.comparison.joint_score import JointScore, moved
 from darkmetrics.comparison.rows import SharedRows, named_scores
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.accepted import ArrayLike, FrameLike, LabelValue, Missingness, RngLike, Scope, ZeroDivision
-from darkmetrics.calls import arguments_given
+from darkmetrics.argument_types import ArrayLike, FrameLike, LabelValue, Missingness, RngLike, Scope, ZeroDivision
+from darkmetrics.call_as_code import arguments_given
 from darkmetrics.comparison.beliefs import joint_beliefs
 from darkmetrics.comparison.population import check_known
 from darkmetrics.comparison.result import Comparison

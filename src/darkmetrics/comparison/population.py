@@ -9,8 +9,8 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.auc.expansion import Expansions, mixed_cdf
+from darkmetrics.comparison.all_models import DRAWS, Together, shared_out
 from darkmetrics.comparison.rows import SharedRows
-from darkmetrics.comparison.together import DRAWS, Together, shared_out
 from darkmetrics.distribution import Discrete, Interval, MetricDistribution, NodeMoments, Normal, Tabulated
 from darkmetrics.exceptions import MethodError
 from darkmetrics.metrics import ConfusionMetric, LossMetric, Metric, RankMetric

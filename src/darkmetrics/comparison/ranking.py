@@ -8,7 +8,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._text import short
-from darkmetrics.comparison.together import Together
+from darkmetrics.comparison.all_models import Together
 from darkmetrics.exceptions import MissingKeyError, unknown_name
 from darkmetrics.tables import chance_text, finite, html_table, number_text, text_table
 

@@ -11,7 +11,8 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._text import short
-from darkmetrics.accepted import PageSettings, PathLike
+from darkmetrics.argument_types import PageSettings, PathLike
+from darkmetrics.comparison.all_models import Together, values_together
 from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
 from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, mirrored, taken
@@ -19,7 +20,6 @@ from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
 from darkmetrics.comparison.population import population_law, population_together, sampling_variances
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
-from darkmetrics.comparison.together import Together, values_together
 from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import Discrete, MetricDistribution
 from darkmetrics.evaluation import Evaluation

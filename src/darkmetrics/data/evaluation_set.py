@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics.accepted import ArrayLike, Duration, FrameLike, LabelValue, Numbers, PathLike, PointInTime
+from darkmetrics.argument_types import ArrayLike, Duration, FrameLike, LabelValue, Numbers, PathLike, PointInTime
 from darkmetrics.data import merging
 from darkmetrics.data.ages import check_same_ages, row_ages, settled, table_times
 from darkmetrics.data.cells import Cells, Totals, group_rows

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.buckets import FEWEST_BUCKETS, bucket_index, nested_number
+from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, bucket_index, nested_number
 from darkmetrics.data.ages import are_ages, in_words
 from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type, group_rows
 from darkmetrics.exceptions import InputError

@@ -16,7 +16,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.buckets import FEWEST_BUCKETS, bucket_index, nested_number
+from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, bucket_index, nested_number
 from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import DataFile, readers, write_whole

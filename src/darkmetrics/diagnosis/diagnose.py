@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.accepted import ArrayLike, Duration, LabelValue
+from darkmetrics.argument_types import ArrayLike, Duration, LabelValue
 from darkmetrics.data.ages import are_ages
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet

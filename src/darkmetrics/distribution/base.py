@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.accepted import Numbers, RngLike
+from darkmetrics.argument_types import Numbers, RngLike
 from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError, MethodError

@@ -9,10 +9,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics._kernels.buckets import FEWEST_BUCKETS, nested_number
+from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, nested_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.aging import aged
-from darkmetrics.frames.buckets import MOST_BUCKETS, NO_BUCKET, with_bucket
+from darkmetrics.frames.bucket_query import MOST_BUCKETS, NO_BUCKET, with_bucket
 from darkmetrics.frames.calendar import check_period
 from darkmetrics.frames.checks import (
     check_chances,

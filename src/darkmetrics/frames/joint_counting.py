@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.exceptions import InputError
-from darkmetrics.frames.buckets import NO_BUCKET, with_bucket
+from darkmetrics.frames.bucket_query import NO_BUCKET, with_bucket
 from darkmetrics.frames.checks import check_weights
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.counting import buckets_wanted

@@ -7,7 +7,7 @@ package that follows scikit-learn.
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import darkmetrics as dm
-from darkmetrics.accepted import ArrayLike
+from darkmetrics.argument_types import ArrayLike
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError

@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
-from darkmetrics.accepted import ArrayLike
+from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import reference_from
 from darkmetrics.nodes import Nodes

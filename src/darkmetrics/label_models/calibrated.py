@@ -39,9 +39,9 @@ class Calibrated(LabelModel):
 
     Parameters
     ----------
-    calibrator : {"beta", "platt", "scaling_binning", "isotonic"}, Calibrator, or fitted object with predict_proba
+    calibrator : {"flexible", "beta", "platt", "scaling_binning", "isotonic"}, Calibrator, or object with predict_proba
         The curve from scores to probabilities. "beta" turns into Platt scaling of the standardised score when scores
-        are not probabilities. A fitted object is taken as it is.
+        are not probabilities. An object that is fitted already is taken as it is.
     reference : (labels, scores) or EvaluationSet, optional
         Held-out, fully labelled rows to learn from as well. Using them assumes that nothing has drifted since.
     data : {"all", "labelled", "reference"}

@@ -9,7 +9,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
-from darkmetrics.accepted import FrameLike, Learner
+from darkmetrics.argument_types import FrameLike, Learner
 from darkmetrics.calibrators import Beta, Platt
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.logistic import LogisticCalibrator

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logit
 
 from darkmetrics._kernels.arrays import AnyArray, FloatArray, IntArray
-from darkmetrics.accepted import ArrayLike
+from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError

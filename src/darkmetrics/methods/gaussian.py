@@ -13,9 +13,9 @@ from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods.base import Method, about, point_mass
-from darkmetrics.methods.certificates import certifier
 from darkmetrics.methods.exact import exact_law, over_nodes
 from darkmetrics.methods.problem import Problem, chances_at
+from darkmetrics.methods.proofs import certifier
 
 # What rounding leaves of a difference of like terms, as a share of these.
 _ROUNDING = 1e-14

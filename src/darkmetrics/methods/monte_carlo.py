@@ -10,8 +10,8 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.functional import CountFunctional, DrawnFunctional, Functional
 from darkmetrics.methods.base import Method, about, check_n_resamples, point_mass
-from darkmetrics.methods.certificates import certificate_on_cells, sampled_certificate
 from darkmetrics.methods.problem import GroupLaws, Problem
+from darkmetrics.methods.proofs import certificate_on_cells, sampled_certificate
 from darkmetrics.nodes import MOST_SINGLE, Nodes
 
 _CHUNK = 1 << 22

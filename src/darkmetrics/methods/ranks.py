@@ -23,8 +23,8 @@ from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, 
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import Functional, RankFunctional
 from darkmetrics.methods.base import about, settled
-from darkmetrics.methods.certificates import certificate_on_cells
 from darkmetrics.methods.problem import Problem
+from darkmetrics.methods.proofs import certificate_on_cells
 
 # Combinations of counts that are all gone through, at one node and at many, and those that clusters may have.
 _MOST_ATOMS, _MOST_MIXED, _MOST_COMBINATIONS = 1 << 20, 1 << 18, 1 << 13

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from darkmetrics.accepted import GroupLike
-from darkmetrics.calls import as_code
+from darkmetrics.argument_types import GroupLike
+from darkmetrics.call_as_code import as_code
 from darkmetrics.changes.gap import KINDS, Gap, gap_between
 from darkmetrics.changes.result import Change, OfGroups
 from darkmetrics.changes.run import change

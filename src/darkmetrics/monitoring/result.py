@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from darkmetrics import frames
-from darkmetrics.accepted import GroupLike, PageSettings, PathLike
+from darkmetrics.argument_types import GroupLike, PageSettings, PathLike
 from darkmetrics.changes import Change, Gap, Trend
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError

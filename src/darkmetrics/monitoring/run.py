@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics.accepted import (
+from darkmetrics.argument_types import (
     Duration,
     FrameLike,
     LabelValue,
@@ -21,7 +21,7 @@ from darkmetrics.accepted import (
     Scope,
     ZeroDivision,
 )
-from darkmetrics.calls import arguments_given
+from darkmetrics.call_as_code import arguments_given
 from darkmetrics.data.ages import table_times
 from darkmetrics.data.evaluation_set import EvaluationSet, sets_from_counted
 from darkmetrics.data.rules import check_label_values, decided_from, is_whole

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.accepted import GroupLike
+from darkmetrics.argument_types import GroupLike
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import GroupedEvaluation, GroupSummary

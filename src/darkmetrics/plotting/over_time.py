@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.accepted import GroupLike
+from darkmetrics.argument_types import GroupLike
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.groups import Key, key_text

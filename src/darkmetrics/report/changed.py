@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from darkmetrics._text import called, visible
-from darkmetrics.accepted import PageSettings, PathLike
+from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.changes.result import SAME_ROWS, Change
-from darkmetrics.changes.words import amount
+from darkmetrics.changes.wording import amount
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.report import sentences
 from darkmetrics.report.differences import About, Difference, Table, differences_page, law_entry, saved

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from darkmetrics._text import called, visible
-from darkmetrics.accepted import PageSettings, PathLike
+from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import Alert, GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.alerts import probability_text, side_of

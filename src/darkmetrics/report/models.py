@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from darkmetrics._text import called
-from darkmetrics.accepted import PageSettings, PathLike
+from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import SharedRows
 from darkmetrics.distribution import MetricDistribution

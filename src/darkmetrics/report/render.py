@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from darkmetrics._text import visible
-from darkmetrics.accepted import PathLike
+from darkmetrics.argument_types import PathLike
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.files import write_whole

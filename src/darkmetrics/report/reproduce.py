@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from darkmetrics.calls import as_code
+from darkmetrics.call_as_code import as_code
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError

@@ -5,7 +5,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from darkmetrics._kernels.buckets import HALF_ROOT
+from darkmetrics._kernels.bucket_grid import HALF_ROOT
 
 # Where scores go that are null, NaN or infinite: beyond every bucket there can be.
 NO_BUCKET = 2**30

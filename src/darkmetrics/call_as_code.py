@@ -19,7 +19,7 @@ def arguments_given(function: Callable[..., Any], given: Mapping[str, Any]) -> d
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> from darkmetrics.calls import arguments_given
+    >>> from darkmetrics.call_as_code import arguments_given
     >>> tilted = dm.label_models.Tilted("calibrated", prevalence=0.4)
     >>> arguments_given(dm.evaluate, {"label_model": tilted, "pos_label": 1, "sample_weight": [1.0] * 1000, "rng": 0})
     {'label_model': 'dm.label_models.Tilted(prevalence=0.4)', 'sample_weight': 'sample_weight', 'rng': '0'}
