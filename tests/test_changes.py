@@ -616,3 +616,27 @@ def test_names_of_several_lines_stay_on_one():
     header = str(found).splitlines()[3]
     assert r"June\n2026" in header
     assert r"May\t 2026" in header
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_the_same_for_certain_in_both_neither_fell_nor_rose(weighted):
+    def month(seed):
+        rng = np.random.default_rng(seed)
+        p = rng.random(600)
+        y = np.where(p >= 0.7, 1.0, rng.random(600) < p)
+        y[(p < 0.6) & (rng.random(600) < 0.4)] = np.nan
+        # With weights the law of precision has places near its values, which are all 1.
+        asked = {"sample_weight": rng.lognormal(size=600)} if weighted else {}
+        return dm.evaluate(y, p, threshold=0.7, missingness="random", metrics=["precision", "recall"], **asked)
+
+    found = dm.change(month(1), month(2))
+    assert found.before["precision"].mean() == found.after["precision"].mean() == 1.0
+    assert found.fell("precision") == found.rose("precision") == found.worse("precision") == 0.0
+    assert found["precision"].interval(0.9) == (0.0, 0.0)
+    assert 0.0 < found.fell("recall") < 1.0
+
+
+def test_a_name_that_is_empty_is_refused():
+    june = answer(0, missingness="random")
+    with pytest.raises(dm.InputError, match=r"names: \('', 'May'\)\. Give two texts"):
+        dm.change(june, answer(1, missingness="random"), names=("", "May"))

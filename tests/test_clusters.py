@@ -1,6 +1,7 @@
 """Rows of one group share their fate: dependence learnt, siblings that tell, groups sampled whole."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -91,6 +92,15 @@ def test_independent_rows_in_groups_are_found_to_be_independent():
     assert found.nodes.fate is not None
     assert found.nodes.fate.mean < 0.1
     assert found["accuracy"].std() == pytest.approx(apart.std(), rel=0.25)
+
+
+def test_the_order_of_rows_does_not_say_what_is_drawn_for_a_group():
+    labels, score, group, _ = fours()
+    shuffled = np.random.default_rng(1).permutation(score.size)
+    asked: Any = {"missingness": "random", "metrics": ["recall"], "rng": 0}
+    one = dm.evaluate(labels, score, groups=group, **asked)["recall"]
+    two = dm.evaluate(labels[shuffled], score[shuffled], groups=np.asarray(group)[shuffled], **asked)["recall"]
+    assert two.interval(0.9) == one.interval(0.9)
 
 
 def test_groups_of_one_row_change_nothing():

@@ -180,7 +180,10 @@ def test_a_base_that_does_not_exist_is_refused():
 def test_the_sentence_has_the_statement_and_the_base():
     data = data_of()
     for model, start in [
-        (Tilted("half", prevalence=0.4), "Stated: 0.4 of the missing rows are positive. Before that, assumed: every"),
+        (
+            Tilted("half", prevalence=0.4),
+            "Stated: 0.4 of the missing rows are positive, on average. Before that,",
+        ),
         (
             Tilted(delta=-0.5),
             "Stated: the log odds of missing rows are moved by -0.5. Before that, assumed: labels are",

@@ -229,3 +229,15 @@ def test_quantiles_of_0_and_1_are_the_worst_and_best_case(metric, method):
     inside = law.ppf(np.linspace(0.001, 0.999, 23))
     assert inside.min() >= law.support()[0]
     assert inside.max() <= law.support()[1]
+
+
+@pytest.mark.parametrize("n", [1900, 2100, 2300])
+def test_told_nothing_some_thousand_weighted_rows_have_a_law_without_draws(n):
+    # Nodes that go row by row may be too many for a fine lattice; a plain one does.
+    rng = np.random.default_rng(n)
+    score, weight = rng.random(n), np.exp(rng.normal(0.0, 0.5, n))
+    label = np.where(rng.random(n) < 0.55, np.nan, rng.random(n) < score)
+    found = dm.evaluate(
+        label, score, threshold=0.4, missingness="unknown", sample_weight=weight, metrics=["recall"], zero_division=0
+    )
+    assert found["recall"].method == "near exact"

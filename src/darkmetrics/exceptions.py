@@ -150,5 +150,6 @@ def unknown_name(argument: str, kind: str, name: str, choices: Iterable[str], hi
     # What a name begins with says more than how many letters it shares: "acc" is accuracy, not mcc.
     begun = [choice for choice in known if choice.startswith(plain)] if plain else []
     near = [*begun, *difflib.get_close_matches(plain, known, n=1, cutoff=0.5)]
-    suggestion = f" Did you mean {near[0]!r}?" if near else f" Choose from {', '.join(map(repr, known))}."
+    suggestion = f" Choose from {', '.join(map(repr, known))}." if known else ""
+    suggestion = f" Did you mean {near[0]!r}?" if near else suggestion
     return UnknownNameError.about(argument, f"unknown {kind} {name!r}.{suggestion}{' ' + hint if hint else ''}")

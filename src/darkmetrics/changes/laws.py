@@ -18,6 +18,7 @@ _ROUNDING = 4e-16
 
 def sum_law(tables: Sequence[NodeTable], blocks: Sequence[Block], factors: Sequence[float]) -> MetricDistribution:
     """The law of a weighted sum of metrics of different sets, one factor for each."""
+    tables = [_of_one_value(table) for table in tables]
     ends = np.array([np.sort(factor * np.array(table.bounds)) for factor, table in zip(factors, tables, strict=True)])
     about = about_tables(tables, blocks, factors) | {"bounds": Interval(*ends.sum(axis=0).tolist())}
     size = np.prod([table.values.size for table in tables], dtype=np.float64)
@@ -27,6 +28,14 @@ def sum_law(tables: Sequence[NodeTable], blocks: Sequence[Block], factors: Seque
             values = np.add.outer(values, factor * table.values).ravel()
         return _discrete(values, _joint_mass(tables, blocks), about)
     return _on_lattice(tables, blocks, factors, about)
+
+
+def _of_one_value(table: NodeTable) -> NodeTable:
+    """A table whose places are all the same value has that one: on a lattice no atom would be left of it."""
+    least, largest = float(table.values[0]), float(table.values[-1])
+    if table.values.size == 1 or largest - least > _ROUNDING * max(abs(least), abs(largest)):
+        return table
+    return table._replace(values=table.values[:1], mass=table.mass.sum(axis=1, keepdims=True))
 
 
 def about_tables(tables: Sequence[NodeTable], blocks: Sequence[Block], factors: Sequence[float]) -> dict[str, Any]:

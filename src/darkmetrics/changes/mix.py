@@ -8,6 +8,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.calibrators import Flexible
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
+from darkmetrics.metrics.confusion import ConfusionMetric
 
 # Rows of either class that a curve has to be learnt from, and the share of later rows that may lie beyond its scores.
 _FEWEST, _BEYOND = 5.0, 0.05
@@ -26,14 +27,19 @@ def mix_of_rows(after: Evaluation, before: Evaluation) -> dict[str, float]:
     """For each metric of both, how far it moves where later rows are as likely positive as earlier ones of their score.
 
     The curve from score to chance is learnt from the earlier rows, missing labels at their chances; the metric is that
-    of later rows under this curve less that of earlier rows under it. Empty where the earlier rows do not say.
+    of later rows under this curve less that of earlier rows under it. Empty where the earlier rows do not say. Metrics
+    of decisions are left out unless both are decided at one threshold: other decisions are no other rows.
     """
+    cuts = after.data.threshold, before.data.threshold
+    decided_alike = cuts[0] is not None and cuts[0] == cuts[1]
     curve = _Curve.of(before)
     if curve is None or not curve.reaches(after):
         return {}
     found = {}
     for name in (name for name in after.laws if name in before.laws):
         metric = after.metrics[name]
+        if isinstance(metric, ConfusionMetric) and not decided_alike:
+            continue
         moved = [float(metric.of_counts(one.data.cells, curve.expected(one))[0]) for one in (after, before)]
         if np.isfinite(moved).all():
             found[name] = moved[0] - moved[1]

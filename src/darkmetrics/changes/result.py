@@ -162,7 +162,8 @@ class Change(Mapping[str, MetricDistribution]):
         The mix is how far the metric moves where later rows are as likely positive as earlier rows of the same score:
         more or fewer rows at each score, and nothing else. The rest is that rows of one score are positive more or less
         often than before, and chance. Both are estimates and add up to the mean of the change. Rows that differ in what
-        the score does not show count as the rest.
+        the score does not show count as the rest. A metric of decisions has a split only where both sets are decided at
+        one threshold: other decisions are no other rows.
 
         Examples
         --------
@@ -188,6 +189,8 @@ class Change(Mapping[str, MetricDistribution]):
             return _MIX
         low, high = self[self.surest].interval(self.confidence_level)
         decimals = decimals_for(high - low)
+        if abs(sum(split)) < 0.5 * 10.0**-decimals:
+            return ""  # nothing that could be shown has moved
         name = self.surest
         total, mix, rest = (number_text(amount(part), decimals) for part in (sum(split), *split))
         return (
@@ -232,7 +235,7 @@ class Change(Mapping[str, MetricDistribution]):
         left = [name for one in (self.after, self.before) for name in one.laws if name not in self.laws]
         if left:
             notes.append(f"In one of the two alone, and left out: {', '.join(dict.fromkeys(left))}.")
-        return [*notes, *filter(None, [self.together]), self._mix_in_words()]
+        return [*notes, *filter(None, [self.together, self._mix_in_words()])]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text, one row per metric."""

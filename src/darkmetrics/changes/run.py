@@ -110,7 +110,7 @@ def _two_names(names: Any) -> tuple[str, str]:
         isinstance(names, str)
         or not hasattr(names, "__len__")
         or len(names) != 2
-        or not all(isinstance(name, str) for name in names)
+        or not all(isinstance(name, str) and name.strip() for name in names)
     ):
         raise InputError(f"names: {names!r}. Give two texts: what to call after, and what to call before.")
     after, before = names

@@ -77,8 +77,7 @@ def _by_counts(
         return None
     groups = np.stack([one.shared(group_of(of)) for one, of in zip(models, functionals, strict=True)])
     decided, alike = np.unique(groups, axis=1, return_inverse=True)
-    bucket = np.arange(missing.size) if nodes.bucket is None else nodes.bucket
-    p = nodes.probability
+    bucket, p = columns_of(nodes), nodes.probability
     p_squared, sums = p**2, []
     for kind in range(decided.shape[1]):
         own = alike.ravel() == kind

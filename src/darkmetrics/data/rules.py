@@ -288,10 +288,16 @@ def row_groups(groups: Any, rows: int) -> IntArray | None:
     if absent is not None:
         raise InputError(f"groups: no value at row {absent}. Every row needs one; a row of its own a value of its own.")
     try:
-        numbers: dict[Any, int] = {}
-        return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
+        different = set(values)
     except TypeError:
         raise InputError("groups: values that cannot be compared. Give text, numbers or dates.") from None
+    # In the order of the values, as tables have them, so that neither rows nor their order say what is drawn for whom.
+    try:
+        ordered = sorted(different)
+    except TypeError:  # text beside numbers
+        ordered = sorted(different, key=lambda value: (type(value).__name__, str(value)))
+    numbers = {value: number for number, value in enumerate(ordered)}
+    return np.array([numbers[value] for value in values], dtype=np.int64)
 
 
 def row_propensities(propensity: Any, missing: BoolArray) -> FloatArray | None:

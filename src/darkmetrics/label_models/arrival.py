@@ -181,7 +181,10 @@ class Arrival:
                 "whether these ever come, no row is old enough to say."
             )
         else:
-            lines.append(f"Rows of age {self._time(self.maturity)} without a label count as negative.")
+            lines.append(
+                "Rows that have reached the maturity without a label count as negative; the bin of ages in which it "
+                f"lies ends at {self._time(self.maturity)}."
+            )
         return lines + [check.words for check in (self.by_score, self.by_cohort) if check is not None]
 
     def in_short(self) -> list[str]:

@@ -80,7 +80,8 @@ class Tilted(LabelModel):
 
         base = label_model_from(self.base).describe(data, nodes)
         if self.prevalence is not None:
-            return f"Stated: {self.prevalence:.3g} of the missing rows are positive. Before that, {_lower(base)}"
+            stated = f"Stated: {self.prevalence:.3g} of the missing rows are positive, on average."
+            return f"{stated} Before that, {_lower(base)}"
         return f"Stated: the log odds of missing rows are moved by {self.delta:g}. Before that, {_lower(base)}"
 
 

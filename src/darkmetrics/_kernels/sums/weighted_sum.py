@@ -257,21 +257,31 @@ def _between_the_ends(rows: _Rows, coarser: bool) -> tuple[FloatArray, FloatArra
     size = _PLACES
     while size < _MOST_PLACES and (high - low) / size > 0.125 * float(sd.min()):
         size *= 2
-    small, smooth = _smooth_nodes(rows, sd)
-    smooth &= sd >= 2.0 * (high - low) / size
-    if not smooth.any():
-        size = _FEW_PLACES if nodes > 1 and rows.weight.size <= _FEW_ROWS else _PLACES
-    if coarser and not smooth.all():
-        size //= 2
-        smooth &= sd >= 2.0 * (high - low) / size
+    small, fits = _smooth_nodes(rows, sd)
+    sizes = [size]
+    if not (fits & (sd >= 2.0 * (high - low) / size)).all():
+        # Rows that go one by one may be too many for a fine lattice, but not for a plain one.
+        few = _FEW_PLACES if nodes > 1 and rows.weight.size <= _FEW_ROWS else _PLACES
+        sizes = [each // (2 if coarser else 1) for each in ((size, few) if fits.any() and size > few else (few,))]
+    for size in sizes:
+        smooth = fits & (sd >= 2.0 * (high - low) / size)
+        found = _on_places(rows, small, smooth, low, (high - low) / size, size)
+        if found is not None:
+            return *found, not bool(smooth.all())
+    return None
+
+
+def _on_places(
+    rows: _Rows, small: BoolArray, smooth: BoolArray, low: float, step: float, size: int
+) -> tuple[FloatArray, FloatArray] | None:
+    """Places and masses on a lattice of so many steps; None where too many rows would have to go one by one."""
     # Two steps of margin either side, which sharing between neighbours may reach.
     margin = 2 + int(np.sqrt(rows.weight.size))
-    step = (high - low) / size
     flip = _flipped(rows if smooth.all() else rows._replace(p=rows.p[~smooth]))
     base = float((rows.counts * rows.weight)[flip].sum())
     first = math.floor((low - base) / step) - margin
     length = scipy.fft.next_fast_len(size + 2 * margin + 1, real=True)
-    pmf = np.zeros((nodes, length))
+    pmf = np.zeros((smooth.size, length))
     if not smooth.all():
         each = _row_by_row(rows._replace(p=rows.p[~smooth]), flip, step, first, length)
         if each is None:
@@ -279,7 +289,7 @@ def _between_the_ends(rows: _Rows, coarser: bool) -> tuple[FloatArray, FloatArra
         pmf[~smooth] = each
     if smooth.any():
         pmf[smooth] = _smooth(rows._replace(p=rows.p[smooth]), small, base + step * first, step, length)
-    return base + step * (first + np.arange(length, dtype=np.float64)), pmf, not bool(smooth.all())
+    return base + step * (first + np.arange(length, dtype=np.float64)), pmf
 
 
 def _smooth_nodes(rows: _Rows, sd: FloatArray) -> tuple[BoolArray, BoolArray]:
