@@ -626,7 +626,7 @@ def test_what_is_the_same_for_certain_in_both_neither_fell_nor_rose(weighted):
         y = np.where(p >= 0.7, 1.0, rng.random(600) < p)
         y[(p < 0.6) & (rng.random(600) < 0.4)] = np.nan
         # With weights the law of precision has places near its values, which are all 1.
-        asked = {"sample_weight": rng.lognormal(size=600)} if weighted else {}
+        asked: Any = {"sample_weight": rng.lognormal(size=600)} if weighted else {}
         return dm.evaluate(y, p, threshold=0.7, missingness="random", metrics=["precision", "recall"], **asked)
 
     found = dm.change(month(1), month(2))
