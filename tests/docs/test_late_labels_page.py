@@ -23,13 +23,7 @@ def test_the_tables_are_those_of_the_results(measured):
 
 
 # Where fewer than 86% of the intervals hold the truth; what was asked for is 86 to 96.
-_RISING = "prevalence rising by half"
-MISSED = {
-    *((_RISING, "ages", metric) for metric in ("accuracy", "precision", "recall", "roc_auc")),
-    *((_RISING, "ages and arrivals", metric) for metric in ("precision", "recall", "roc_auc")),
-}
-# Where ages alone leave more than 35% of the width of nothing told.
-WIDE = {"positives equal, 10% never", "positives faster, 10% never"}
+MISSED = {("positives equal, 10% never", "ages and arrivals", "roc_auc")}
 
 
 def test_simulated_intervals_hold_or_are_listed_as_missed(measured):
@@ -38,8 +32,8 @@ def test_simulated_intervals_hold_or_are_listed_as_missed(measured):
     assert set(zip(low["problem"], low["told"], low["metric"], strict=True)) == MISSED
 
 
-def test_ages_are_at_most_35_percent_as_wide_as_nothing_told_or_are_listed_as_missed(measured):
+def test_ages_are_at_most_35_percent_as_wide_as_nothing_told(measured):
     own = measured[(measured["kind"] == "simulated") & (measured["metric"] == "precision")]
     width = own.pivot_table(index="problem", columns="told", values="width").drop("ages permuted")
-    assert set(width.index[width["ages"] > 0.35 * width["nothing"]]) == WIDE
+    assert (width["ages"] <= 0.35 * width["nothing"]).all()
     assert (width["ages and arrivals"] <= 0.35 * width["nothing"]).all()
