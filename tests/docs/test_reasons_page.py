@@ -7,9 +7,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not (ROOT / "experiments").exists(), reason="experiments are not shipped")
-# Told nothing: over all sets, and on each; this one cell misses it.
+# Told nothing: over all sets, and on each.
 OVERALL, ON_EACH = 0.80, 0.70
-MISSED = {("nothing", 500, "score and label, opposite, strong", "credit_default", "roc_auc"): 0.50}
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +41,7 @@ def test_told_nothing_intervals_hold_the_truth_as_often_as_is_promised(measured)
     own = measured[measured["arm"] == "nothing"]
     pooled = own.groupby(["n", "reason", "metric"])[["held", "intervals"]].sum()
     assert (pooled["held"] / pooled["intervals"]).min() >= OVERALL
-    share = (own["held"] / own["intervals"]).set_axis(own.set_index(["arm", "n", "reason", "set", "metric"]).index)
-    assert share[share < ON_EACH].to_dict() == MISSED
+    assert (own["held"] / own["intervals"]).min() >= ON_EACH
 
 
 def test_knowing_nothing_costs_no_more_width_than_is_said(measured):
