@@ -79,7 +79,7 @@ def test_every_command_that_reads_rows_knows_their_times(run, file, tmp_path, co
         ({}, (), "--as-of: missing. Say on which day"),
         ({}, ("--as-of", "soon"), "--as-of: cannot read 'soon' as a date."),
         ({}, ("--as-of", "2025-06-29"), "--as-of: 2025-06-29, but the oldest row was scored on 2026-01-01"),
-        ({}, (*AS_OF, "--maturity", "3"), "--maturity: 3 days, but "),
+        ({}, (*AS_OF, "--maturity", "3"), "--maturity: 3 days, but 665 of 873 labels took longer, up to 147 days"),
         ({}, (*AS_OF, "--maturity", "0"), "--maturity: 0.0. It must be a positive number"),
         ({}, ("--as-of", "2026-06-29T12:00+00:00"), "--as-of: 2026-06-29T12:00:00+00:00 has the time zone UTC"),
         ({"kind": pl.lit(1)}, (*AS_OF, "--strata", "kind"), "--strata: cannot be given beside --scored-at"),

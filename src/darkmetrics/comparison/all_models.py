@@ -77,11 +77,11 @@ def _by_counts(
         return None
     groups = np.stack([one.shared(group_of(of)) for one, of in zip(models, functionals, strict=True)])
     decided, alike = np.unique(groups, axis=1, return_inverse=True)
-    bucket, p = columns_of(nodes), nodes.probability
+    column, p = columns_of(nodes), nodes.probability
     p_squared, sums = p**2, []
     for kind in range(decided.shape[1]):
         own = alike.ravel() == kind
-        rows = np.bincount(bucket[own], missing[own], p.shape[1])
+        rows = np.bincount(column[own], missing[own], p.shape[1])
         mean, squares = p @ rows, p_squared @ rows
         # As many trials with one chance as have this mean and variance: no more than there are rows.
         trials = np.rint(np.divide(mean**2, squares, out=np.ones_like(mean), where=squares > 0.0))
