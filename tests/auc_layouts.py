@@ -7,9 +7,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 import darkmetrics as dm
-from darkmetrics.methods.base import Method
+from darkmetrics.methods.base import Method, Problem
 from darkmetrics.methods.exact import Exact
-from darkmetrics.methods.problem import Problem
 from darkmetrics.nodes import Nodes
 
 ROWS = 5000

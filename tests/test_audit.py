@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics._kernels.hypotheses.betting import TILTS, Capital, least_log_capital, log_moments
+from darkmetrics._kernels.hypothesis_tests import TILTS, Capital, least_log_capital, log_moments
 from darkmetrics.label_models import LateLabels
 
 WEIGHT = np.array([0.5, 0.3, 0.2])

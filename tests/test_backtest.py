@@ -9,7 +9,7 @@ import pytest
 from sklearn import metrics as sk
 
 import darkmetrics as dm
-from darkmetrics._kernels.hypotheses.distances import floors, w1_to_uniform
+from darkmetrics._kernels.hypothesis_tests import floors, w1_to_uniform
 
 
 def rows(n=2000, seed=0):

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import darkmetrics as dm
-from darkmetrics._kernels.hypotheses.distances import floors, ks_to_uniform, w1_to_uniform
+from darkmetrics._kernels.hypothesis_tests import floors, ks_to_uniform, w1_to_uniform
 from darkmetrics.backtesting import Backtest, Estimate, Scores
 
 # The uniform law as a million points: its own error is a millionth.

@@ -10,9 +10,9 @@ import darkmetrics as dm
 import oracle
 from believed import Believed
 from darkmetrics.nodes import Nodes
-from darkmetrics.threshold_curves import best
+from darkmetrics.threshold_curves import choosing
 from darkmetrics.threshold_curves.bands import Swept
-from darkmetrics.threshold_curves.best import probability_better
+from darkmetrics.threshold_curves.choosing import probability_better
 
 
 def problem(seed, *, n=18, missing=9, weighted=False):
@@ -72,7 +72,7 @@ def test_probability_is_given_that_both_are_defined_where_0_by_0_is_left_out():
 def test_drawn_probability_is_near_the_enumerated_one(name, monkeypatch):
     rows = problem(2)
     result = evaluated(rows, metrics=name)
-    monkeypatch.setattr(best, "_EXACT_UP_TO", 0)
+    monkeypatch.setattr(choosing, "_EXACT_UP_TO", 0)
     found = probability_better(result, metric_of(result, name), 0.3, 0.6, n_resamples=40_000, rng=0)
     # Four standard errors of 40,000 draws.
     assert found == pytest.approx(chance_of_better(name, rows, 0.3, 0.6), abs=4 * 0.5 / 200)
@@ -206,5 +206,5 @@ def test_a_threshold_that_is_better_by_rounding_alone_is_not_chosen(monkeypatch,
     curves = dm.curves(evaluated(problem(0), metrics="f1"), metrics="f1", thresholds=[0.2, 0.4, 0.5, 0.8])
     column = np.array(mean)
     swept = Swept(column, column[None], column, column, column, column)
-    monkeypatch.setattr(best, "sweep", lambda *_: ("exact", [swept]))
+    monkeypatch.setattr(choosing, "sweep", lambda *_: ("exact", [swept]))
     assert curves.best_threshold("f1").threshold == chosen

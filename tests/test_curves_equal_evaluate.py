@@ -12,7 +12,7 @@ from believed import Believed
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
 from darkmetrics.distribution import Mixture, Normal
 from darkmetrics.nodes import Nodes
-from darkmetrics.threshold_curves import above_and_below
+from darkmetrics.threshold_curves import sums
 
 NAMES = ["precision", "recall", "f1", "accuracy", "expected_cost(1, 10)", "specificity", "npv", "cohen_kappa"]
 # What the issue asks for; both sides add up the same numbers in another order and search quantiles to 1e-13.
@@ -148,7 +148,7 @@ def test_bands_do_not_depend_on_how_thresholds_are_cut_into_stretches(monkeypatc
     weight = rng.uniform(0.5, 2.0, 300)
     result = dm.evaluate(y, score, label_model=dm.label_models.Auto(n_nodes=6), sample_weight=weight, metrics="recall")
     whole = dm.curves(result, thresholds="all", method="gaussian").to_dict()["metrics"]
-    monkeypatch.setattr(above_and_below, "_MOST_NUMBERS", 5 * len(result.nodes))
+    monkeypatch.setattr(sums, "_MOST_NUMBERS", 5 * len(result.nodes))
     parts = dm.curves(result, thresholds="all", method="gaussian").to_dict()["metrics"]
     for name in whole:
         for column in ("mean", "lowest_possible", "highest_possible"):

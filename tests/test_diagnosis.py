@@ -15,8 +15,7 @@ from scipy import optimize, stats
 from scipy.special import expit
 
 import darkmetrics as dm
-from darkmetrics._kernels.hypotheses.distances import compared
-from darkmetrics._kernels.hypotheses.goodness_of_fit import logistic_score_test, mixture_fit
+from darkmetrics._kernels.hypothesis_tests import compared, logistic_score_test, mixture_fit
 from darkmetrics.diagnosis import Diagnosis, diagnose, diagnosis_of
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
 from darkmetrics.label_models.agreement import calibration_check, raw_check, reference_check

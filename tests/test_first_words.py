@@ -14,7 +14,7 @@ from scipy.stats import ks_2samp
 from sklearn.metrics import average_precision_score
 
 import darkmetrics as dm
-from darkmetrics.threshold_curves.meeting import TargetThreshold
+from darkmetrics.threshold_curves.choosing import TargetThreshold
 
 Y, S, P = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1], [0.7, 0.2]
 TABLE = pd.DataFrame({"fraud": Y, "p": S})

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
-from darkmetrics._kernels.posterior.log_odds import cut_odds, sum_log1p
+from darkmetrics._kernels.posterior.logistic import cut_odds, sum_log1p
 
 COLUMNS = [None, 1, 2]
 SEEDS = range(4)

@@ -11,7 +11,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 import darkmetrics as dm
-from darkmetrics._kernels.posterior.level import level_posterior
+from darkmetrics._kernels.posterior.arrival import level_posterior
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import LateLabels
 from darkmetrics.label_models.base import missing_rows

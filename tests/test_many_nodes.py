@@ -13,7 +13,7 @@ from darkmetrics._kernels.auc.expansion import expansions, mixed_cdf
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
 from darkmetrics._kernels.auc.plan import Plan, combinations, rank_clusters, tie_clusters
 from darkmetrics._kernels.auc.ranks import RankData, auc_moments, linear_parts
-from darkmetrics._kernels.posterior.log_odds import chance, log_chance
+from darkmetrics._kernels.posterior.logistic import chance, log_chance
 from darkmetrics.methods import Problem
 from darkmetrics.methods.exact import Exact
 from darkmetrics.nodes import Nodes

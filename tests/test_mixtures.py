@@ -19,7 +19,7 @@ from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import ProductLaw
 from darkmetrics.label_models import Nodes
-from darkmetrics.methods import counts, exact, monte_carlo, problem, ranks
+from darkmetrics.methods import base, counts, exact, monte_carlo, ranks
 from oracle import Problem
 
 REGISTERED = [
@@ -176,7 +176,7 @@ def test_mixture_of_laws_node_by_node_equals_brute_force(seed, zero_division, mo
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nodes_that_share_no_window_are_mixed_one_by_one(seed, monkeypatch):
-    monkeypatch.setattr(problem, "_WINDOW_LIMIT", 0)
+    monkeypatch.setattr(base, "_WINDOW_LIMIT", 0)
     check(COUNTS, seed)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.hypotheses.betting import FARTHEST, Capital, least_log_capital, log_moments
+from darkmetrics._kernels.hypothesis_tests import FARTHEST, Capital, least_log_capital, log_moments
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.argument_types import ArrayLike, Duration

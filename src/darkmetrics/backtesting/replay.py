@@ -15,8 +15,8 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray
 from darkmetrics.argument_types import ProgressLike
-from darkmetrics.backtesting.answers import Found, check_any, collected, notes_of
 from darkmetrics.backtesting.result import Backtest, Replayed
+from darkmetrics.backtesting.scores import Found, check_any, collected, notes_of
 from darkmetrics.backtesting.setups import Ground, Setup
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, check_length

@@ -10,9 +10,9 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.argument_types import ArrayLike, Duration, LabelValue, ProgressLike, RngLike
-from darkmetrics.backtesting.answers import Found, check_any, collected, notes_of
 from darkmetrics.backtesting.replay import history_from, replayed
 from darkmetrics.backtesting.result import Backtest
+from darkmetrics.backtesting.scores import Found, check_any, collected, notes_of
 from darkmetrics.backtesting.setups import Ground, Setup
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, check_length, read_labels

@@ -17,10 +17,9 @@ from darkmetrics.distribution.base import slack
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, Functional
-from darkmetrics.methods.base import point_mass
+from darkmetrics.methods.base import GroupLaws, Problem, point_mass
 from darkmetrics.methods.counts import grid_of
 from darkmetrics.methods.exact import few_labelings
-from darkmetrics.methods.problem import GroupLaws, Problem
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
 from darkmetrics.population import Population

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.special import expit, log_expit, logit, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.posterior.draws import normal_points
 from darkmetrics._kernels.posterior.logistic import logistic_mode
-from darkmetrics._kernels.posterior.sobol import normal_points
 from darkmetrics.calibrators import Platt
 from darkmetrics.label_models.fitting import credit_of
 

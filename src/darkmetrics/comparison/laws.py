@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.sobol import sobol_points
+from darkmetrics._kernels.posterior.draws import sobol_points
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics._kernels.sums.smooth import cornish_fisher
 from darkmetrics.comparison.differences import Difference, tied_groups
@@ -15,10 +15,9 @@ from darkmetrics.distribution import Discrete, Interval, MetricDistribution, Nod
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods import Auto, Exact, Method, MonteCarlo
-from darkmetrics.methods.base import about, point_mass
+from darkmetrics.methods.base import Problem, about, point_mass
 from darkmetrics.methods.counts import law_of_groups
 from darkmetrics.methods.exact import enumerated_law, few_labelings
-from darkmetrics.methods.problem import Problem
 from darkmetrics.methods.ranks import rank_law
 from darkmetrics.methods.smooth import group_cumulants, smooth_law
 from darkmetrics.nodes import Nodes

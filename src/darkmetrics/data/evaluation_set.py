@@ -13,7 +13,7 @@ from darkmetrics.argument_types import ArrayLike, Duration, FrameLike, LabelValu
 from darkmetrics.data import merging
 from darkmetrics.data.ages import check_same_ages, row_ages, settled, table_times
 from darkmetrics.data.cells import Cells, Totals, group_rows
-from darkmetrics.data.counted import cells_by_group, cells_of_clusters
+from darkmetrics.data.merging import cells_by_group, cells_of_clusters
 from darkmetrics.data.parquet import Stored, read_cells, write_cells
 from darkmetrics.data.rules import (
     check_classes,

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from darkmetrics._kernels.hypotheses.distances import compared
-from darkmetrics._kernels.hypotheses.goodness_of_fit import LEAST_ROWS, mixture_test
+from darkmetrics._kernels.hypothesis_tests import LEAST_ROWS, compared, mixture_test
 from darkmetrics.label_models.agreement import (
     LEVEL,
     AbsentError,

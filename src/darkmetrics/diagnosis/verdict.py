@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from darkmetrics._kernels.hypotheses.goodness_of_fit import LEAST_ROWS
+from darkmetrics._kernels.hypothesis_tests import LEAST_ROWS
 from darkmetrics.label_models.agreement import LEVEL, p_text
 from darkmetrics.tables import number_text
 

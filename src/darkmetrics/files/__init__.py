@@ -4,9 +4,8 @@ Import rule: only `engines` knows DataFrame packages; text is read without any o
 """
 
 from darkmetrics.files.datafile import FORMATS, TEXT_FORMATS, DataFile, check_one_format, read_together
-from darkmetrics.files.paths import PARQUET, files_named
+from darkmetrics.files.paths import PARQUET, files_named, write_whole
 from darkmetrics.files.text import MISSING_WORDS
-from darkmetrics.files.whole import write_whole
 
 __all__ = [
     "FORMATS",

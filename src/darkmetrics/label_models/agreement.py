@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import bdtr, bdtrc, chdtrc, expit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.hypotheses.goodness_of_fit import LEAST_ROWS, equal_bins, logistic_score_test, n_bins, per_bin
+from darkmetrics._kernels.hypothesis_tests import LEAST_ROWS, equal_bins, logistic_score_test, n_bins, per_bin
 from darkmetrics._kernels.posterior.logistic import logistic_mode
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.exceptions import CalibrationWarning, warn

@@ -8,10 +8,9 @@ import numpy as np
 from scipy.special import eval_legendre, expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.hypotheses.goodness_of_fit import mixture_test
-from darkmetrics._kernels.posterior.draws import posterior_draws
+from darkmetrics._kernels.hypothesis_tests import mixture_test
+from darkmetrics._kernels.posterior.draws import normal_points, posterior_draws
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
-from darkmetrics._kernels.posterior.sobol import normal_points
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError

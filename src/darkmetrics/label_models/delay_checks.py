@@ -8,7 +8,7 @@ from scipy.special import chdtrc
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.posterior.draws import posterior_mode
-from darkmetrics._kernels.posterior.log_odds import chance
+from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics.data.ages import Ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models.agreement import CLEARLY, LEVEL, AbsentError, p_text

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.level import Level, level_posterior
-from darkmetrics._kernels.posterior.log_odds import chance
+from darkmetrics._kernels.posterior.arrival import Level, level_posterior
+from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.late import Arrivals, LateLabels

@@ -6,8 +6,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.posterior.draws import representatives
-from darkmetrics._kernels.posterior.log_odds import chance
-from darkmetrics._kernels.posterior.logistic import WeightedLabels, gaussian_draws, sandwich
+from darkmetrics._kernels.posterior.logistic import WeightedLabels, chance, gaussian_draws, sandwich
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.hypotheses.goodness_of_fit import equal_bins
+from darkmetrics._kernels.hypothesis_tests import equal_bins
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError

@@ -6,11 +6,10 @@ A method is named by a word (`"exact"`, `"monte_carlo"`, `"gaussian"`, `"auto"`)
 small settings object such as `MonteCarlo(n_resamples=100_000)`.
 """
 
-from darkmetrics.methods.base import Method
+from darkmetrics.methods.base import Method, Problem
 from darkmetrics.methods.choice import Auto, method_from
 from darkmetrics.methods.exact import Exact
 from darkmetrics.methods.gaussian import Gaussian
 from darkmetrics.methods.monte_carlo import MonteCarlo
-from darkmetrics.methods.problem import Problem
 
 __all__ = ["Auto", "Exact", "Gaussian", "Method", "MonteCarlo", "Problem", "method_from"]

@@ -9,11 +9,10 @@ from darkmetrics._vocabulary import METHODS
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.functional import Functional
-from darkmetrics.methods.base import Method
+from darkmetrics.methods.base import Method, Problem
 from darkmetrics.methods.exact import Exact
 from darkmetrics.methods.gaussian import Gaussian
 from darkmetrics.methods.monte_carlo import MonteCarlo
-from darkmetrics.methods.problem import Problem
 
 
 @dataclass(frozen=True)

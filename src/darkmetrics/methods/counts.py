@@ -13,8 +13,7 @@ from darkmetrics._kernels.sums.quadrature import NodeAxis, product_moments_by_no
 from darkmetrics._kernels.sums.related_counts import MovablePmfs
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, ProductLaw, Undefined, mix
 from darkmetrics.functional import CountFunctional
-from darkmetrics.methods.base import about
-from darkmetrics.methods.problem import CountLaws, GroupLaws, chances_of
+from darkmetrics.methods.base import CountLaws, GroupLaws, about, chances_of
 from darkmetrics.nodes import Nodes
 
 # Up to this many combinations of counts the law is tabulated and sorted; above, it is summed on demand.

@@ -16,9 +16,19 @@ from darkmetrics._kernels.sums.quadrature import NodeAxis
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional, ScenarioFunctional
-from darkmetrics.methods.base import LEVEL_MOVED, STEP_MOVED, Method, about, mixed, point, point_mass, settled
+from darkmetrics.methods.base import (
+    LEVEL_MOVED,
+    STEP_MOVED,
+    GroupLaws,
+    Method,
+    Problem,
+    about,
+    mixed,
+    point,
+    point_mass,
+    settled,
+)
 from darkmetrics.methods.counts import law_of_groups, product_node_moments
-from darkmetrics.methods.problem import GroupLaws, Problem
 from darkmetrics.methods.proofs import certificate_on_cells, certifier
 from darkmetrics.methods.ranks import rank_law, tabulated
 from darkmetrics.nodes import Nodes, columns_of

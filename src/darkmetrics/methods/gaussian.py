@@ -12,9 +12,8 @@ from darkmetrics._kernels.auc.ranks import auc_moments
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
-from darkmetrics.methods.base import Method, about, point_mass
+from darkmetrics.methods.base import Method, Problem, about, chances_at, point_mass
 from darkmetrics.methods.exact import exact_law, over_nodes
-from darkmetrics.methods.problem import Problem, chances_at
 from darkmetrics.methods.proofs import certifier
 
 # What rounding leaves of a difference of like terms, as a share of these.

@@ -9,8 +9,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.functional import CountFunctional, DrawnFunctional, Functional
-from darkmetrics.methods.base import Method, about, check_n_resamples, point_mass
-from darkmetrics.methods.problem import GroupLaws, Problem
+from darkmetrics.methods.base import GroupLaws, Method, Problem, about, check_n_resamples, point_mass
 from darkmetrics.methods.proofs import certificate_on_cells, sampled_certificate
 from darkmetrics.nodes import MOST_SINGLE, Nodes
 

@@ -27,7 +27,7 @@ from darkmetrics.certificate import Assumption, Certificate, mixture_certificate
 from darkmetrics.distribution import Discrete, MetricDistribution, Normal, Tabulated
 from darkmetrics.distribution.base import slack
 from darkmetrics.functional import BentForm, CountFunctional, Functional, LinearFunctional, RankFunctional
-from darkmetrics.methods.problem import GroupSums, Problem
+from darkmetrics.methods.base import GroupSums, Problem
 from darkmetrics.nodes import Nodes
 
 # Tail bounds improve on Berry-Esseen's, if at all, when it is large.

@@ -22,8 +22,7 @@ from darkmetrics._kernels.auc.ranks import RankData, half_ties, settle
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Tabulated, Undefined, mix
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import Functional, RankFunctional
-from darkmetrics.methods.base import about, settled
-from darkmetrics.methods.problem import Problem
+from darkmetrics.methods.base import Problem, about, settled
 from darkmetrics.methods.proofs import certificate_on_cells
 
 # Combinations of counts that are all gone through, at one node and at many, and those that clusters may have.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.hypotheses.goodness_of_fit import equal_bins
+from darkmetrics._kernels.hypothesis_tests import equal_bins
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.plotting import style
 from darkmetrics.tables import level_text

@@ -4,7 +4,7 @@ Import rule: curves know evaluations and what these are made of; nothing below k
 """
 
 from darkmetrics.threshold_curves.bands import Band, RateCurve
-from darkmetrics.threshold_curves.best import BestThreshold
+from darkmetrics.threshold_curves.choosing import BestThreshold
 from darkmetrics.threshold_curves.computing import curves
 from darkmetrics.threshold_curves.result import Curves
 

@@ -17,7 +17,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import merged_keys
 from darkmetrics.methods import Exact, Method, Problem
-from darkmetrics.methods.problem import CountLaws
+from darkmetrics.methods.base import CountLaws
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.nodes import Nodes
 from darkmetrics.threshold_curves.bands import Swept

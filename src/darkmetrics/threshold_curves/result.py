@@ -15,8 +15,7 @@ from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.tables import finite, html_lines, html_table, level_text, number_text, text_table
 from darkmetrics.threshold_curves.bands import COLUMNS, Band, RateCurve, levels_of, nearest
-from darkmetrics.threshold_curves.best import BestThreshold, best_threshold
-from darkmetrics.threshold_curves.meeting import TargetThreshold, allowed, threshold_for
+from darkmetrics.threshold_curves.choosing import BestThreshold, TargetThreshold, allowed, best_threshold, threshold_for
 from darkmetrics.threshold_curves.sweep import curve_metrics, sweep
 
 # Thresholds that a printed table shows.

@@ -12,10 +12,9 @@ from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.methods import Exact, Gaussian
 from darkmetrics.metrics import ConfusionMetric, Metric, metrics_from
 from darkmetrics.nodes import Nodes
-from darkmetrics.threshold_curves.above_and_below import Blocks
 from darkmetrics.threshold_curves.bands import Swept
 from darkmetrics.threshold_curves.laws import MOST_LAWS, sweep_by_laws
-from darkmetrics.threshold_curves.sums import sweep_by_sums
+from darkmetrics.threshold_curves.sums import Blocks, sweep_by_sums
 
 # Thresholds x metrics x missing rows x root of nodes up to which exact laws take some three seconds.
 _QUICK = 2**21

@@ -7,7 +7,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.auc.ranks import RankData
-from darkmetrics._kernels.posterior.log_odds import chance
+from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 
 # The least chance of a combination of counts that is kept where the law is exact.

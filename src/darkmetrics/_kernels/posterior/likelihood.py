@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.posterior.log_odds import LITTLE, TOGETHER, chance, cut_odds, log_chance, sum_log1p
+from darkmetrics._kernels.posterior.logistic import LITTLE, TOGETHER, chance, cut_odds, log_chance, sum_log1p
 
 # Draws are evaluated in portions of at most this many numbers, which stay in the processor's cache.
 _PORTION = 1 << 16

@@ -1,1 +1,0 @@
-"""Tests of what the data say: mixtures, two samples, curves that fit."""
