@@ -18,8 +18,8 @@ import darkmetrics as dm
 from darkmetrics._kernels.hypothesis_tests import compared, logistic_score_test, mixture_fit
 from darkmetrics.diagnosis import Diagnosis, diagnose, diagnosis_of
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
-from darkmetrics.label_models.agreement import calibration_check, raw_check, reference_check
 from darkmetrics.label_models.base import missing_prevalence
+from darkmetrics.label_models.checks import calibration_check, raw_check, reference_check
 from darkmetrics.label_models.fitting import Material
 from guarantees.scenarios import BY_BOTH, BY_LABEL_HALF, BY_LABEL_MOST, BY_SCORE, DRIFT, PU_CONSTANT, RANDOM
 

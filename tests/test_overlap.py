@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.label_models.agreement import AbsentError
+from darkmetrics.label_models.checks import AbsentError, overlap_check
 from darkmetrics.label_models.fitting import Material
-from darkmetrics.label_models.overlap import overlap_check
 
 
 def labels(missing, score, seed=0):

@@ -36,7 +36,6 @@ from darkmetrics.label_models import (
     Propensity,
     label_model_from,
 )
-from darkmetrics.label_models.agreement import CLEARLY
 from darkmetrics.label_models.arrival_shares import arrival_of
 from darkmetrics.label_models.auto import (
     BY_LABEL,
@@ -48,6 +47,7 @@ from darkmetrics.label_models.auto import (
     reasons_in_words,
     weight_of_reasons,
 )
+from darkmetrics.label_models.checks import CLEARLY
 from darkmetrics.label_models.choice import reason_from, stated_reason
 from darkmetrics.label_models.clusters import clustered, shared_in_words
 from darkmetrics.label_models.delay_checks import zeros_mean_not_so_far

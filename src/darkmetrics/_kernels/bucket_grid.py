@@ -2,8 +2,8 @@
 
 The grid follows the eighth root of the distance to the nearer end of [0, 1]: relative to that distance, buckets are
 0.02% wide at the middle, 0.2% at 1e-7 and 1% at 1e-14 (for 65,536 of them). Only square roots, products, quotients and
-floor are used, which IEEE 754 rounds in one way: every engine that computes this formula (`frames.buckets`) finds the
-same bucket, bit for bit.
+floor are used, which IEEE 754 rounds in one way: every engine that computes this formula (`frames.bucket_query`) finds
+the same bucket, bit for bit.
 """
 
 import numpy as np

@@ -14,12 +14,11 @@ from darkmetrics.diagnosis.reasons import REASONS, reason_of
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
 from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from
-from darkmetrics.label_models.agreement import AbsentError, calibration_check, raw_check, reference_check
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.arrival_shares import arrival_of
+from darkmetrics.label_models.checks import AbsentError, calibration_check, overlap_check, raw_check, reference_check
 from darkmetrics.label_models.fitting import Material
 from darkmetrics.label_models.late import LateLabels
-from darkmetrics.label_models.overlap import overlap_check
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkmetrics.label_models import Calibrated, LabelShift, Nodes, Selection
-from darkmetrics.label_models.agreement import AbsentError, need_missing
 from darkmetrics.label_models.base import Estimate, missing_prevalence
 from darkmetrics.label_models.calibrated import calibrated_nodes
+from darkmetrics.label_models.checks import AbsentError, need_missing
 from darkmetrics.label_models.fitting import Material
 from darkmetrics.label_models.label_shift import shifted_nodes
 from darkmetrics.label_models.selection import selected_nodes

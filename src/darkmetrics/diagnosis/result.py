@@ -9,10 +9,9 @@ import numpy as np
 from darkmetrics.diagnosis import verdict
 from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
-from darkmetrics.label_models.agreement import CalibrationCheck, ReferenceCheck
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.base import Estimate, percent_text
-from darkmetrics.label_models.overlap import OverlapCheck
+from darkmetrics.label_models.checks import CalibrationCheck, OverlapCheck, ReferenceCheck
 from darkmetrics.tables import html_lines, html_table, number_text, plain_numbers, text_table
 
 

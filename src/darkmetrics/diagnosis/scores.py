@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from darkmetrics._kernels.hypothesis_tests import LEAST_ROWS, compared, mixture_test
-from darkmetrics.label_models.agreement import (
+from darkmetrics.label_models.checks import (
     LEVEL,
     AbsentError,
     need_labelled,

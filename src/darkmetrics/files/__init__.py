@@ -1,6 +1,6 @@
 """Columns out of files (CSV, JSON lines, Parquet and Arrow, from disk or through a pipe), and texts into files.
 
-Import rule: only `engines` knows DataFrame packages; text is read without any of them.
+Import rule: only `readers` knows DataFrame packages; text is read without any of them.
 """
 
 from darkmetrics.files.datafile import FORMATS, TEXT_FORMATS, DataFile, check_one_format, read_together

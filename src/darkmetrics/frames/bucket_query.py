@@ -1,4 +1,4 @@
-"""Score buckets as a query: the formula of `_kernels.buckets`, in steps that every engine rounds alike."""
+"""Score buckets as a query: the formula of `_kernels.bucket_grid`, in steps that every engine rounds alike."""
 
 import sys
 from typing import Any

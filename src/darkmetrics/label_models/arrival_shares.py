@@ -11,9 +11,9 @@ from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.data.ages import Ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import delay_checks
-from darkmetrics.label_models.agreement import AbsentError
 from darkmetrics.label_models.arrival import AgeBin, Arrival, ClassArrival
 from darkmetrics.label_models.base import Estimate
+from darkmetrics.label_models.checks import AbsentError
 from darkmetrics.label_models.delay_checks import DelayCheck
 from darkmetrics.label_models.late import Arrivals, ages_of
 

@@ -14,9 +14,9 @@ from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.agreement import contradicted
 from darkmetrics.label_models.base import LabelModel, missing_prevalence, takes_calibration
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
+from darkmetrics.label_models.checks import contradicted
 from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes
 from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
 from darkmetrics.label_models.score_table import ReferenceLike, ScoreTable

@@ -11,8 +11,8 @@ from darkmetrics.calibrators.choice import Fitted
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
-from darkmetrics.label_models.agreement import warn_if_misfit
 from darkmetrics.label_models.base import LabelModel, takes_calibration
+from darkmetrics.label_models.checks import warn_if_extrapolated, warn_if_misfit
 from darkmetrics.label_models.fitting import (
     N_NODES,
     Material,
@@ -22,7 +22,6 @@ from darkmetrics.label_models.fitting import (
     posterior_nodes,
     warn_if_few_labels,
 )
-from darkmetrics.label_models.overlap import warn_if_extrapolated
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.nodes import Nodes
 

@@ -11,7 +11,7 @@ from darkmetrics._kernels.posterior.draws import posterior_mode
 from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics.data.ages import Ages
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models.agreement import CLEARLY, LEVEL, AbsentError, p_text
+from darkmetrics.label_models.checks import CLEARLY, LEVEL, AbsentError, p_text
 from darkmetrics.label_models.late import Arrivals, ages_of, arrival_counts
 
 CLASSES = ("positives", "negatives")

@@ -18,6 +18,7 @@ from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
+from darkmetrics.label_models.checks import warn_if_extrapolated
 from darkmetrics.label_models.fitting import (
     N_NODES,
     Material,
@@ -26,7 +27,6 @@ from darkmetrics.label_models.fitting import (
     posterior_nodes,
     warn_if_few_labels,
 )
-from darkmetrics.label_models.overlap import warn_if_extrapolated
 from darkmetrics.label_models.propensity import weighted_nodes
 from darkmetrics.label_models.score_table import ScoreTable, joint_table
 from darkmetrics.nodes import Nodes

@@ -11,6 +11,7 @@ from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
+from darkmetrics.label_models.checks import warn_if_extrapolated
 from darkmetrics.label_models.fitting import (
     N_NODES,
     Material,
@@ -20,7 +21,6 @@ from darkmetrics.label_models.fitting import (
     draws_for,
     warn_if_few,
 )
-from darkmetrics.label_models.overlap import warn_if_extrapolated
 from darkmetrics.label_models.score_table import ScoreTable
 from darkmetrics.nodes import Nodes
 
