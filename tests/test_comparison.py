@@ -496,6 +496,14 @@ def test_bad_input_is_one_clear_error(change, argument, words):
     assert words in str(raised.value)
 
 
+@pytest.mark.parametrize("engine", ["pandas", "polars"])
+def test_scores_may_be_the_columns_of_a_table(engine):
+    y, scores = [1, 0, None, 1, 0], {"a": [0.9, 0.2, 0.6, 0.4, 0.1], "b": [0.8, 0.6, 0.3, 0.7, 0.2]}
+    table = pytest.importorskip(engine).DataFrame(scores)
+    found, expected = (dm.compare(y, one, label_model=0.5, metrics="accuracy") for one in (table, scores))
+    assert found.to_dict() == expected.to_dict()
+
+
 def test_models_may_be_called_like_arguments():
     scores = {"y_true": [0.1, 0.9], "sample_weight": [0.2, 0.8]}
     assert dm.compare([1, None], scores, label_model=[0.5]).models == ("y_true", "sample_weight")
@@ -753,7 +761,7 @@ def test_the_population_leaves_more_open_than_the_rows():
 def test_two_evaluations_are_sent_to_change():
     one = dm.evaluate([1, 0, None], [0.9, 0.2, 0.5], label_model="half", metrics="recall")
     with pytest.raises(dm.InputError, match=r"^y_true: an evaluation\. .* there is change\(after, before\)\.$"):
-        dm.compare(one, one)  # type: ignore[arg-type]
+        dm.compare(one, one)
 
 
 def drawn_differences(found, b, a, size):

@@ -31,7 +31,7 @@ _OTHER_ROWS = (Features, LateLabels, Propensity)
 
 def compare(
     y_true: ArrayLike,
-    scores: Mapping[str, ArrayLike],
+    scores: Mapping[str, ArrayLike] | FrameLike,
     *,
     metrics: MetricsLike = DEFAULT_METRICS,
     threshold: float | Mapping[str, float] | None = None,
@@ -58,8 +58,8 @@ def compare(
     ----------
     y_true : array-like
         Labels, missing ones NaN, None or null.
-    scores : mapping from str to array-like of float
-        The scores of each model by its name, two models at least.
+    scores : mapping from str to array-like of float, or DataFrame
+        The scores of each model by its name, or a table in memory with a column for each; two models at least.
     metrics : str, Metric, callable, or a sequence or mapping of these
         What to compare in, as in `evaluate`.
     threshold : float or mapping from str to float, optional

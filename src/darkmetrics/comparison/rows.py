@@ -230,7 +230,8 @@ def shared_rows(
 
 
 def named_scores(scores: Any, argument: str = "scores") -> dict[str, Any]:
-    """Scores by the name of their model: two models at least."""
+    """Scores by the name of their model, or a table with a column for each: two models at least."""
+    scores = frames.columns_of(scores)
     if not isinstance(scores, Mapping):
         raise InputError(
             f"{argument}: expected a mapping from the name of each model to its scores, such as "

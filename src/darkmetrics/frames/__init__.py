@@ -6,6 +6,7 @@ It defines what counts as a missing label, once for arrays (`arrays`) and once f
 from darkmetrics.frames.aging import after_maturity
 from darkmetrics.frames.arrays import (
     RowNames,
+    columns_of,
     duration_column,
     is_container,
     is_missing,
@@ -47,6 +48,7 @@ __all__ = [
     "are_strata",
     "check_name",
     "check_weight_sizes",
+    "columns_of",
     "count_cells",
     "count_joint_cells",
     "duration_column",

@@ -299,6 +299,12 @@ def row_count(table: Any, name: str) -> int:
     return shape[0]
 
 
+def columns_of(table: Any) -> Any:
+    """The columns of a table in memory by their names; anything else as it is."""
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    return {name: frame[name].to_native() for name in frame.columns} if isinstance(frame, nw.DataFrame) else table
+
+
 def take_rows(table: Any, rows: IntArray) -> Any:
     """Some rows of such a table, as the same kind of table."""
     native = _table(table)
