@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_curve
+from sklearn.metrics import precision_recall_curve, roc_curve
 
 import darkmetrics as dm
 import oracle
@@ -292,6 +292,22 @@ def test_precision_recall_has_no_point_where_nothing_is_flagged():
     assert (curve.x_name, curve.y_name) == ("recall", "precision")
     assert curve.thresholds.tolist() == [-1.0, problem[1].min(), 0.5]
     assert curve.x.mean[0] == pytest.approx(1.0, abs=1e-14)
+    assert np.isfinite(curve.y.mean).all()
+
+
+def test_precision_recall_of_labelled_rows_is_scikit_learns_and_ends_where_none_of_them_is_flagged():
+    rng = np.random.default_rng(5)
+    score = rng.random(300)
+    y = (rng.random(300) < score).astype(float)
+    y[score > 0.8] = np.nan  # the highest scores have no label
+    curve = dm.curves(dm.evaluate(y, score, label_model=score, metrics="recall"), thresholds="all").precision_recall()
+    known = ~np.isnan(y)
+    precision, recall, thresholds = precision_recall_curve(y[known], score[known])
+    at = np.searchsorted(curve.thresholds, thresholds)
+    # The last point of scikit-learn is that of no threshold.
+    np.testing.assert_allclose(curve.y.labelled_only[at], precision[:-1], atol=1e-15)
+    np.testing.assert_allclose(curve.x.labelled_only[at], recall[:-1], atol=1e-15)
+    np.testing.assert_array_equal(np.isnan(curve.y.labelled_only), curve.thresholds > score[known].max())
     assert np.isfinite(curve.y.mean).all()
 
 

@@ -579,6 +579,36 @@ def test_a_title_that_is_set_later_stands_above_the_legend(plot, few, curves, ba
     assert title.get_window_extent().y1 <= ax.figure.bbox.y1 + 1.0
 
 
+@pytest.mark.parametrize(("plot", "place"), [*((plot, "center") for plot in PLOTS), ("roc", "left"), ("roc", "right")])
+def test_a_title_that_is_too_long_for_a_line_goes_on_in_the_next(plot, place, few, curves, backtest):
+    ax = PLOTS[plot](few, curves, backtest)
+    words = "Recall of the fraud model on card payments, June 2026 (second line of defence)"
+    title = ax.set_title(words, loc=place)
+    for _ in range(2):  # the layout settles at the second drawing
+        ax.figure.canvas.draw()
+    box, edge = title.get_window_extent(), ax.figure.bbox
+    assert edge.x0 <= box.x0 < box.x1 <= edge.x1
+    assert box.y1 <= edge.y1 + 1.0
+    assert title.get_text().replace("\n", " ") == words
+    assert 1 <= title.get_text().count("\n") <= 2
+    slide: Any = ax.figure
+    slide.set_size_inches(14, 6)  # one line is enough
+    for _ in range(2):
+        slide.canvas.draw()
+    assert title.get_text() == words
+    ax.set_title("June", loc=place)
+    ax.figure.canvas.draw()
+    assert ax.get_title(place) == "June"
+
+
+def test_words_and_lines_of_a_title_stay_as_they_were_set(few):
+    ax = few.plot()
+    for words in ("Two\nlines", "one_name_of_" * 8, "a price of \\$5"):
+        ax.set_title(words)
+        ax.figure.canvas.draw()
+        assert ax.get_title() == words
+
+
 def test_a_legend_that_is_made_anew_does_not_hold_the_title_up(few):
     ax = few.plot()
     title = ax.set_title("Frauds of June")

@@ -458,12 +458,33 @@ def test_small_multiples_have_the_periods_of_each_segment_on_one_scale(by_both):
         assert ax.get_xlim() == axes[0].get_xlim()
     figure = axes[0].figure
     figure.canvas.draw()
-    assert figure.legends[0].get_window_extent().y0 >= max(ax.bbox.y1 for ax in axes)
+    assert head_of(figure).get_window_extent().y0 >= max(ax.bbox.y1 for ax in axes)
+
+
+def head_of(figure):
+    """The one legend of small multiples."""
+    (legend,) = [ax.get_legend() for ax in figure.axes if ax.get_legend() is not None]
+    return legend
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_a_title_of_small_multiples_stands_above_their_legend_and_all_inside_the_picture(by_both, most):
+    axes = dm.plotting.plot_segments(by_both, most=most)
+    figure = axes[0].figure
+    title = figure.suptitle("Recall of card payments")
+    for _ in range(2):  # the layout settles at the second drawing
+        figure.canvas.draw()
+    legend = head_of(figure).get_window_extent()
+    assert title.get_window_extent().y0 >= legend.y1 - 1.0
+    assert legend.y0 >= max(ax.title.get_window_extent().y0 for ax in axes)
+    assert legend.x1 <= figure.bbox.x1 + 1.0
+    assert title.get_window_extent().y1 <= figure.bbox.y1 + 1.0
+    assert sum(ax.bbox.width for ax in axes) > 0.6 * figure.bbox.width
 
 
 def test_small_multiples_that_are_left_out_are_counted(by_both):
     axes = dm.plotting.plot_segments(by_both, most=2)
     assert len(axes) == 2
-    assert "1 segment not drawn" in [text.get_text() for text in axes[0].figure.legends[0].get_texts()]
+    assert "1 segment not drawn" in [text.get_text() for text in head_of(axes[0].figure).get_texts()]
     with pytest.raises(dm.InputError, match="most: 0"):
         dm.plotting.plot_segments(by_both, most=0)

@@ -63,7 +63,7 @@ def plot_segments(result: GroupedEvaluation, metric: str | None = None, *, most:
     lines = lines_of(result, name)
     order = sorted(lines, key=lambda key: not lines[key].column.alert.any())  # a stable sort
     drawn, left_out = order[:most], len(order) - most
-    figure, axes = _figure(len(drawn))
+    figure, head, axes = _figure(len(drawn))
     target = (result.targets or {}).get(name)
     periods = sorted({period for key in drawn for period in lines[key].periods}, key=_sorted_last)
     places = dict(zip(periods, places_of(periods), strict=True))
@@ -83,12 +83,16 @@ def plot_segments(result: GroupedEvaluation, metric: str | None = None, *, most:
     figure.supxlabel(style.wrapped(next(iter(lines.values())).name, 40), fontsize="medium")
     notes = [style.scope_note(result.total.scope)]
     notes += [f"{left_out:,} {'segment' if left_out == 1 else 'segments'} not drawn"] if left_out > 0 else []
-    style.legend_of_all(figure, axes, notes)
+    style.legend_of_all(head, axes, notes)
     return axes
 
 
-def _figure(count: int) -> "tuple[Any, list[Axes]]":
-    """A figure with so many small axes on the same scales."""
+def _figure(count: int) -> "tuple[Any, Axes, list[Axes]]":
+    """A figure, its head for a legend, and so many small axes on the same scales.
+
+    The head is axes of no height: what stands on them has a place in the layout, a title of the figure stands above it.
+    A legend of the figure itself would lie under its title.
+    """
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -96,16 +100,17 @@ def _figure(count: int) -> "tuple[Any, list[Axes]]":
     across = min(_ACROSS, count)
     down = -(-count // across)
     size = (_WIDTH * max(across, 2), _TOP + _HEIGHT * down)
-    figure, grid = plt.subplots(
-        down, across, figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
-    )
-    axes = list(grid.ravel())
-    for empty in axes[count:]:
+    about: dict[str, Any] = {"figsize": size, "layout": "constrained", "height_ratios": [1e-3, *[1.0] * down]}
+    figure, grid = plt.subplots(1 + down, across, sharex=True, sharey=True, squeeze=False, **about)
+    axes = list(grid[1:].ravel())
+    for empty in (*grid[0], *axes[count:]):
         empty.remove()
+    head = figure.add_subplot(axes[0].get_subplotspec().get_gridspec()[0, :])
+    head.set_axis_off()
     if count % across and down > 1:  # axes with none below them have their names all the same
         for ax in axes[count - across : count]:
             ax.tick_params(labelbottom=True)
-    return figure, axes[:count]
+    return figure, head, axes[:count]
 
 
 def _set_view(axes: "list[Axes]", columns: list[Any], target: float | None) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from darkmetrics.exceptions import InputError, MethodError
+from darkmetrics.plotting.titles import keep_title_above
 from darkmetrics.tables import decimals_for, number_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.legend import Legend
 
 # Okabe and Ito's colours, told apart by colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -28,8 +28,6 @@ GREY = "0.45"
 WIDTH, HEIGHT = 4.8, 3.4
 # Letters that fit into half of a legend of that width, and into its whole width.
 _HALF, _WHOLE = 28, 46
-# The empty axes behind a legend.
-_HELD = "_darkmetrics_legend"
 
 
 def axes(ax: "Axes | None", height: float = HEIGHT, width: float = WIDTH) -> "Axes":
@@ -140,8 +138,8 @@ def legend_above(ax: "Axes", notes: Sequence[str] = (), side: str = "left") -> N
     keep_title_above(ax, legend)
 
 
-def legend_of_all(figure: Any, axes: "Sequence[Axes]", notes: Sequence[str]) -> None:
-    """One legend above all axes of a figure, with every sign that is in one of them."""
+def legend_of_all(head: "Axes", axes: "Sequence[Axes]", notes: Sequence[str]) -> None:
+    """One legend on the head of a figure, with every sign that is in one of its axes."""
     from matplotlib.lines import Line2D
 
     found: dict[str, Any] = {}
@@ -149,42 +147,18 @@ def legend_of_all(figure: Any, axes: "Sequence[Axes]", notes: Sequence[str]) -> 
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     found |= {note: Line2D([], [], linestyle="none") for note in notes}
-    figure.legend(
+    head.legend(
         list(found.values()),
         list(found),
-        loc="outside upper left",
+        loc="lower left",
+        bbox_to_anchor=(0.0, 0.0),
+        borderaxespad=0.0,
         ncols=3,
         frameon=False,
         fontsize="small",
         columnspacing=1.0,
         handlelength=2.0,
     )
-
-
-def keep_title_above(ax: "Axes", legend: "Legend") -> None:
-    """A title, whenever it is set, stands above the legend: matplotlib moves titles above inner axes, not legends."""
-    for old in [inner for inner in ax.child_axes if inner.get_label() == _HELD]:
-        old.remove()
-    held = ax.inset_axes((0.0, 1.0, 1.0, 0.0), label=_HELD)
-    held.set_axis_off()
-    held.set_in_layout(False)
-    held.set_axes_locator(_Held(legend))
-
-
-class _Held:
-    """Where an empty inner axes stands: at the legend; not a lambda, so that figures can be pickled."""
-
-    def __init__(self, legend: "Legend") -> None:
-        self.legend = legend
-
-    def __call__(self, ax: Any, renderer: Any) -> Any:
-        from matplotlib.transforms import Bbox, TransformedBbox
-
-        axes: Any = self.legend.axes
-        if axes is None or axes.get_legend() is not self.legend:  # it was removed, or made anew by the user
-            return Bbox.from_bounds(0.0, 0.0, 0.0, 0.0)
-        box = self.legend.get_window_extent(renderer)
-        return TransformedBbox(box, axes.figure.transSubfigure.inverted())
 
 
 def message(ax: "Axes", text: str) -> None:

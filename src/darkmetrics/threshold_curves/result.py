@@ -1,7 +1,7 @@
 """Curves: metrics at many thresholds, as words, table and numbers, and what follows from them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -97,9 +97,16 @@ class Curves(Mapping[str, Band]):
         return self._rates("fpr", "recall", np.append(self.thresholds, [self._lowest, np.inf]))
 
     def precision_recall(self) -> RateCurve:
-        """Precision against recall, with bands; where nothing is flagged there is no precision, and no point."""
-        highest = float(self.evaluation.data.cells.score[-1])
-        return self._rates("recall", "precision", np.append(self.thresholds[self.thresholds <= highest], self._lowest))
+        """Precision against recall, with bands; where nothing is flagged there is no precision, and no point.
+
+        So it is with the labelled rows alone: above the highest of their scores there is no point of theirs.
+        """
+        cells = self.evaluation.data.cells
+        grid = np.append(self.thresholds[self.thresholds <= cells.score[-1]], self._lowest)
+        rates = self._rates("recall", "precision", grid)
+        highest = np.max(cells.score, where=cells.positives + cells.negatives > 0, initial=-np.inf)
+        only = np.where(rates.thresholds <= highest, rates.y.labelled_only, np.nan)
+        return replace(rates, y=replace(rates.y, labelled_only=only))
 
     @property
     def _lowest(self) -> float:
