@@ -2,14 +2,23 @@
 
 import ast
 import copy
+import inspect
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import darkmetrics as dm
 from darkmetrics.cli.messages import PHRASES, for_the_command_line
-from darkmetrics.exceptions import InputError, MethodError, UnknownNameError, unknown_name
+from darkmetrics.exceptions import (
+    ARGUMENTS_OF_EVALUATE,
+    InputError,
+    MethodError,
+    UnknownArgumentError,
+    UnknownNameError,
+    unknown_name,
+)
 
 SOURCE = Path(dm.__path__[0])
 
@@ -29,7 +38,7 @@ def test_an_error_knows_what_it_is_about(error, argument):
     assert str(error).startswith(argument)
 
 
-@pytest.mark.parametrize("kind", [InputError, MethodError, UnknownNameError])
+@pytest.mark.parametrize("kind", [InputError, MethodError, UnknownNameError, UnknownArgumentError])
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
 def test_an_error_reaches_other_processes_as_it_is(kind, again):
     error = kind.about("label column 'a: b'", "no rows.")
@@ -69,3 +78,61 @@ def test_the_library_says_every_phrase_that_the_command_line_replaces():
 def test_a_column_of_a_table_is_named_with_its_option(name):
     error = InputError.about(f"decision column {name!r}", "no rows; say pos_label='x' or threshold=0.5.")
     assert for_the_command_line(error) == f"column {name!r} (--pred): no rows; say --pos-label x or --threshold 0.5."
+
+
+# Public functions that take rows or results; arguments that they need are left out, which an unknown one comes before.
+FUNCTIONS = [
+    "backtest",
+    "bounds",
+    "change",
+    "compare",
+    "compare_frame",
+    "curves",
+    "diagnose",
+    "evaluate_by",
+    "evaluate_frame",
+]
+
+
+def test_the_arguments_of_evaluate_are_those_that_it_takes():
+    assert set(inspect.signature(dm.evaluate).parameters) == ARGUMENTS_OF_EVALUATE
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_argument_of_evaluate_that_another_function_does_not_take_is_answered_with_where_it_belongs(name):
+    function = getattr(dm, name)
+    taken = inspect.signature(function).parameters
+    for argument in sorted(ARGUMENTS_OF_EVALUATE - taken.keys()):
+        with pytest.raises(InputError) as caught:
+            function(**{argument: None})
+        assert isinstance(caught.value, TypeError)
+        assert caught.value.argument == argument
+        start, _, where = str(caught.value).partition(f"{argument}: no argument of {name}. ")
+        assert start == ""
+        near = where.removeprefix("Did you mean '").removesuffix("'?")
+        assert near in taken or "evaluate" in where
+
+
+ROWS = ([1, 0], [0.9, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("curves", {"missingness": "by_score"}, r"takes 1 \(evaluation\)\. .*curves\(evaluate\("),
+        ("backtest", {"label_model": "half"}, "Did you mean 'label_models'"),
+        ("evaluate", {"missingnes": "random"}, "Did you mean 'missingness'"),
+        ("evaluate", {"n_resamples": 9}, r"MonteCarlo\(n_resamples=\.\.\.\)"),
+        ("evaluate", {"zzz": 9}, "It takes y_true, y_score, metrics"),
+    ],
+)
+def test_an_argument_that_is_not_taken_is_answered_with_what_is_meant(name, given, said):
+    with pytest.raises(UnknownArgumentError, match=said):
+        getattr(dm, name)(*ROWS, **given)
+
+
+def test_an_argument_that_is_missing_is_what_python_says():
+    function: Any = dm.evaluate_frame
+    with pytest.raises(TypeError, match="missing 2 required keyword-only arguments") as caught:
+        function({"y": [1], "p": [0.5]})
+    assert not isinstance(caught.value, InputError)

@@ -8,6 +8,7 @@ from darkmetrics import frames
 from darkmetrics.argument_types import ArrayLike, LabelValue
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.exceptions import says_where
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike, oracle_bounds
 from darkmetrics.tables import finite, html_lines, html_table, number_text, text_table
@@ -129,6 +130,7 @@ class Bounds(Mapping[str, MetricBounds]):
         return f"<div>{above}{html_table(*self.table())}{html_lines(self.notes())}</div>"
 
 
+@says_where("Bounds hold whatever the missing labels are; it is one of evaluate.")
 def bounds(
     y_true: ArrayLike | EvaluationSet,
     y_score: ArrayLike | None = None,

@@ -26,7 +26,7 @@ from darkmetrics.data.ages import are_ages, table_times
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError, reference_from
+from darkmetrics.exceptions import InputError, reference_from, says_where
 from darkmetrics.label_models import Features, LabelModel, Tilted, label_model_from
 from darkmetrics.label_models.base import LabelModelLike
 from darkmetrics.label_models.score_table import ReferenceLike, reference_set
@@ -39,6 +39,7 @@ from darkmetrics.question import Question, is_named
 _KINDS = ("propensity", "strata", "age")
 
 
+@says_where()
 def evaluate(
     y_true: ArrayLike | EvaluationSet,
     y_score: ArrayLike | None = None,
@@ -181,6 +182,7 @@ def evaluate(
     return question.answer(data, arguments=arguments_given(evaluate, given))
 
 
+@says_where("Columns have names of their own in a table; see evaluate.")
 def evaluate_frame(
     frame: FrameLike,
     *,

@@ -1,12 +1,14 @@
 """Errors and warnings, and the one way to suggest a name that was misspelt."""
 
 import difflib
+import functools
+import inspect
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 # What stands in quotes is the user's own: messages write it as Python does.
 QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -75,6 +77,10 @@ class MissingKeyError(UnknownNameError, KeyError):
         return str(self.args[0])
 
 
+class UnknownArgumentError(UnknownNameError, TypeError):
+    """An argument that a function does not take, with where it belongs: also a TypeError, as Python raises."""
+
+
 class MethodError(InputError):
     """A method that cannot give the law of the metric asked for."""
 
@@ -108,12 +114,20 @@ class Warned(NamedTuple):
 _HEARD: ContextVar[list[Warned] | None] = ContextVar("darkmetrics_heard", default=None)
 
 
-def warn(message: str, category: type[Warning], stacklevel: int = 1) -> None:
-    """A Python warning that the result being made keeps as well (`heard`)."""
+def warn(message: str, category: type[Warning]) -> None:
+    """A Python warning, at the user's own line, that the result being made keeps as well (`heard`)."""
     kept = _HEARD.get()
     if kept is not None:
         kept.append(Warned(category.__name__, message))
-    warnings.warn(message, category, stacklevel=stacklevel + 1)
+    warnings.warn(message, category, stacklevel=level_of_caller())
+
+
+def level_of_caller() -> int:
+    """The stack level of the first line outside this package, seen from the function that asks."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @contextmanager
@@ -133,13 +147,14 @@ def heard() -> Iterator[list[Warned]]:
             outer += said
 
 
-def reference_from(reference: Any, calibration: Any, stacklevel: int = 3) -> Any:
+def reference_from(reference: Any, calibration: Any) -> Any:
     """Reference rows, given by this name or as `calibration`, which they were called before."""
     if calibration is None:
         return reference
     if reference is not None:
         raise InputError("calibration: an older word for reference, which is given too. Give reference alone.")
-    warnings.warn("calibration: an older word, which will go. Say reference= instead.", FutureWarning, stacklevel)
+    text = "calibration: an older word, which will go. Say reference= instead."
+    warnings.warn(text, FutureWarning, stacklevel=level_of_caller())
     return calibration
 
 
@@ -153,3 +168,102 @@ def unknown_name(argument: str, kind: str, name: str, choices: Iterable[str], hi
     suggestion = f" Choose from {', '.join(map(repr, known))}." if known else ""
     suggestion = f" Did you mean {near[0]!r}?" if near else suggestion
     return UnknownNameError.about(argument, f"unknown {kind} {name!r}.{suggestion}{' ' + hint if hint else ''}")
+
+
+# Arguments that are meant where another function has another word, or another way.
+_TWINS = {
+    "y_pred": "decision",
+    "decision": "y_pred",
+    "sample_weight": "weight",
+    "weight": "sample_weight",
+    "age": "scored_at",
+    "method": "methods",
+    "label_model": "label_models",
+    "missingness": "label_models",
+    "score": "scores",
+    "confidence_level": "confidence_levels",
+    "random_state": "rng",
+    "seed": "rng",
+}
+_WAYS = {
+    "n_resamples": "Say method=methods.MonteCarlo(n_resamples=...).",
+    "prevalence": "A share of positives that you know is label_model=label_models.Tilted(prevalence=...).",
+}
+# What evaluate takes, and others may not: a word that is right elsewhere is no misspelling of one that is right here.
+ARGUMENTS_OF_EVALUATE = frozenset(
+    [
+        "y_true",
+        "y_score",
+        "metrics",
+        "threshold",
+        "y_pred",
+        "label_model",
+        "missingness",
+        "reference",
+        "propensity",
+        "strata",
+        "age",
+        "delay",
+        "maturity",
+        "groups",
+        "method",
+        "pos_label",
+        "missing_label",
+        "sample_weight",
+        "zero_division",
+        "rng",
+        "confidence_level",
+        "scope",
+        "calibration",
+        "label",
+        "score",
+    ]
+)
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
+
+
+def says_where(elsewhere: str = "") -> Callable[[Callable[_Given, _Found]], Callable[_Given, _Found]]:
+    """For public functions: an argument that is not taken is answered with where it belongs.
+
+    `elsewhere` is said of an argument of `evaluate` for which the function has no word.
+    """
+
+    def decorated(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
+        @functools.wraps(function)
+        def called(*args: _Given.args, **kwargs: _Given.kwargs) -> _Found:
+            try:
+                return function(*args, **kwargs)
+            except TypeError:
+                wrong = _not_taken(function, args, kwargs, elsewhere)
+                if wrong is None:
+                    raise
+            raise wrong
+
+        return called
+
+    return decorated
+
+
+def _not_taken(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], elsewhere: str
+) -> UnknownArgumentError | None:
+    """What to say of a call that cannot be: None where its arguments are those of the function, or lack one."""
+    taken = inspect.signature(function).parameters
+    name, beside = function.__name__, [one.name for one in taken.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    if len(args) > len(beside):
+        words = f"{len(args)} values without a name, where {name} takes {len(beside)} ({', '.join(beside)})."
+        return UnknownArgumentError.about(name, f"{words} {elsewhere}".rstrip())
+    unknown = next((one for one in kwargs if one not in taken), None)
+    if unknown is None:
+        return None
+    if _TWINS.get(unknown) in taken:
+        where = f"Did you mean {_TWINS[unknown]!r}?"
+    elif unknown in _WAYS and {"method", "label_model"} <= taken.keys():
+        where = _WAYS[unknown]
+    elif unknown in ARGUMENTS_OF_EVALUATE:
+        where = elsewhere or "It is one of evaluate."
+    else:
+        near = difflib.get_close_matches(unknown.lower(), taken, n=1, cutoff=0.65)
+        where = f"Did you mean {near[0]!r}?" if near else f"It takes {', '.join(taken)}."
+    return UnknownArgumentError.about(unknown, f"no argument of {name}. {where}")

@@ -198,21 +198,21 @@ class Question:
             about = model.describe(data, nodes) if data.n_missing else ""
             about = " ".join(filter(None, (about, shared_in_words(nodes))))
             settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": reason}
-            found = self.answer_given(nodes, data, rng, **settings, stacklevel=4)
+            found = self.answer_given(nodes, data, rng, **settings)
             if reason is None and nodes.reasons and weight_of_reasons(nodes)[BY_REFERENCE]:
-                warn(_CONTRADICTED_MESSAGE, MissingnessWarning, stacklevel=3)
+                warn(_CONTRADICTED_MESSAGE, MissingnessWarning)
             elif reason is None and reasons_differ(nodes):
-                warn(_reasons_message(data, nodes, found.laws), MissingnessWarning, stacklevel=3)
+                warn(_reasons_message(data, nodes, found.laws), MissingnessWarning)
             elif reason is None and nodes.reasons:
                 # No Python warning, because there is nothing that the data call into question; but no page without it.
                 said.append(Warned(MissingnessWarning.__name__, _UNTOLD_MESSAGE))
             elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < CLEARLY:
-                warn(_REFUTED_MESSAGE, RefutedWarning, stacklevel=3)
+                warn(_REFUTED_MESSAGE, RefutedWarning)
             elif self._is_late(data) and zeros_mean_not_so_far(data):
-                warn(_NOT_SO_FAR_MESSAGE, CalibrationWarning, stacklevel=3)
+                warn(_NOT_SO_FAR_MESSAGE, CalibrationWarning)
             arrival = None if learnt is None else arrival_of(learnt, data, as_of)
             for category, text in [] if arrival is None else arrival.doubts():
-                warn(text, category, stacklevel=3)
+                warn(text, category)
         found = self.in_scope(
             replace(found, arrival=arrival, model=learnt or model, warnings=tuple(dict.fromkeys(said)))
         )
@@ -243,7 +243,6 @@ class Question:
         arguments: Mapping[str, str],
         stated: str | None = None,
         groups: int = 0,
-        stacklevel: int = 3,
     ) -> Evaluation:
         """The law of each metric on a set whose missing labels have these probabilities; about the rows."""
         laws: dict[str, MetricDistribution] = {}
@@ -263,7 +262,7 @@ class Question:
                 raise
             if self.fill is None and law.undefined > _WARN_FROM:
                 warned.append(Warned(UndefinedMetricWarning.__name__, _undefined_message(metric, law)))
-                warn(warned[-1].message, UndefinedMetricWarning, stacklevel=stacklevel)
+                warn(warned[-1].message, UndefinedMetricWarning)
             laws[metric.name] = law
             labelled_only[metric.name] = metric.value(rows, fills[metric.name]) if data.n_labelled else np.nan
         return Evaluation(

@@ -18,7 +18,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, check_length, read_labels
 from darkmetrics.evaluating import rows_asked_of
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError, reference_from
+from darkmetrics.exceptions import InputError, reference_from, says_where
 from darkmetrics.label_models.base import LabelModelLike
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.mechanisms import Masked, Mechanism, MechanismLike, mechanism_from
@@ -46,6 +46,7 @@ class _Task:
     threshold: float | None
 
 
+@says_where("It is one of evaluate, and backtest has none.")
 def backtest(
     y_true: ArrayLike,
     y_score: ArrayLike,

@@ -8,9 +8,10 @@ from darkmetrics.changes.node_tables import AtNodes
 from darkmetrics.changes.result import Change
 from darkmetrics.distribution import check_level
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError
+from darkmetrics.exceptions import InputError, says_where
 
 
+@says_where("change takes two results of evaluate, in which all is settled.")
 def change(
     after: Evaluation,
     before: Evaluation,

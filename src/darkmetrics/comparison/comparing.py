@@ -14,7 +14,7 @@ from darkmetrics.comparison.population import check_known
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows, shared_cells, shared_rows
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, heard, warn
+from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, heard, says_where, warn
 from darkmetrics.label_models import Features, Given, LateLabels, Propensity
 from darkmetrics.label_models.auto import reasons_differ, reasons_in_words
 from darkmetrics.label_models.base import LabelModelLike
@@ -29,6 +29,7 @@ _LEANS = 0.75
 _OTHER_ROWS = (Features, LateLabels, Propensity)
 
 
+@says_where("It is one of evaluate, which takes one model at a time.")
 def compare(
     y_true: ArrayLike,
     scores: Mapping[str, ArrayLike] | FrameLike,
@@ -119,6 +120,7 @@ def compare(
     return compared(rows, question, reference, arguments_given(compare, given))
 
 
+@says_where("It is one of evaluate_frame, which takes one model at a time.")
 def compare_frame(
     frame: FrameLike,
     *,
@@ -206,17 +208,17 @@ def _question(given: Mapping[str, Any]) -> Question:
 
 
 def compared(rows: SharedRows, question: Question, reference: Any, arguments: Mapping[str, str]) -> Comparison:
-    """The comparison of rows; warnings point to the caller of whoever calls this."""
+    """The comparison of rows."""
     with heard() as said:
         beliefs = joint_beliefs(rows, question, reference)
         found = Comparison(rows, question, beliefs, reference, int(question.rng.integers(2**62)), arguments=arguments)
         if question.missingness is None and reasons_differ(beliefs.of_data):
-            warn(_reasons_message(found), MissingnessWarning, stacklevel=3)
+            warn(_reasons_message(found), MissingnessWarning)
         if rows.open.size and not isinstance(question.model, Given) and rows.counts["labelled"]:
             for metric in found.metrics:
                 text = _calibration_message(found, metric)
                 if text is not None:
-                    warn(text, CalibrationWarning, stacklevel=3)
+                    warn(text, CalibrationWarning)
     return replace(found, warnings=tuple(dict.fromkeys(said)))
 
 

@@ -13,7 +13,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis.reasons import REASONS, reason_of
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
-from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from
+from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from, says_where
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.arrival_shares import arrival_of
 from darkmetrics.label_models.checks import AbsentError, calibration_check, overlap_check, raw_check, reference_check
@@ -35,6 +35,7 @@ _CHECKS: dict[str, Callable[[Material], Any]] = {
 }
 
 
+@says_where("It is one of evaluate, whose result has a diagnosis too.")
 def diagnose(
     y_true: ArrayLike | EvaluationSet,
     y_score: ArrayLike | None = None,

@@ -15,7 +15,7 @@ from darkmetrics._kernels.hypothesis_tests import LEAST_ROWS, equal_bins, logist
 from darkmetrics._kernels.posterior.logistic import logistic_mode
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.exceptions import CalibrationWarning, warn
-from darkmetrics.label_models.fitting import Material, level_of_caller
+from darkmetrics.label_models.fitting import Material
 
 # Below this chance of a result as extreme, what was tested is called refuted.
 LEVEL = 0.05
@@ -272,7 +272,6 @@ def warn_if_misfit(material: Material, what: str) -> None:
         f"rows with scores from {off.low:.3g} to {off.high:.3g} are positive where it says {off.predicted:.1%}. Try "
         "another calibrator, such as label_models.Calibrated('isotonic'). See .diagnosis.",
         CalibrationWarning,
-        stacklevel=level_of_caller(),
     )
 
 
@@ -399,5 +398,4 @@ def warn_if_extrapolated(material: Material, what: str) -> None:
             f"y_true: {found.words} from other rows ({what}). Label a random sample of them, or give "
             "reference=(labels, scores) of fully labelled rows.",
             CalibrationWarning,
-            stacklevel=level_of_caller(),
         )

@@ -1,7 +1,6 @@
 """What the models that learn from labels share: the table, the calibrator, the posterior and its nodes."""
 
 import copy
-import inspect
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -254,13 +253,4 @@ def warn_if_few(argument: str, counts: tuple[int, int], what: str, advice: str) 
     warn(
         f"{argument}: {found} labels to learn from ({what}). {why} {advice}".rstrip(),
         CalibrationWarning,
-        stacklevel=level_of_caller(),
     )
-
-
-def level_of_caller() -> int:
-    """The stack level of the first line outside this package, seen from the function that asks."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
-        frame, level = frame.f_back, level + 1
-    return level

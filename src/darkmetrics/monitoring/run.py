@@ -32,7 +32,9 @@ from darkmetrics.exceptions import (
     MissingnessWarning,
     RefutedWarning,
     UndefinedMetricWarning,
+    level_of_caller,
     reference_from,
+    says_where,
 )
 from darkmetrics.label_models import LateLabels
 from darkmetrics.label_models.base import LabelModel, LabelModelLike
@@ -68,6 +70,7 @@ PHRASES = {
 }
 
 
+@says_where("It is one of evaluate and evaluate_frame, which answer for all rows at once.")
 def evaluate_by(
     frame: FrameLike,
     by: str | Sequence[str] | None = None,
@@ -393,5 +396,5 @@ def _warn(found: Sequence[Found], total: Notes) -> None:
         warnings.warn(
             f"{text[0].upper()}{text[1:]}. The notes of each group (groups[key].notes) and of the result say more.",
             worst,
-            stacklevel=3,
+            stacklevel=level_of_caller(),
         )

@@ -11,7 +11,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number, is_whole
 from darkmetrics.distribution import check_level
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError
+from darkmetrics.exceptions import InputError, says_where
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.threshold_curves.bands import Band, levels_of
 from darkmetrics.threshold_curves.result import Curves
@@ -22,6 +22,7 @@ DEFAULT_METRICS = ("precision", "recall", "f1", "accuracy")
 _THRESHOLDS = 200
 
 
+@says_where("curves takes what evaluate returns: curves(evaluate(y_true, y_score, missingness=...)).")
 def curves(
     evaluation: Evaluation,
     *,
