@@ -11,6 +11,7 @@ from sklearn.metrics import f1_score, recall_score, roc_auc_score
 
 import darkmetrics as dm
 from darkmetrics.label_models import LabelShift
+from darkmetrics.monitoring.total import in_words
 from darkmetrics.nodes import Nodes
 
 COLUMNS: dict[str, Any] = {"label": "y", "score": "p"}
@@ -287,7 +288,8 @@ def test_where_no_group_can_be_fitted_all_rows_are():
 def test_the_total_says_what_it_is():
     result = by(months(2, n=400), metrics="recall", missingness="by_label")
     assert result.total.assumption.startswith("The sum of 6 groups, in each of which missing labels follow the label")
-    assert "Assumed: labels are missing by label" in result.total.assumption
+    assert ". Assumed in each: labels are missing by label" in result.total.assumption
+    assert in_words(2, 0, {"Not stated why."}, shared=False).endswith(". In each: not stated why.")
     assert not result.total.diagnosis.reasons
     assert result.total.diagnosis.verdict.startswith("These are the rows of 6 groups")
     assert result[0].diagnosis.reasons

@@ -166,7 +166,9 @@ def in_words(groups: int, borrowing: int, said: Collection[str], *, shared: bool
             "all their rows; the level of each group is its own."
         )
     if len(said) == 1:
-        text += f" In every one of them: {next(iter(said))}"
+        (same,) = said
+        start, _, what = same.partition("Assumed: ")
+        text += f" In each: {same[:1].lower()}{same[1:]}" if start else f" Assumed in each: {what}"
     if shared:
         text += " They share the reference rows, so that their errors are taken to go together."
     return text + (f" {borrowed_in_words(borrowing)}" if borrowing else "")
