@@ -49,13 +49,13 @@ def test_laws_found_together_are_those_found_one_by_one(method, k, weighted):
 
 def test_laws_of_groups_are_found_once_for_equal_groups(monkeypatch):
     found = []
-    make = base._group_laws
+    make = base._counts_of_groups
 
     def counted(split, *others, **more):
         found.append(len(split.groups))
         return make(split, *others, **more)
 
-    monkeypatch.setattr(base, "_group_laws", counted)
+    monkeypatch.setattr(base, "_counts_of_groups", counted)
     functionals = bound([*NAMES, *TOPS])
     list(dm.methods.Exact().laws(functionals, some_nodes(functionals[0]), rng=0))
     # By decision, in the top 20 and in the top 30, although every metric of a top has sorted its rows by itself.

@@ -12,6 +12,7 @@ from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Split
 from darkmetrics.methods import Problem
 from darkmetrics.methods.counts import EVERY_LIMIT
+from darkmetrics.methods.smooth import law_of_many_weights
 from darkmetrics.nodes import Nodes
 
 pytestmark = pytest.mark.filterwarnings("ignore::darkmetrics.UndefinedMetricWarning")
@@ -241,3 +242,74 @@ def test_told_nothing_some_thousand_weighted_rows_have_a_law_without_draws(n):
         label, score, threshold=0.4, missingness="unknown", sample_weight=weight, metrics=["recall"], zero_division=0
     )
     assert found["recall"].method == "near exact"
+
+
+def many_weights(rows=1_500, seed=0, weights=None):
+    """Rows of which all labels are missing, each with its own chance and weight."""
+    rng = np.random.default_rng(seed)
+    score = rng.random(rows)
+    weight = rng.lognormal(size=rows) if weights is None else weights(rng, rows)
+    return np.append(np.full(rows, np.nan), [1.0, 0.0]), np.append(score, [0.9, 0.1]), np.append(weight, [1.0, 1.0])
+
+
+def drawn_confusion(score, weight, draws=40_000, seed=1):
+    """Weights of the four kinds of rows in random labelings of all rows but the last two, which are labelled."""
+    p, rng = score[:-2], np.random.default_rng(seed)
+    labels = (rng.random((draws, p.size), dtype=np.float32) < p).astype(np.float32)
+    labels = np.hstack([labels, np.tile(np.array([1.0, 0.0], dtype=np.float32), (draws, 1))])
+    flagged = score >= 0.5
+    tp, fn = (labels[:, rows] @ weight[rows] for rows in (flagged, ~flagged))
+    return tp, weight[flagged].sum() - tp, fn, weight[~flagged].sum() - fn
+
+
+@pytest.mark.parametrize(
+    ("metric", "formula"),
+    [
+        ("precision", lambda tp, fp, fn, tn: tp / (tp + fp)),
+        ("recall", lambda tp, fp, fn, tn: tp / (tp + fn)),
+        ("f1", lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn)),
+        ("mcc", lambda tp, fp, fn, tn: (tp * tn - fp * fn) / np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))),
+    ],
+)
+def test_law_of_very_many_weights_is_that_of_drawn_labels(metric, formula):
+    y, score, weight = many_weights()
+    law = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=score[:-2])[metric]
+    assert type(law).__name__ == "Tabulated"
+    values = np.sort(formula(*drawn_confusion(score, weight)))
+    slack = np.sqrt(np.log(2.0 / 1e-6) / (2.0 * values.size))  # by which draws stray (DKW)
+    gap = np.abs(law.cdf(values) - (np.arange(values.size) + 0.5) / values.size).max()
+    assert gap <= slack + 0.002  # what an expansion may be off by
+    assert law.mean() == pytest.approx(values.mean(), abs=5.0 * values.std() / np.sqrt(values.size))
+
+
+def bound_to(metric, y, score, weight):
+    data = dm.EvaluationSet(y, score, sample_weight=weight)
+    functional = dm.metrics.metrics_from(metric)[0].bind(data, np.nan)
+    return functional, Problem(Nodes.single(data.cells.score[data.missing_cells]))
+
+
+def test_an_expansion_is_refused_where_weights_are_nearly_alike():
+    """Such sums have steps as equal weights have: of 0.03 here, at 1,500 rows."""
+    rows = many_weights(weights=lambda rng, rows: 1.0 + 1e-9 * rng.random(rows))
+    assert law_of_many_weights(*bound_to("precision", *rows)) is None
+    assert law_of_many_weights(*bound_to("precision", *many_weights())) is not None
+
+
+def test_an_expansion_is_refused_where_few_rows_decide():
+    rows = many_weights(weights=lambda rng, rows: rng.lognormal(sigma=2.5, size=rows))
+    assert law_of_many_weights(*bound_to("precision", *rows)) is None
+
+
+def test_an_expansion_is_refused_where_the_formula_has_a_kink():
+    y, score, weight = many_weights()
+    kink = float(weight[:-2][score[:-2] >= 0.5] @ score[:-2][score[:-2] >= 0.5])  # at the expected sum
+    bent = dm.metrics.ConfusionMetric(name="bent", formula=lambda tp, fp, fn, tn: np.abs(tp - kink) + 0.0 * fn)
+    assert law_of_many_weights(*bound_to(bent, y, score, weight)) is None
+
+
+def test_weights_of_rows_that_a_metric_does_not_depend_on_leave_it_exact():
+    y, score, weight = many_weights()
+    weight = np.where(score >= 0.5, np.rint(weight) + 1.0, weight)
+    laws = dm.evaluate(y, score, metrics=["precision", "recall"], sample_weight=weight, label_model=score[:-2])
+    assert laws["precision"].method == "exact"
+    assert laws["recall"].method == "near exact"

@@ -19,7 +19,7 @@ from darkmetrics.methods.base import Problem, about, point_mass
 from darkmetrics.methods.counts import law_of_groups
 from darkmetrics.methods.exact import enumerated_law, few_labelings
 from darkmetrics.methods.ranks import rank_law
-from darkmetrics.methods.smooth import group_cumulants, smooth_law
+from darkmetrics.methods.smooth import smooth_law
 from darkmetrics.nodes import Nodes
 
 F = TypeVar("F", bound=Functional)
@@ -86,7 +86,7 @@ def _law_of_counts(
     functional: CountFunctional, linear: LinearFunctional | None, nodes: Nodes, rng: np.random.Generator
 ) -> MetricDistribution | None:
     merged, problem = _on_cells(functional, nodes)
-    mean, variance, *_ = group_cumulants(merged, problem.nodes.probability)
+    mean, variance, *_ = problem.groups(merged).sums.cumulants
     if functional.split.weight is None and _windows(merged, mean, variance) <= _MOST_COMBINATIONS:
         laws = problem.groups(merged).laws
         law = None if laws is None else law_of_groups(merged, laws, nodes.weight)
@@ -95,7 +95,7 @@ def _law_of_counts(
     # Of a weighted sum every row of one group counts alike; where two of them do, its values are evenly spaced.
     if linear is not None and (functional.split.weight is not None or _evenly(linear.weight)):
         return _exact(linear, nodes, rng)
-    return smooth_law(merged, problem.nodes)
+    return smooth_law(merged, problem)
 
 
 def _evenly(weight: FloatArray) -> bool:
@@ -179,7 +179,7 @@ def _drawn(functional: Functional, nodes: Nodes, rng: np.random.Generator) -> Me
 def _drawn_counts(functional: CountFunctional, problem: Problem) -> MetricDistribution:
     """The law from counts of the groups: points that fill the cube of their levels evenly, the same in every run."""
     p, weight = problem.nodes.probability, problem.nodes.weight
-    cumulants = group_cumulants(functional, p)
+    cumulants = problem.groups(functional).sums.cumulants[:4]
     size = len(functional.split.groups)
     # Stretches of a sequence, of a power of two: each fills the cube evenly by itself, which every so many-th point of
     # it does not.

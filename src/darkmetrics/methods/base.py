@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import zip_longest
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray, dots
+from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis
-from darkmetrics._kernels.sums.weighted_sum import weighted_sum_laws
+from darkmetrics._kernels.sums.smooth import bernoulli_cumulant
+from darkmetrics._kernels.sums.weighted_sum import SumLaws, weighted_sum_laws
 from darkmetrics.data.rules import is_whole
 from darkmetrics.distribution import Discrete, Interval, MetricDistribution, Undefined, mix
 from darkmetrics.exceptions import InputError
@@ -29,6 +31,8 @@ CountLaws: TypeAlias = Callable[[IntArray], tuple[int, FloatArray]]
 
 # Numbers that the laws of one group may hold at all nodes on their common window.
 _WINDOW_LIMIT = 2**24
+# Rows of a group that are asked for their part in its characteristic function.
+_ROWS_ASKED = 1024
 
 
 class Problem:
@@ -72,6 +76,9 @@ class Groups:
 
     def __init__(self, split: Split, missing: IntArray, nodes: Nodes, counts: CountLaws | None = None) -> None:
         self._split, self._missing, self._nodes, self._counts = split, missing, nodes, counts
+        # Of weighted rows: laws by the groups that are used, and sums by group and whether on fewer places.
+        self._weighted: dict[tuple[int, ...], GroupLaws | None] = {}
+        self._sums: dict[tuple[int, bool], tuple[SumLaws, NodeAxis] | None] = {}
 
     def are_of(self, functional: CountFunctional) -> bool:
         """Whether a formula is one of the positives in these groups."""
@@ -89,12 +96,56 @@ class Groups:
     @cached_property
     def laws(self) -> "GroupLaws | None":
         """The law of each group's positive weight at every node; None when no window holds all nodes."""
-        return _group_laws(self._split, self._missing, self._nodes, self._counts)
+        if self._split.weight is not None:
+            return self._weighted_laws(tuple(range(len(self._split.groups))))
+        counted = _counts_of_groups(self._split, self._missing, self._nodes, self._counts)
+        return None if counted is None else GroupLaws(counted, exact=True)
+
+    def laws_for(self, functional: CountFunctional) -> "GroupLaws | None":
+        """The same; a weighted group that a formula does not depend on has a single place."""
+        if self._split.weight is None:
+            return self.laws
+        used = tuple(i for i, direction in enumerate(functional.direction) if direction != 0)
+        if used not in self._weighted:
+            self._weighted[used] = self._weighted_laws(used)
+        return self._weighted[used]
+
+    def _weighted_laws(self, used: tuple[int, ...], *, coarser: bool = False) -> "GroupLaws | None":
+        laws, axes = [], []
+        for i in range(len(self._split.groups)):
+            found = self._weighted_sum(i, coarser) if i in used else _nothing(len(self._nodes))
+            if found is None:
+                return None
+            laws.append(found[0])
+            axes.append(found[1])
+        rough = any(law.rough for law in laws)
+        return GroupLaws(
+            axes,
+            all(law.exact for law in laws),
+            rough,
+            tuple((law.near, law.blurred) for law in laws),
+            partial(self._weighted_laws, used, coarser=True) if rough else None,
+        )
+
+    def _weighted_sum(self, group: int, coarser: bool) -> "tuple[SumLaws, NodeAxis] | None":
+        """The law of a weighted sum, found once for all metrics that depend on it."""
+        whole = self._weighted_sum(group, False) if coarser else None
+        if whole is not None and not whole[0].rough:  # fewer places are for sums that few rows decide
+            return whole
+        key = group, coarser
+        if key not in self._sums:
+            rows, weight, column = self._split.groups[group], self._split.weight, columns_of(self._nodes)
+            assert weight is not None
+            columns, own = np.unique(column[rows], return_inverse=True)
+            p = self._nodes.probability[:, columns]
+            laws = weighted_sum_laws(weight[rows], self._missing[rows], own, p, coarser=coarser)
+            self._sums[key] = None if laws is None else (laws, NodeAxis(laws.values, laws.pmf))
+        return self._sums[key]
 
     @cached_property
     def sums(self) -> "GroupSums":
         """Moments of each group's positive weight, at every node or at the only one."""
-        return GroupSums(self._split, self._missing, chances_at(self._nodes))
+        return GroupSums(self._split, self._missing, self._nodes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,26 +187,10 @@ class GroupLaws:
         return None if self.coarser is None else self.coarser()
 
 
-def _group_laws(
-    split: Split, missing: IntArray, nodes: Nodes, given: CountLaws | None = None, *, coarser: bool = False
-) -> GroupLaws | None:
-    weight = split.weight
-    if weight is None:
-        counted = _counts_of_groups(split, missing, nodes, given)
-        return None if counted is None else GroupLaws(counted, exact=True)
-    axes, exact, rough, blurred = [], True, False, []
-    column: IntArray = columns_of(nodes)
-    for rows in split.groups:
-        columns, own = np.unique(column[rows], return_inverse=True)
-        laws = weighted_sum_laws(weight[rows], missing[rows], own, nodes.probability[:, columns], coarser=coarser)
-        if laws is None:
-            return None
-        axes.append(NodeAxis(laws.values, laws.pmf))
-        exact, rough = exact and laws.exact, rough or laws.rough
-        blurred.append((laws.near, laws.blurred))
-    return GroupLaws(
-        axes, exact, rough, tuple(blurred), partial(_group_laws, split, missing, nodes, coarser=True) if rough else None
-    )
+def _nothing(nodes: int) -> tuple[SumLaws, NodeAxis]:
+    """A sum of no rows."""
+    laws = SumLaws(np.zeros(1), np.ones((nodes, 1)), exact=True)
+    return laws, NodeAxis(laws.values, laws.pmf)
 
 
 def chances_at(nodes: Nodes) -> FloatArray:
@@ -195,36 +230,93 @@ def _wide(p: FloatArray, counts: IntArray) -> bool:
 class GroupSums:
     """Moments of the weighted labels of each group of rows, shared by all metrics of these groups.
 
-    `p` has a chance for each missing cell, or a row of them for each node; chances are those of one node.
+    Rows of one column have one chance: what depends on their weights is added up before the nodes are gone through.
     """
 
-    def __init__(self, split: Split, missing: IntArray, p: FloatArray) -> None:
-        self._split, self._missing, self._p = split, missing, p
+    def __init__(self, split: Split, missing: IntArray, nodes: Nodes) -> None:
+        self._split, self._missing, self._nodes = split, missing, nodes
+
+    @cached_property
+    def columns(self) -> "list[WeightSums]":
+        """Of each group, the columns of the chances that its rows have."""
+        column: IntArray = columns_of(self._nodes)
+        weight = self._split.weight
+        return [
+            WeightSums.of(column[rows], self._missing[rows], None if weight is None else weight[rows], self._nodes)
+            for rows in self._split.groups
+        ]
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Mean, variance, third absolute moment (groups, x nodes if there are several) and largest weight."""
         mean, variance, third, largest = [], [], [], []
-        for rows in self._split.groups:
-            counts, p = self._missing[rows], self._p[..., rows]
-            w: FloatArray | float = 1.0 if self._split.weight is None else self._split.weight[rows]
-            v = w * w * (p * (1.0 - p))
-            mean.append(dots(w * p, counts))
-            variance.append(dots(v, counts))
-            third.append(dots(w * v * (1.0 - 2.0 * p * (1.0 - p)), counts))
-            largest.append(float(np.max(w)) if counts.size else 0.0)
+        for group in self.columns:
+            p = group.p if len(self._nodes) > 1 else group.p[0]
+            v = p * (1.0 - p)
+            mean.append(dots(p, group.power(1)))
+            variance.append(dots(v, group.power(2)))
+            third.append(dots(v * (1.0 - 2.0 * v), group.power(3)))
+            largest.append(group.heaviest)
         return np.array(mean), np.array(variance), np.array(third), np.array(largest)
 
-    def chance(self, group: int, *, positive: bool) -> float:
-        """Probability that all missing rows of a group are positive, or that all are negative."""
-        rows = self._split.groups[group]
-        p = self._p[rows]
-        with np.errstate(divide="ignore"):
-            return float(np.exp(self._missing[rows] @ (np.log(p) if positive else np.log1p(-p))))
+    @cached_property
+    def cumulants(self) -> list[FloatArray]:
+        """Cumulants of orders one to five of each group's sum: nodes x groups each."""
+        found = [
+            [bernoulli_cumulant(order, group.p) @ group.power(order) for group in self.columns] for order in range(1, 6)
+        ]
+        return [np.stack(each, axis=1) if each else np.zeros((len(self._nodes), 0)) for each in found]
+
+    def chances(self, group: int, *, positive: bool) -> FloatArray:
+        """Probability at each node that all missing rows of a group are positive, or that all are negative."""
+        own = self.columns[group]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = np.log(own.p) if positive else np.log1p(-own.p)
+            return np.exp(np.where(own.counts > 0.0, log, 0.0) @ own.counts)
 
     def chance_of_all(self, *, positive: bool) -> float:
-        """Probability that all missing rows are positive, or that all are negative."""
-        return float(np.prod([self.chance(i, positive=positive) for i in range(len(self._split.groups))]))
+        """Probability that all missing rows are positive, or that all are negative, at the only node."""
+        return float(np.prod([self.chances(i, positive=positive)[0] for i in range(len(self._split.groups))]))
+
+
+class WeightSums(NamedTuple):
+    """Rows of one group by the column of their chances (`p`: nodes x columns)."""
+
+    p: FloatArray
+    counts: FloatArray
+    # Column and number of missing rows of each cell, and their weight where rows differ in it.
+    column: IntArray
+    missing: IntArray
+    weight: FloatArray | None
+
+    @classmethod
+    def of(cls, column: IntArray, missing: IntArray, weight: FloatArray | None, nodes: Nodes) -> "WeightSums":
+        columns, own = np.unique(column, return_inverse=True)
+        counts = np.bincount(own, missing, columns.size).astype(np.float64)
+        return cls(nodes.probability[:, columns], counts, own, missing, weight)
+
+    def power(self, order: int) -> FloatArray:
+        """Sums of weights to this power over the rows of each column."""
+        if self.weight is None:
+            return self.counts
+        return np.asarray(np.bincount(self.column, self.missing * self.weight**order, self.counts.size), np.float64)
+
+    def damping(self, t: FloatArray) -> FloatArray:
+        """`sum v_i (1 - cos(t w_i))` at each node (nodes x t), as some of the rows tell."""
+        every = 1 + self.missing.size // _ROWS_ASKED
+        some = slice(None, None, every)  # which stand for the others
+        weight = np.ones(self.missing.size) if self.weight is None else self.weight
+        turned = every * self.missing[some, None] * (1.0 - np.cos(np.multiply.outer(weight[some], t)))
+        columns, own = np.unique(self.column[some], return_inverse=True)
+        by_column = np.zeros((columns.size, t.size))
+        np.add.at(by_column, own, turned)
+        p = self.p[:, columns]
+        return np.asarray((p * (1.0 - p)) @ by_column)
+
+    @property
+    def heaviest(self) -> float:
+        """The largest weight."""
+        return float(bool(self.missing.size)) if self.weight is None else float(np.max(self.weight, initial=0.0))
 
 
 class Method(ABC):
@@ -291,19 +383,46 @@ def check_n_resamples(number: Any, name: str = "n_resamples") -> int:
 # that are too unlikely to matter; then how far apart they may be there.
 _TRIED, _MIDDLE, _LITTLE = np.linspace(0.05, 0.95, 11), np.array([0.15, 0.85]), 0.01
 STEP_MOVED, LEVEL_MOVED = 0.05, 0.004
+# Where quantiles take long: standard deviations within which places are tried, how far the cdf may rise from one to the
+# next, and how often the place in between is tried.
+_FAR, _RISE, _HALVINGS = 4.0, 0.15, 8
+
+
+def _tried(law: MetricDistribution, moved: float) -> tuple[FloatArray, FloatArray, float]:
+    """Places at which two laws are compared, the cdf there, and half the width of the middle of the law.
+
+    Quantiles where they take no time. Else those of Gaussians at the nodes, and wherever the cdf rises by much from one
+    place to the next, more in between, until what it jumps over is known to a small part of what may be `moved`.
+    """
+    if isinstance(law, Discrete):
+        t = law._ppf(_TRIED)
+        return t, law._cdf(t, left=False), float(np.ptp(law._ppf(_MIDDLE))) / 2.0
+    weight, mean, var = law.by_node or (np.ones(1), np.array([law.mean()]), np.array([law.var()]))
+    t = normal_mixture_quantiles(_TRIED, weight[:, None], mean[:, None], np.sqrt(var)[:, None])[:, 0]
+    t = np.unique(np.clip(np.concatenate([t, law.mean() + _FAR * law.std() * np.array([-1.0, 1.0])]), *law.bounds))
+    level = law._cdf(t, left=False)
+    for _ in range(_HALVINGS):
+        gap = np.flatnonzero((np.diff(level) > _RISE) & (np.diff(t) > 0.25 * moved))
+        if not gap.size:
+            break
+        more = 0.5 * (t[gap] + t[gap + 1])
+        t, level = np.insert(t, gap + 1, more), np.insert(level, gap + 1, law._cdf(more, left=False))
+    return t, level, float(np.ptp(np.interp(_MIDDLE, level, t))) / 2.0
 
 
 def settled(law: MetricDistribution, coarse: MetricDistribution | None, *, step: float = STEP_MOVED) -> bool:
     """Whether half as many places, or clusters, lead to the same law, but for steps moved by a little."""
     if isinstance(law, Undefined) or coarse is None or isinstance(coarse, Undefined):
         return isinstance(law, Undefined)
-    t = law._ppf(_TRIED)
     # The scale of what is likely: a far tail, or nodes far from each other, say nothing of how fine a lattice must be.
-    scales = [law.std(), float(np.ptp(law._ppf(_MIDDLE))) / 2.0]
+    scales = [law.std()]
     if law.by_node is not None:
         scales.append(float(np.sqrt(law.by_node.var[law.by_node.weight > _LITTLE]).min(initial=np.inf)))
     moved = step * min((scale for scale in scales if scale > 0.0), default=0.0)
-    level = law._cdf(t, left=False)
+    t, level, half = _tried(law, moved)
+    if half > 0.0 and step * half < moved:
+        moved = step * half
+        t, level, _ = _tried(law, moved)
     return bool(
         abs(law.mean() - coarse.mean()) <= moved
         and abs(law.std() - coarse.std()) <= 2.0 * moved

@@ -31,6 +31,7 @@ from darkmetrics.methods.base import (
 from darkmetrics.methods.counts import law_of_groups, product_node_moments
 from darkmetrics.methods.proofs import certificate_on_cells, certifier
 from darkmetrics.methods.ranks import rank_law, tabulated
+from darkmetrics.methods.smooth import law_of_many_weights
 from darkmetrics.nodes import Nodes, columns_of
 
 F = TypeVar("F", bound=Functional)
@@ -139,7 +140,10 @@ def _(functional: RankFunctional, problem: Problem) -> MetricDistribution:
 def _(functional: CountFunctional, problem: Problem) -> MetricDistribution:
     if functional.split.weight is not None and few_labelings(functional):
         return enumerated_law(functional, problem.nodes)
-    laws, weight = problem.groups(functional).laws, problem.nodes.weight
+    smooth = law_of_many_weights(functional, problem)
+    if smooth is not None:
+        return replace(smooth, certify=partial(certificate_on_cells, functional, problem.nodes))
+    laws, weight = problem.groups(functional).laws_for(functional), problem.nodes.weight
     if laws is not None:
         law = law_of_groups(functional, laws, weight)
         if law is None and weight.size == 1:

@@ -77,7 +77,7 @@ class MonteCarlo(Method):
         """Laws of the groups' sums to draw from, for all nodes or for each; None where rows are better drawn."""
         weighted = functional.split.weight is not None
         merged, cells = (functional, problem) if weighted else problem.on_cells(functional)
-        laws = cells.groups(merged).laws
+        laws = cells.groups(merged).laws_for(merged)
         if laws is not None:
             many = int(functional.missing.sum()) * self.n_resamples > _MOST_DRAWS
             return [laws] if laws.exact or many else None

@@ -150,7 +150,7 @@ def _proof_of_counts(functional: CountFunctional, sums: GroupSums) -> Proof:
     undefined = 0.0
     if least <= 1e-9 * size_d:
         # 0/0 takes the one labeling of the rows in the denominator that makes it least.
-        moving = [sums.chance(i, positive=bool(step < 0.0)) for i, step in enumerate(change) if step != 0.0]
+        moving = [float(sums.chances(i, positive=bool(step < 0.0))[0]) for i, step in enumerate(change) if step != 0.0]
         undefined = float(np.prod(moving))
     constant = not change.any()
     uniform = (

@@ -1,12 +1,17 @@
 """The law of a formula of counts where each group of rows is large: an expansion at every node, no grid."""
 
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.auc.expansion import Expansions, mixed_cdf
-from darkmetrics._kernels.sums.smooth import bernoulli_cumulant, smooth_cumulants
+from darkmetrics._kernels.sums.smooth import smooth_cumulants
 from darkmetrics.distribution import MetricDistribution, NodeMoments
 from darkmetrics.functional import CountFunctional
+from darkmetrics.methods.base import GroupSums, Problem
 from darkmetrics.methods.ranks import tabulated
 from darkmetrics.nodes import Nodes
 
@@ -14,22 +19,76 @@ from darkmetrics.nodes import Nodes
 _LARGE, _LITTLE = 30.0, 1e-3
 # Derivatives of the formula, by differences over this part of a standard deviation.
 _STEP = 0.25
+# From so many different weights in a group on no exact law is looked for; then what an expansion may be off by, all
+# nodes together, and how often a group may be at an end, next to which 0/0 is.
+_MANY_WEIGHTS, _OFF, _UNDEFINED = 512, 2e-3, 1e-7
+# The first terms that Edgeworth's expansion leaves out, at their largest: of the fifth cumulant, of the product of the
+# third and fourth, and of the cube of the third, each of a standardised variable.
+_LEFT_OUT = (0.010, 0.042, 0.033)
+# Frequencies, in units of 1 / sd, at which the characteristic function must have died away (from those on that an
+# expansion says nothing of), and how many are looked at for each decade.
+_FIRST, _LAST, _PER_DECADE = 5.0, 1e3, 100
+# Where the formula is held against its parabola: points of Gauss and Hermite.
+_POINTS, _SHARES = np.polynomial.hermite_e.hermegauss(5)
 
 
-def smooth_law(functional: CountFunctional, nodes: Nodes) -> MetricDistribution | None:
-    """The mixture over the nodes (one probability per cell) of four-cumulant expansions; None where a group is small.
+class _Expanded(NamedTuple):
+    """A formula at the means of each node, and cumulants of its parabola there."""
+
+    gradient: FloatArray
+    hessian: FloatArray
+    # Of the parabola: mean, variance, third and fourth cumulant.
+    cumulants: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+
+def smooth_law(functional: CountFunctional, problem: Problem) -> MetricDistribution | None:
+    """The mixture over the nodes of four-cumulant expansions; None where a group is small.
 
     Then the law has steps that an expansion knows nothing of.
     """
-    mean, *cumulants = group_cumulants(functional, nodes.probability)
-    heaviest = (
-        1.0
-        if functional.split.weight is None
-        else np.array([functional.split.weight[rows].max() for rows in functional.split.groups])
-    )
+    nodes, sums = problem.nodes, problem.groups(functional).sums
+    heaviest = np.array([group.heaviest for group in sums.columns])
     count = nodes.weight > _LITTLE * nodes.weight.max()
-    if np.any(cumulants[0][count] < _LARGE * heaviest**2):
+    if np.any(sums.cumulants[1][count] < _LARGE * heaviest**2):
         return None
+    expanded = _expanded(functional, sums)
+    return None if expanded is None else _law(functional, nodes, expanded)
+
+
+def law_of_many_weights(functional: CountFunctional, problem: Problem) -> MetricDistribution | None:
+    """The same where rows have very many different weights, which no lattice fits; None unless it is nearly right.
+
+    What it leaves out is added up over the nodes: the next terms of the expansion, what the formula has beyond a
+    parabola, and what is left of the characteristic function where an expansion says nothing of it.
+    """
+    weight = functional.split.weight
+    used = (
+        rows for rows, direction in zip(functional.split.groups, functional.direction, strict=True) if direction != 0
+    )
+    if weight is None or all(rows.size <= _MANY_WEIGHTS or _alike(weight[rows]) for rows in used):
+        return None
+    nodes, sums = problem.nodes, problem.groups(functional).sums
+    undefined = _undefined(functional, nodes, sums)
+    if undefined is None:
+        return None
+    expanded = _expanded(functional, sums)
+    if expanded is None:
+        return None
+    off = _next_terms(expanded, sums) + _beyond_parabola(functional, expanded, sums)
+    share = nodes.weight / nodes.weight.sum()
+    if share @ np.minimum(off, 1.0) > _OFF or share @ np.minimum(off + _steps(expanded, sums), 1.0) > _OFF:
+        return None
+    return _law(functional, nodes, expanded, undefined)
+
+
+def _alike(weight: FloatArray) -> bool:
+    """Whether weights are so few that their sums may lie on a lattice."""
+    return np.unique(weight).size <= _MANY_WEIGHTS
+
+
+def _expanded(functional: CountFunctional, sums: GroupSums) -> _Expanded | None:
+    """The parabola of the formula at every node; None where there is none."""
+    mean, *cumulants = sums.cumulants[:4]
     gradient, hessian = _derivatives(functional, mean, np.sqrt(cumulants[0]))
     if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
         return None
@@ -41,11 +100,16 @@ def smooth_law(functional: CountFunctional, nodes: Nodes) -> MetricDistribution 
         tensor = np.zeros((len(mean), *(size,) * order))
         tensor[:, on_diagonal] = values
         tensors.append(tensor)
-    more, variance, k3, k4 = smooth_cumulants(gradient, hessian, *tensors)
+    more, *others = smooth_cumulants(gradient, hessian, *tensors)
     centre = functional.at(list(mean.T)) + more
-    if not np.all(variance > 0.0):
+    if not np.all(others[0] > 0.0):
         return None
-    sd, none = np.sqrt(variance), np.zeros(len(mean))
+    return _Expanded(gradient, hessian, (centre, others[0], others[1], others[2]))
+
+
+def _law(functional: CountFunctional, nodes: Nodes, expanded: _Expanded, undefined: float = 0.0) -> MetricDistribution:
+    centre, variance, k3, k4 = expanded.cumulants
+    sd, none = np.sqrt(variance), np.zeros(len(centre))
     polynomials = [
         np.stack([none, -sd]),
         np.stack([variance, none, none]),
@@ -56,20 +120,67 @@ def smooth_law(functional: CountFunctional, nodes: Nodes) -> MetricDistribution 
     low, high, _ = functional.extremes
     cdf = mixed_cdf(found, nodes.weight / nodes.weight.sum(), max(low, -1e300), min(high, 1e300))
     law = tabulated(functional, cdf.grid, cdf.levels)
-    object.__setattr__(law, "by_node", NodeMoments.of(nodes.weight, cdf.mean, cdf.var))
-    return law
+    by_node = NodeMoments.of(nodes.weight, cdf.mean, cdf.var)
+    given_defined = bool(undefined > 0.0 and np.isnan(functional.fill))
+    return replace(law, by_node=by_node, undefined=undefined, given_defined=given_defined)
 
 
-def group_cumulants(functional: CountFunctional, p: FloatArray) -> list[FloatArray]:
-    """Mean and cumulants of orders two to four of each group's sum: nodes x groups each."""
-    found: list[list[FloatArray]] = [[], [], [], []]
-    for rows in functional.split.groups:
-        counts, own = functional.missing[rows].astype(np.float64), p[:, rows]
-        weight = np.ones(rows.size) if functional.split.weight is None else functional.split.weight[rows]
-        found[0].append(own @ (counts * weight))
-        for order in (2, 3, 4):
-            found[order - 1].append(bernoulli_cumulant(order, own) @ (counts * weight**order))
-    return [np.stack(each, axis=1) if each else np.zeros((len(p), 0)) for each in found]
+def _undefined(functional: CountFunctional, nodes: Nodes, sums: GroupSums) -> float | None:
+    """The chance of 0/0 where each group is at an end; None if some group is there so often that it may matter."""
+    ends = np.meshgrid(*([0.0, total] for total in functional.totals), indexing="ij")
+    undefined = np.isnan(functional.at(ends))
+    if not undefined.any():
+        return 0.0
+    chances = np.array([[sums.chances(i, positive=end) for end in (False, True)] for i in range(undefined.ndim)])
+    if float((chances @ nodes.weight).sum()) > _UNDEFINED:
+        return None
+    at_nodes = sum(chances[np.arange(undefined.ndim), ends].prod(axis=0) for ends in np.argwhere(undefined))
+    return float(at_nodes @ nodes.weight)
+
+
+def _next_terms(expanded: _Expanded, sums: GroupSums) -> FloatArray:
+    """What Edgeworth's expansion is off by at each node: the first terms that it leaves out."""
+    _, variance, k3, k4 = expanded.cumulants
+    fifth = np.abs(expanded.gradient**5 * sums.cumulants[4]).sum(axis=1) / variance**2.5
+    third, fourth = np.abs(k3) / variance**1.5, np.abs(k4) / variance**2
+    return np.asarray(np.stack([fifth, third * fourth, third**3], axis=1) @ np.array(_LEFT_OUT))
+
+
+def _beyond_parabola(functional: CountFunctional, expanded: _Expanded, sums: GroupSums) -> FloatArray:
+    """What the formula has beyond its parabola moves the cdf at each node by so much: its mean size by the density."""
+    mean, sd = sums.cumulants[0], np.sqrt(sums.cumulants[1])
+    here, total, off = functional.at(list(mean.T)), np.array(functional.totals), np.zeros(len(mean))
+    for which in product(range(_POINTS.size), repeat=mean.shape[1]):
+        place = np.clip(mean + sd * _POINTS[list(which)], 0.0, total)
+        x = place - mean
+        parabola = here + (expanded.gradient * x).sum(axis=1) + 0.5 * np.einsum("ni,nij,nj->n", x, expanded.hessian, x)
+        share = np.prod(_SHARES[list(which)] / np.sqrt(2.0 * np.pi))
+        off += share * np.nan_to_num(np.abs(functional.at(list(place.T)) - parabola), nan=np.inf)
+    return off / np.sqrt(2.0 * np.pi * expanded.cumulants[1])
+
+
+def _steps(expanded: _Expanded, sums: GroupSums) -> FloatArray:
+    """What is left at each node of the characteristic function beyond the expansion, where weights are nearly alike.
+
+    `|phi(t)| <= exp(-sum v_i (1 - cos(t w_i)))`, and cdfs differ by the mean of |phi| / t over the frequencies, by pi.
+    """
+    sd = np.sqrt(expanded.cumulants[1])
+    decades = np.log10(_LAST / _FIRST)
+    place = np.linspace(0.0, decades, int(_PER_DECADE * decades))
+    log_t = np.log10(_FIRST / sd)[:, None] + place
+    damped = np.zeros_like(log_t)
+    with np.errstate(divide="ignore"):
+        slope = np.log10(np.abs(expanded.gradient))
+    for i, group in enumerate(sums.columns):
+        known = np.isfinite(slope[:, i])
+        if not known.any():
+            continue
+        ends = (log_t + slope[:, i, None])[known]
+        grid = np.arange(ends.min(), ends.max() + 2.0 / _PER_DECADE, 1.0 / _PER_DECADE)
+        table = group.damping(10.0**grid)
+        for node, at in zip(np.flatnonzero(known).tolist(), ends, strict=True):
+            damped[node] += np.interp(at, grid, table[node])
+    return np.asarray(np.exp(-damped).mean(axis=1) * decades * np.log(10.0) / np.pi)
 
 
 def _derivatives(functional: CountFunctional, mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -85,11 +196,11 @@ def _derivatives(functional: CountFunctional, mean: FloatArray, sd: FloatArray) 
         return functional.at(list(place.T))
 
     here = at()
-    for i in range(size):
+    for i in np.flatnonzero(sd.any(axis=0)).tolist():  # what never moves has no slope
         up, down, far_up, far_down = at((i, 1.0)), at((i, -1.0)), at((i, 2.0)), at((i, -2.0))
         gradient[:, i] = (8.0 * (up - down) - (far_up - far_down)) / (12.0 * step[:, i])
         hessian[:, i, i] = (16.0 * (up + down) - (far_up + far_down) - 30.0 * here) / (12.0 * step[:, i] ** 2)
-        for j in range(i):
+        for j in np.flatnonzero(sd[:, :i].any(axis=0)).tolist():
             cross = at((i, 1.0), (j, 1.0)) - at((i, 1.0), (j, -1.0)) - at((i, -1.0), (j, 1.0))
             cross = (cross + at((i, -1.0), (j, -1.0))) / (4.0 * step[:, i] * step[:, j])
             hessian[:, i, j] = hessian[:, j, i] = cross
