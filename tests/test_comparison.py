@@ -13,6 +13,7 @@ import sklearn.metrics
 
 import darkmetrics as dm
 import oracle
+from darkmetrics.comparison import result
 from darkmetrics.distribution import Discrete
 from darkmetrics.frames import collecting, joint_counting
 
@@ -451,6 +452,25 @@ def test_warns_when_another_model_leads_with_each_calibrated_by_itself():
     assert set(laws) == {"all scores together", first, second}
     # Each leans towards its own.
     assert laws[first].mean() > laws[second].mean()
+
+
+def test_the_print_of_two_models_finds_each_difference_once(monkeypatch):
+    asked = []
+    law_of_difference = result.law_of_difference
+
+    def counted(*arguments):
+        asked.append(arguments)
+        return law_of_difference(*arguments)
+
+    monkeypatch.setattr(result, "law_of_difference", counted)
+    _, y_true, scores = learnt(n=5000)
+    found = dm.compare(y_true, scores, missingness="random", metrics=["f1", "roc_auc"])
+    text = str(found)
+    assert "a is better" not in text  # the other way round is not asked for
+    assert len(asked) == 2
+    # Law by law of the other direction it is the same chance, up to what a near exact law leaves open.
+    for metric in found.metrics:
+        assert found.best(metric)["a"] == pytest.approx(found.better(metric, "a", "b"), abs=1e-6)
 
 
 def test_says_what_it_found_in_words_numbers_and_frames():

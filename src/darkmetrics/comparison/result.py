@@ -15,7 +15,7 @@ from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.comparison.all_models import Together, values_together
 from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
-from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, mirrored, taken
+from darkmetrics.comparison.laws import below, expected_by_node, expected_value, law_of_difference, mirrored, taken
 from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
 from darkmetrics.comparison.population import population_law, population_together, sampling_variances
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of
@@ -250,10 +250,7 @@ class Comparison(Mapping[str, Evaluation]):
         if not is_number(by) or not np.isfinite(by):
             raise InputError(f"by: {by!r}. It must be a finite number.")
         law = self.difference(metric, model, other, scope=scope)
-        if self._better_when(metric) == "higher":
-            return float(law.sf(float(by)))
-        at = -float(by)
-        return 2.0 * float(law.pit(at)) - float(law.cdf(at))  # strictly below
+        return float(law.sf(float(by))) if self._better_when(metric) == "higher" else below(law, -float(by))
 
     def _better_when(self, metric: str) -> str:
         better = self._metric(metric).better
@@ -278,7 +275,9 @@ class Comparison(Mapping[str, Evaluation]):
         law = None if len(self.models) > 2 else self.difference(metric, b, a, scope=scope)
         if law is None or law.undefined >= 1.0:
             return best_of(metric, better, self.models, self._together(metric, scope))
-        chances = {a: self.better(metric, a, b, scope=scope), b: self.better(metric, b, a, scope=scope)}
+        # Both from one law: that of a - b would be found anew, to say the same.
+        sides = below(law, 0.0), float(law.sf(0.0))
+        chances = dict(zip((a, b), sides if better == "higher" else sides[::-1], strict=True))
         tie = max(0.0, 1.0 - sum(chances.values()))
         return Best(metric, chances, {(a, b): tie} if tie > 1e-12 else {}, law.method, scope or self.scope)
 
