@@ -10,7 +10,7 @@ from experiments.paper.docs import fill_pages
 from experiments.paper.figures import draw
 from experiments.paper.problems import NoDataError
 from experiments.paper.results import Results
-from experiments.paper.run import run
+from experiments.paper.run import run_each
 from experiments.paper.tables import write_centre, write_other_choices, write_tables
 
 ROOT = Path(__file__).parents[2]
@@ -48,10 +48,8 @@ def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_
     centre = {way: [work / run.fingerprint for run in runs] for way, runs in config.centre_runs().items()}
     written: list[Path] = []
     if "run" in steps:
-        written = run(config, folds, n_jobs) + run(config.other_choices(), other, n_jobs)
-        for runs in config.centre_runs().values():
-            for one in runs:
-                written += run(one, work / one.fingerprint, n_jobs)
+        more = [(one, work / one.fingerprint) for runs in config.centre_runs().values() for one in runs]
+        written = run_each([(config, folds), (config.other_choices(), other), *more], n_jobs)
     if "tables" in steps:
         written = write_tables(sorted(folds.glob("*.csv")), results.folder)
         written.append(write_other_choices(sorted(other.glob("*.csv")), results.folder))

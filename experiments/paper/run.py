@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
@@ -44,15 +44,21 @@ HEADER = (
 
 def run(config: Config, folder: Path, n_jobs: int = 2, progress: ProgressLike = None) -> list[Path]:
     """All folds that are not there yet, with a bar on a terminal; the files of all of them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {(name, number): folder / f"{name}-{number}.csv" for name in config.sets for number in range(config.folds)}
-    todo = [key for key, path in files.items() if not path.exists()]
+    return run_each([(config, folder)], n_jobs, progress)
+
+
+def run_each(runs: Iterable[tuple[Config, Path]], n_jobs: int = 2, progress: ProgressLike = None) -> list[Path]:
+    """The same of several runs, each with a folder of its own, by the same processes: starting one takes seconds."""
+    tasks = []
+    for config, folder in runs:
+        folder.mkdir(parents=True, exist_ok=True)
+        tasks += [(config, name, number, folder) for name in config.sets for number in range(config.folds)]
+    files = [folder / f"{name}-{number}.csv" for _, name, number, folder in tasks]
+    todo = [(task, path) for task, path in zip(tasks, files, strict=True) if not path.exists()]
     started = time.monotonic()
     # Fresh processes: one that is forked after XGBoost has started its threads waits for them for ever.
     with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn"), initializer=_die_with_parent) as pool:
-        futures = {
-            pool.submit(_fold, config, name, number, files[name, number]): (name, number) for name, number in todo
-        }
+        futures = {pool.submit(_fold, *task[:3], path): task for task, path in todo}
         for done, future in enumerate(shown(as_completed(futures), len(todo), progress, "Folds"), 1):
             try:
                 future.result()
@@ -60,10 +66,10 @@ def run(config: Config, folder: Path, n_jobs: int = 2, progress: ProgressLike = 
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
             left = (time.monotonic() - started) / done * (len(todo) - done) / 60.0
-            name, number = futures[future]
+            _, name, number, _ = futures[future]
             if not sys.stderr.isatty():  # a terminal has a bar
                 sys.stderr.write(f"{name} fold {number + 1}: {done} of {len(todo)}, about {left:.0f} min left\n")
-    return list(files.values())
+    return files
 
 
 def _die_with_parent() -> None:
