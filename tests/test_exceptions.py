@@ -131,6 +131,14 @@ def test_an_argument_that_is_not_taken_is_answered_with_what_is_meant(name, give
         getattr(dm, name)(*ROWS, **given)
 
 
+def test_a_method_answers_in_the_same_way():
+    report: Any = dm.evaluate(*ROWS, metrics="recall").report
+    with pytest.raises(UnknownArgumentError, match=r"target: no argument of report\. Did you mean 'targets'\?"):
+        report("june.html", target={"recall": 0.6})
+    with pytest.raises(UnknownArgumentError, match=r"2 values without a name, where report takes 1 \(path\)"):
+        report("june.html", {"recall": 0.6})
+
+
 def test_an_argument_that_is_missing_is_what_python_says():
     function: Any = dm.evaluate_frame
     with pytest.raises(TypeError, match="missing 2 required keyword-only arguments") as caught:

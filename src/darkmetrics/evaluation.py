@@ -16,7 +16,7 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distribution import Interval, MetricDistribution, chance_of_target
 from darkmetrics.distribution.mixture import variance_shares
-from darkmetrics.exceptions import InputError, MissingKeyError, Warned, unknown_name
+from darkmetrics.exceptions import InputError, MissingKeyError, Warned, says_where, unknown_name
 from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, what_narrows
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.auto import REFUTED, nodes_of_reason, weight_of_reasons
@@ -371,6 +371,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
     def report(self, path: None = None, **about: Unpack[ReportSettings]) -> "ReportPage": ...
     @overload
     def report(self, path: PathLike, **about: Unpack[ReportSettings]) -> Path: ...
+    @says_where()
     def report(
         self,
         path: PathLike | None = None,

@@ -252,7 +252,9 @@ def _not_taken(
     taken = inspect.signature(function).parameters
     name, beside = function.__name__, [one.name for one in taken.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
     if len(args) > len(beside):
-        words = f"{len(args)} values without a name, where {name} takes {len(beside)} ({', '.join(beside)})."
+        own = beside.count("self")
+        takes = f"{len(beside) - own} ({', '.join(beside[own:])})"
+        words = f"{len(args) - own} values without a name, where {name} takes {takes}."
         return UnknownArgumentError.about(name, f"{words} {elsewhere}".rstrip())
     unknown = next((one for one in kwargs if one not in taken), None)
     if unknown is None:
