@@ -37,7 +37,7 @@ if _typing.TYPE_CHECKING:
     from darkmetrics.comparison import Comparison, compare, compare_frame
     from darkmetrics.data.evaluation_set import EvaluationSet
     from darkmetrics.diagnosis import Diagnosis
-    from darkmetrics.diagnosis.diagnose import diagnose
+    from darkmetrics.diagnosis.run import diagnose
     from darkmetrics.distribution import MetricDistribution
     from darkmetrics.evaluating import evaluate, evaluate_frame
     from darkmetrics.evaluation import Evaluation

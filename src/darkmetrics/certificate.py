@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.bounds.gaps import CdfBounds, largest_gap
+from darkmetrics._kernels.cdf_bounds import CdfBounds, largest_gap
 
 # P(metric <= t), or P(metric < t) when `left`.
 Cdf: TypeAlias = Callable[..., FloatArray]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, Formula, IntArray, dot, dots
-from darkmetrics._kernels.auc.bounds import Spread
+from darkmetrics._kernels.auc.cdf_bounds import Spread
 from darkmetrics._kernels.auc.ranks import RankData, auc_extremes, auc_influence, auc_values
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.sums.linear_sum import weight_levels

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import betainc, betaincinv, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.bounds.gaps import dkw_radius
+from darkmetrics._kernels.cdf_bounds import dkw_radius
 from darkmetrics.argument_types import Numbers, RngLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number

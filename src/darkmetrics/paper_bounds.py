@@ -14,7 +14,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, dot
-from darkmetrics._kernels.bounds.berry_esseen import CONSTANT
+from darkmetrics._kernels.cdf_bounds import CONSTANT
 from darkmetrics.argument_types import ArrayLike, Numbers
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, is_number, is_whole

@@ -28,7 +28,7 @@ from certificate_problems import (
     violations,
     wrong,
 )
-from darkmetrics._kernels.bounds import berry_esseen
+from darkmetrics._kernels import cdf_bounds
 from oracle import Problem
 
 # Problems of each kind; with the adversarial list more than 2,000 in all (make guarantees). Every run tries a fifth.
@@ -290,7 +290,7 @@ def test_a_halved_constant_is_caught(name, share, m, monkeypatch):
     """The control: the check that passes with the proven constant finds the certificate wrong with half of it."""
     problem = fair_coins(m, share)
     assert wrong([name], problem, by_count=True) == []
-    monkeypatch.setattr(berry_esseen, "CONSTANT", 0.5 * berry_esseen.CONSTANT)
+    monkeypatch.setattr(cdf_bounds, "CONSTANT", 0.5 * cdf_bounds.CONSTANT)
     found = wrong([name], problem, by_count=True)
     assert any("above bound_at" in words for words in found), found
     assert any("cdf_bounds" in words for words in found), found
@@ -298,7 +298,7 @@ def test_a_halved_constant_is_caught(name, share, m, monkeypatch):
 
 @pytest.mark.parametrize("name", ["accuracy", "brier"])
 def test_a_halved_constant_breaks_the_largest_distance_too(name, monkeypatch):
-    monkeypatch.setattr(berry_esseen, "CONSTANT", 0.5 * berry_esseen.CONSTANT)
+    monkeypatch.setattr(cdf_bounds, "CONSTANT", 0.5 * cdf_bounds.CONSTANT)
     assert any("above ks_bound" in words for words in wrong([name], fair_coins(80), by_count=True))
 
 

@@ -3,9 +3,9 @@
 Import rule: a diagnosis knows label models, metrics and methods; evaluations know it, not the other way round.
 """
 
-from darkmetrics.diagnosis.diagnose import diagnose, diagnosis_of
 from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.result import Diagnosis
+from darkmetrics.diagnosis.run import diagnose, diagnosis_of
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
 from darkmetrics.label_models.base import Estimate
 from darkmetrics.label_models.checks import CalibrationCheck, ReferenceCheck, ReliabilityBin

@@ -11,18 +11,20 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from darkmetrics._kernels import cdf_bounds
 from darkmetrics._kernels.arrays import FloatArray, dot
-from darkmetrics._kernels.auc.bounds import auc_cdf_bounds, auc_line, auc_sums
-from darkmetrics._kernels.bounds import berry_esseen
-from darkmetrics._kernels.bounds.berry_esseen import (
+from darkmetrics._kernels.auc.cdf_bounds import auc_cdf_bounds, auc_line, auc_sums
+from darkmetrics._kernels.cdf_bounds import (
+    CdfBounds,
     Line,
     bent_cdf_bounds,
     concave_curve,
+    dkw_radius,
     gaps_between,
+    stratified_radius,
     sum_cdf_bounds,
     third_moment,
 )
-from darkmetrics._kernels.bounds.gaps import CdfBounds, dkw_radius, stratified_radius
 from darkmetrics.certificate import Assumption, Certificate, mixture_certificate
 from darkmetrics.distribution import Discrete, MetricDistribution, Normal, Tabulated
 from darkmetrics.distribution.base import slack
@@ -210,7 +212,7 @@ def _proof_of_bent(functional: CountFunctional, form: BentForm, sums: GroupSums)
 def _uniform(variance: float, third: float) -> float | None:
     """Berry-Esseen's bound where it is the same for every t, if no search over t is likely to find a smaller one."""
     # Next to nothing, as of chances of 1e-200, has no root that could be divided by.
-    error = berry_esseen.CONSTANT * third / variance**1.5 if variance > 1e-200 else 1.0
+    error = cdf_bounds.CONSTANT * third / variance**1.5 if variance > 1e-200 else 1.0
     return error if error < _NO_SEARCH else None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.auc.ranks import RankData
-from darkmetrics._kernels.bounds.bucket_effects import auc_effect, average_precision_effect, top_effect
+from darkmetrics._kernels.bucket_effects import auc_effect, average_precision_effect, top_effect
 from darkmetrics._kernels.rank_metrics import (
     auc_row_influence,
     average_precision,

@@ -5,7 +5,7 @@ Import rule: curves know evaluations and what these are made of; nothing below k
 
 from darkmetrics.threshold_curves.bands import Band, RateCurve
 from darkmetrics.threshold_curves.choosing import BestThreshold
-from darkmetrics.threshold_curves.computing import curves
 from darkmetrics.threshold_curves.result import Curves
+from darkmetrics.threshold_curves.run import curves
 
 __all__ = ["Band", "BestThreshold", "Curves", "RateCurve", "curves"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
 from darkmetrics._kernels.auc.ranks import RankData
-from darkmetrics._kernels.bounds.berry_esseen import Line, bernstein, sum_cdf_lower, third_moment
+from darkmetrics._kernels.cdf_bounds import Line, bernstein, sum_cdf_lower, third_moment
 
 # Where the squares of tied groups are cut, in standard deviations.
 _TIE_CUTS = np.array([4.0, 16.0, 64.0])

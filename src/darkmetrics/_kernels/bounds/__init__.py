@@ -1,1 +1,0 @@
-"""Proven bounds on how far one law can be from another."""
