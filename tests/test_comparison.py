@@ -14,6 +14,7 @@ import sklearn.metrics
 import darkmetrics as dm
 import oracle
 from darkmetrics.comparison import result
+from darkmetrics.comparison.laws import law_of_difference
 from darkmetrics.distribution import Discrete
 from darkmetrics.frames import collecting, joint_counting
 
@@ -456,7 +457,6 @@ def test_warns_when_another_model_leads_with_each_calibrated_by_itself():
 
 def test_the_print_of_two_models_finds_each_difference_once(monkeypatch):
     asked = []
-    law_of_difference = result.law_of_difference
 
     def counted(*arguments):
         asked.append(arguments)
