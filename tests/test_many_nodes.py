@@ -194,7 +194,7 @@ def test_expansions_of_many_nodes_are_those_of_each(rows, weighted):
         t = nodes.mean[i] + nodes.sd[i] * np.linspace(-5.0, 5.0, 41)
         one = nodes.of(np.arange(len(p)) == i)
         law = mixed_cdf(one, np.ones(1), 0.0, 1.0)
-        # Cubics between an eighth of a standard deviation, then straight lines a 32nd apart.
+        # Cubics between a seventh of a standard deviation, then straight lines a 31st apart.
         np.testing.assert_allclose(
             np.interp(t, law.grid, law.levels), expansions(data, p[i : i + 1]).cdf(t)[0], rtol=0.0, atol=5e-5
         )

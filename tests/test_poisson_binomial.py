@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmf, tail_reach
+from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmf, poisson_binomial_pmfs, tail_reach
 
 # Bits of the fixed-point reference: 48 decimal digits, so its own rounding cannot be seen in a double.
 BITS = 160
@@ -187,3 +187,17 @@ def test_no_mass_above_1e18th_lies_beyond_the_reach(m, p):
     reach = tail_reach(m * p * (1.0 - p))
     assert law.sf(np.ceil(m * p + reach)) < 1e-18
     assert law.cdf(np.floor(m * p - reach)) < 1e-18
+
+
+@pytest.mark.parametrize("shift", [-3.0, 0.0, 2.5])
+def test_many_rows_of_many_trials_are_binomials_joined(shift):
+    """Two kinds of trials: the law is a convolution of two binomials, whose tails scipy knows."""
+    rng = np.random.default_rng(3)
+    p = 1.0 / (1.0 + np.exp(-shift - 0.4 * rng.normal(size=(20, 2))))
+    counts = np.array([1500, 2600])
+    first, pmfs = poisson_binomial_pmfs(p, counts)
+    for row, pmf in zip(p, pmfs, strict=True):
+        one, two = (scipy.stats.binom.pmf(np.arange(n + 1), n, q) for n, q in zip(counts, row, strict=True))
+        expected = np.convolve(one, two)[first : first + pmf.size]
+        np.testing.assert_allclose(pmf, expected, rtol=0.0, atol=1e-15)
+        assert expected.sum() == pytest.approx(1.0, abs=1e-12)

@@ -11,6 +11,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.hypothesis_tests import mixture_test
 from darkmetrics._kernels.posterior.draws import normal_points, posterior_draws
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
+from darkmetrics._kernels.posterior.summary import Along
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
@@ -152,7 +153,7 @@ def _thinned(label: Nodes, weight: float) -> Nodes:
 def _share_by_label(material: Material, calibrator: Any, log_evidence: float) -> float:
     """Weight of "by label" against "by score", by how well each explains which rows are missing."""
     curve = material.likelihood(material.logistic_calibrator(calibrator), None)
-    by_score = posterior_draws(curve, curve.prior_mean).log_evidence + _curve_evidence(material.table)
+    by_score = posterior_draws(curve.short, curve.prior_mean).log_evidence + _curve_evidence(material.table)
     by_label = min(float(expit(log_evidence - by_score)), 1.0 - _LEAST_SHARE)
     if by_label >= _DOUBTED:
         return max(by_label, _LEAST_SHARE)
@@ -231,8 +232,9 @@ def _curve_evidence(table: ScoreTable) -> float:
         negatives_reference=none,
         prior_mean=np.zeros(X.shape[1]),
         prior_scale=np.array(_CURVE),
+        along=Along(X, place, none, rows, np.zeros(rows.size)),
     )
-    return posterior_draws(curve, curve.prior_mean).log_evidence
+    return posterior_draws(curve.short, curve.prior_mean).log_evidence
 
 
 # Prior of the log odds of being missing, positives against negatives with the same score. Its standard deviation,

@@ -10,6 +10,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.posterior.draws import gaussian_posterior, posterior_draws, representatives
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
+from darkmetrics._kernels.posterior.summary import Along
 from darkmetrics.calibrators import Calibrator, Flexible, Platt, calibrator_from
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -128,6 +129,23 @@ class Material:
             rows = np.append(rows, self.reference.labelled)
         return calibrator.prepare(self.scores, rows)
 
+    def _along(self, calibrator: LogisticCalibrator) -> Along:
+        """The columns of a curve along the scores, found once for all that ask."""
+        if calibrator not in self._known:
+            table = self.table
+            self._known[calibrator] = Along(
+                calibrator.design(table.score),
+                calibrator.line(table.score),
+                _breaks(calibrator, table.score),
+                table.labelled,
+                table.missing,
+            )
+        return self._known[calibrator]
+
+    @cached_property
+    def _known(self) -> dict[LogisticCalibrator, Along]:
+        return {}
+
     def likelihood(
         self,
         calibrator: LogisticCalibrator,
@@ -144,8 +162,9 @@ class Material:
         # An intercept per stratum, shrunk towards a common one, which is that of reference rows.
         n_strata = self.strata.shape[1]
         curve = [*calibrator.prior_scale_, *np.full(n_strata, STRATUM)]
+        along = None if n_strata or reference is not None else self._along(calibrator)
         return LabelLikelihood(
-            X=np.hstack([calibrator.design(table.score), self.strata]),
+            X=np.hstack([calibrator.design(table.score), self.strata]) if along is None else along.columns,
             Z=missingness,
             positives=table.positives,
             negatives=table.negatives,
@@ -158,7 +177,16 @@ class Material:
             heavy=np.append(np.zeros(len(curve), dtype=np.bool_), heavy) if heavy else None,
             D=difference,
             credit=credit,
+            along=along,
         )
+
+
+def _breaks(calibrator: LogisticCalibrator, scores: FloatArray) -> FloatArray:
+    """Where columns of a curve bend or jump, on the line of rising scores."""
+    if not isinstance(calibrator, Flexible):
+        return np.zeros(0)
+    above = scores[:0] if calibrator.threshold is None else scores[np.searchsorted(scores, calibrator.threshold) :]
+    return np.sort(np.append(calibrator.knots_, calibrator.line(above[:1])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,12 +200,16 @@ class Posterior:
 def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int) -> Posterior:
     """The posterior as `n_nodes` equally likely nodes; `shift` is how far missing rows are from labelled ones."""
     n_draws = draws_for(n_nodes)
+    short = likelihood.short
     if likelihood.prior_mean.size > _MOST_WEIGHED:
-        draws = gaussian_posterior(likelihood, likelihood.prior_mean, n_draws)
+        draws = gaussian_posterior(short, likelihood.prior_mean, n_draws)
     else:
-        draws = posterior_draws(likelihood, likelihood.prior_mean, heavy=likelihood.heavy is not None, n_draws=n_draws)
+        heavy = likelihood.heavy is not None
+        draws = posterior_draws(short, likelihood.prior_mean, heavy=heavy, n_draws=n_draws)
     sides = np.column_stack([table.decided, table.missing - table.decided])
-    above, below = likelihood.expected_positives(draws.parameters, sides).T
+    if short is not likelihood and likelihood.along is not None and likelihood.along.few is not None:
+        sides = likelihood.along.few.counts(table.missing, sides)
+    above, below = short.expected_positives(draws.parameters, sides).T
     chosen = representatives(above, below, draws.weight, n_nodes)
     p = likelihood.share(draws.parameters[chosen])
     nodes = Nodes(np.full(n_nodes, 1.0 / n_nodes), p, bucket=table.column)

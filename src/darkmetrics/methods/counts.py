@@ -142,7 +142,7 @@ def _table_law(functional: CountFunctional, laws: GroupLaws, used: list[int], we
     """The law from the formula at every combination of counts."""
     values, rest, last = grid_of(functional, laws, used, weight)
     # The first variable has the most values: along it stretches of the table are in order, and long ones sort faster.
-    masses = last.T @ (weight[:, None] * rest)
+    masses = laws.joint(used, weight).table(rest, last)
     keep = masses > 1e-40
     law = Discrete.from_atoms(values.T[keep], masses[keep], functional.fill, **about(functional, laws.method))
     if weight.size == 1 or isinstance(law, Undefined):

@@ -33,8 +33,9 @@ _MOST_UNEVEN = 1 << 15
 # leverage decide or the law falls into clumps. The errors of many laws that are mixed average out: a smaller variance
 # and larger shares of one row will do.
 _MANY_NODES, _VARIANCE, _SHARE = 8, (16.0, 4.0), (0.05, 0.2)
-# A node of less variance v is off by less than 2 exp(-v): together they may move the mixture by so much.
-_MOVED = 0.002
+# A node of less variance v is off by less than 2 exp(-v), and by half at most: together they may move the mixture by so
+# much, which is less than what is asked of each law by itself.
+_MOVED, _MOST_OFF = 0.004, 0.5
 # How much of the spread may be left out where tied pairs that count in full are taken to first order.
 _LEFT_OUT = 0.02
 # How many times fewer combinations should lead to the same law, where rows have weights.
@@ -64,7 +65,8 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
     mixed_in = int(weight.size >= _MANY_NODES)
     even = found.largest <= _SHARE[mixed_in]
     smooth = even & (found.variance >= _VARIANCE[mixed_in])
-    if mixed_in and weight[even & ~smooth] @ (2.0 * np.exp(-found.variance[even & ~smooth])) <= _MOVED:
+    off = np.minimum(2.0 * np.exp(-found.variance), _MOST_OFF)
+    if mixed_in and weight[even & ~smooth] @ off[even & ~smooth] <= _MOVED:
         smooth = even
     no_group = np.zeros(data.group_total.size, dtype=np.bool_)
     left_out = neglected(data, halved, weight @ p, no_group) if data.full_ties else 0.0

@@ -227,7 +227,10 @@ def _joint(
         elif part.weight.size > 1:
             chosen = _paired(part, before, rng, shared=shared)
         own = number[start : start + part.rows.size]
-        np.add.at(sums, own, (part.probability[chosen] * part.rows).T)
+        order = np.argsort(own, kind="stable")
+        starts = np.flatnonzero(np.diff(own[order], prepend=-1))
+        if starts.size:
+            sums[own[order][starts]] += np.add.reduceat((part.probability[chosen] * part.rows).T[order], starts, axis=0)
         before += part.positives()[chosen]
         shift += part.shift[chosen] * part.rows.sum()
         start += own.size

@@ -11,14 +11,15 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.auc.ranks import RankData, auc_influence, settle
-from darkmetrics._kernels.sums.smooth import bernoulli_cumulant, edgeworth_cdf, smooth_cumulants
+from darkmetrics._kernels.sums.smooth import bernoulli_cumulant, edgeworth_cdf
 
 # Nodes are taken in portions of at most this many numbers, which stay in the processor's cache.
 _PORTION = 1 << 15
-# Points for a standard deviation: cubics between them are off by 1e-6 of cdf, and straight lines by 1e-5 at eight times
+# Points for a standard deviation: cubics between them are off by 2e-6 of cdf, and straight lines by 1e-5 at eight times
 # as many. Where nodes hardly overlap, each has some of its own.
-_PER_SD, _FINER, _POINTS, _OWN_POINTS = 8.0, 8, 4096, 24
-_REACH = 9.0
+_PER_SD, _FINER, _POINTS, _OWN_POINTS = 7.0, 8, 4096, 24
+# What lies beyond, 1e-12, no expansion knows.
+_REACH = 7.0
 # Cubics through four points as sums of these, at places between the second and the third.
 _CUBIC = (
     np.linalg.inv(np.arange(-1.0, 3.0)[:, None] ** np.arange(4)).T
@@ -80,18 +81,25 @@ def expansions(data: RankData, p: FloatArray) -> Expansions:
     for nodes in _portions(p):
         for order, column, into in zip((2, 3, 4), columns, sums, strict=True):
             np.matmul(bernoulli_cumulant(order, p[nodes]), column, out=into[nodes])
-    # The cumulant of orders (i, j) of (P, R) is the j-th sum; a tensor repeats it for every order of its indices.
-    tensors = [some[:, np.indices((2,) * order).sum(axis=0)] for order, some in zip((2, 3, 4), sums, strict=True)]
+    # The cumulant of orders (i, j) of (P, R) is the j-th sum.
+    (pp, pr, rr), third, fourth = (some.T[:, :, None] for some in sums)
 
     def at(t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Cumulants of A - tD in units of the total weight squared: nodes x places."""
-        gradient = np.ones((*t.shape, 2))
-        gradient[..., 0] = 0.5 - mean_p[:, None] - t * (1.0 - 2.0 * mean_p[:, None])
-        hessian = np.zeros((*t.shape, 2, 2))
-        hessian[..., 0, 0] = 2.0 * t - 1.0
+        """Cumulants of A - tD in units of the total weight squared: nodes x places.
+
+        That is `value + g P + R + h P^2 / 2` in deviations of P and R: `smooth_cumulants` with one second derivative.
+        """
+        level = mean_p[:, None]
+        g, h = 0.5 - level - t * (1.0 - 2.0 * level), 2.0 * t - 1.0
         value = (mean_r + 0.5 * mean_p * (1.0 - mean_p))[:, None] - t * (mean_p * (1.0 - mean_p))[:, None]
-        more, *others = smooth_cumulants(gradient, hessian, *(tensor[:, None] for tensor in tensors))
-        return value + more, others[0], others[1], others[2]
+        along, curve = g * pp + pr, h * pp  # covariance of P with the linear part, and what bends it
+        pull, pull2 = g * third[0] + third[1], (g * third[0] + 2.0 * third[1]) * g + third[2]
+        variance = g * along + (g * pr + rr) + h * pull + 0.5 * curve**2 + 0.25 * fourth[0] * h**2
+        k3 = ((g * third[0] + 3.0 * third[1]) * g + 3.0 * third[2]) * g + third[3] + 3.0 * h * along**2
+        k3 += 1.5 * h * ((g * fourth[0] + 2.0 * fourth[1]) * g + fourth[2]) + 3.0 * h * curve * pull + curve**3
+        k4 = (((g * fourth[0] + 4.0 * fourth[1]) * g + 6.0 * fourth[2]) * g + 4.0 * fourth[3]) * g + fourth[4]
+        k4 += 12.0 * h * along * (h * along * pp + pull2) + 3.0 * curve**4
+        return value + 0.5 * curve, variance, k3, k4
 
     variance_p = sums[0][:, 0]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -179,7 +187,7 @@ def mixed_cdf(nodes: Expansions, weight: FloatArray, low: float, high: float) ->
     mean = (mass * off).sum(axis=1)
     # Sheppard's correction: mass that is spread evenly between two points has a little more spread than it had.
     second = (mass * off**2).sum(axis=1) - (reach * place[1]) ** 2 / 12.0
-    t, fine = _common_grid(nodes, first, last), _finer(cdf)
+    t, fine = _common_grid(nodes, weight, first, last), _finer(cdf)
     place, levels = np.linspace(0.0, 1.0, fine.shape[1]), np.zeros(t.size)
     starts, ends = np.searchsorted(t, first), np.searchsorted(t, last, side="right")
     for i, share in enumerate(weight.tolist()):
@@ -190,10 +198,13 @@ def mixed_cdf(nodes: Expansions, weight: FloatArray, low: float, high: float) ->
     return MixedCdf(t, levels, centre + mean, np.maximum(second - mean**2, 0.0))
 
 
-def _common_grid(nodes: Expansions, first: FloatArray, last: FloatArray) -> FloatArray:
-    """Points from the first end of a node to the last, fine enough for each of them."""
+def _common_grid(nodes: Expansions, weight: FloatArray, first: FloatArray, last: FloatArray) -> FloatArray:
+    """Points from the first end of a node to the last, fine enough for their mixture.
+
+    Straight lines are off by what a cdf bends, which goes with its share and with the square of how narrow it is.
+    """
     low, high = float(first.min()), float(last.max())
-    points = 4.0 * (high - low) * _PER_SD / float(nodes.sd.min())
+    points = 4.5 * (high - low) * _PER_SD * float(np.sqrt(weight @ nodes.sd**-2.0))
     if points <= _POINTS:
         return np.linspace(low, high, int(points) + 129)
     share = np.linspace(-1.0, 1.0, _OWN_POINTS)

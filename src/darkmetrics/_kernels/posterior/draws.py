@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import chdtri, gammaln, logsumexp, ndtr, ndtri
+from scipy.special import chdtri, gammaln, ndtr, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 
@@ -195,7 +195,18 @@ def weighted_draws(
     """
     # A triangular root, because eigenvectors have no sign of their own and would differ from machine to machine.
     root = np.linalg.cholesky(_positive(precision))
-    size = mode.size
+    z, log_density = _proposal(n_draws, mode.size, heavy=heavy)
+    points = mode + solve_triangular(root, z.T, trans="T", lower=True, check_finite=False).T
+    log_weight = log_posterior(points) - (log_density + np.log(np.diag(root)).sum())
+    most = float(log_weight.max())
+    weight = np.exp(log_weight - most)
+    total = float(weight.sum())
+    return Draws(points, weight / total, most + np.log(total) - np.log(n_draws))
+
+
+@cache
+def _proposal(n_draws: int, size: int, *, heavy: bool) -> tuple[FloatArray, FloatArray]:
+    """Points of the proposal around 0 with precision 1, and the logarithm of its density there."""
     far = n_draws // 4 if heavy else 0
     z = _WIDER * normal_points(n_draws - far, size, _SEED)
     if far:
@@ -203,16 +214,14 @@ def weighted_draws(
         radius = np.sqrt(_FREEDOM / chdtri(_FREEDOM, ndtr(points[:, -1])))
         z = np.concatenate([z, points[:, :-1] * radius[:, None]])
     square = (z**2).sum(axis=1)
-    log_proposal = -0.5 * square / _WIDER**2 - size * np.log(_WIDER * np.sqrt(2.0 * np.pi))
+    log_density = -0.5 * square / _WIDER**2 - size * np.log(_WIDER * np.sqrt(2.0 * np.pi))
     if far:
         student = gammaln((_FREEDOM + size) / 2.0) - gammaln(_FREEDOM / 2.0) - 0.5 * size * np.log(_FREEDOM * np.pi)
         log_student = student - 0.5 * (_FREEDOM + size) * np.log1p(square / _FREEDOM)
-        log_proposal = np.logaddexp(np.log1p(-far / n_draws) + log_proposal, np.log(far / n_draws) + log_student)
-    log_proposal += np.log(np.diag(root)).sum()
-    points = mode + solve_triangular(root, z.T, trans="T", lower=True).T
-    log_weight = log_posterior(points) - log_proposal
-    total = float(logsumexp(log_weight))
-    return Draws(points, np.exp(log_weight - total), total - np.log(n_draws))
+        log_density = np.logaddexp(np.log1p(-far / n_draws) + log_density, np.log(far / n_draws) + log_student)
+    for array in (z, log_density):  # shared by all who ask
+        array.flags.writeable = False
+    return z, log_density
 
 
 def _positive(matrix: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from scipy.special import expit, log_expit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.posterior.logistic import LITTLE, TOGETHER, chance, cut_odds, log_chance, sum_log1p
+from darkmetrics._kernels.posterior.summary import Along
 
 # Draws are evaluated in portions of at most this many numbers, which stay in the processor's cache.
 _PORTION = 1 << 16
@@ -65,6 +66,10 @@ class LabelLikelihood:
     D: FloatArray | None = None
     # The power that the likelihood is raised to: below 1, what the data say is believed in part.
     credit: float = 1.0
+    # The table, where the columns of X follow a line.
+    along: Along | None = None
+    # Sums of the columns of X over positive and over negative rows, where these are no longer told apart by row.
+    sums: tuple[FloatArray, FloatArray] | None = None
 
     def log_posterior(self, parameters: FloatArray) -> FloatArray:
         """Log of likelihood times prior density, for each row of `parameters`."""
@@ -133,7 +138,35 @@ class LabelLikelihood:
     @cached_property
     def _of_negatives(self) -> FloatArray:
         """Sums of the columns of X over negative rows."""
-        return np.asarray(self.X.T @ self.negatives)
+        return np.asarray(self.X.T @ self.negatives) if self.sums is None else self.sums[1]
+
+    @cached_property
+    def _of_positives(self) -> FloatArray:
+        """The same over positive rows."""
+        return np.asarray(self.X.T @ self.positives) if self.sums is None else self.sums[0]
+
+    @cached_property
+    def short(self) -> "LabelLikelihood":
+        """The same likelihood to many digits on a table of a hundred rows or so, where this one has many more.
+
+        Only where absence does not depend on the score: then all that is summed over rows is smooth along the line, but
+        for labels themselves, whose sums are kept as they are.
+        """
+        constant = self.Z is None or (self.Z.shape[1] == 1 and self.D is None)
+        few = self.along.few if constant and self.along is not None else None
+        if few is None:
+            return self
+        share = float(self.positives.sum()) / max(1.0, float(few.labelled.sum()))
+        return replace(
+            self,
+            X=few.columns,
+            Z=None if self.Z is None else np.ones((few.bins.size, 1)),
+            positives=share * few.labelled,
+            negatives=(1.0 - share) * few.labelled,
+            missing=few.missing,
+            along=None,
+            sums=(self.X.T @ self.positives, self.X.T @ self.negatives),
+        )
 
     def _by_bundle(self, parts: "list[_Bundles]", theta: FloatArray, ratio: FloatArray | None = None) -> FloatArray:
         """`sum log p_y` over the rows, and `-log w` of missing ones; `ratio` is `a_0 / a_1`. Same as `_by_score`.
@@ -159,7 +192,7 @@ class LabelLikelihood:
         if self.Z is not None:
             rows = rows + self.missing
         # log(1 - p) = log p - logit p, and the sum of the log odds of negative rows is linear in theta.
-        result: FloatArray = yes @ rows - theta @ (self.X.T @ self.negatives)
+        result: FloatArray = yes @ rows - theta @ self._of_negatives
         if self.Z is not None:
             up, down = self._log_odds_of_missing(c, d)
             gone, gone0 = log_chance(up), log_chance(down)
@@ -212,6 +245,9 @@ class LabelLikelihood:
     def expand(self, parameters: FloatArray) -> Expansion:
         """The log posterior at one point, with gradient and curvature in closed form."""
         theta, c, d = self._parts(parameters)
+        if self.Z is not None and self._alike is not None:
+            value, gradient, hessian = self._expand_alike(theta, float(c[0]), float(d[0]))
+            return self._with_prior(parameters, self.credit * value, gradient, hessian)
         p = chance(self.X @ theta)
         labelled = self.positives + self.negatives
         slope = self.positives - labelled * p
@@ -225,31 +261,79 @@ class LabelLikelihood:
             w = self.share(parameters)
             slope = slope + self.missing * (w - p)
             # With w the chance that a missing row is positive: its derivatives carry all that the two curves share.
-            spread = self.missing * w * (1.0 - w)
+            positive = self.missing * w
+            negative = self.missing - positive
+            spread = positive * (1.0 - w)
             curve = curve + spread - self.missing * p * (1.0 - p)
-            of_up = self.missing * w * stay - self.positives * gone
-            of_down = self.missing * (1.0 - w) * stay0 - self.negatives * gone0
-            up_up = spread * stay**2 - (self.missing * w + self.positives) * gone * stay
-            down_down = spread * stay0**2 - (self.missing * (1.0 - w) + self.negatives) * gone0 * stay0
+            of_up, of_down = positive * stay - self.positives * gone, negative * stay0 - self.negatives * gone0
+            up_up = spread * stay**2 - (positive + self.positives) * gone * stay
+            down_down = spread * stay0**2 - (negative + self.negatives) * gone0 * stay0
             up_down = -spread * stay * stay0
             halves = self._halves
+            along, along0 = self.X.T * (spread * stay), self.X.T * (spread * stay0)
             gradient[width:] = halves[0].T @ of_up + halves[1].T @ of_down
             mixed = (halves[0].T * up_down) @ halves[1]
             hessian[width:, width:] = (
                 (halves[0].T * up_up) @ halves[0] + (halves[1].T * down_down) @ halves[1] + mixed + mixed.T
             )
-            of_theta = (self.X.T * (spread * stay)) @ halves[0] - (self.X.T * (spread * stay0)) @ halves[1]
+            of_theta = along @ halves[0] - along0 @ halves[1]
             hessian[:width, width:], hessian[width:, :width] = of_theta, of_theta.T
         gradient[:width] = self.X.T @ slope
+        if self.sums is not None:
+            gradient[:width] += self._of_positives - self.X.T @ self.positives
         hessian[:width, :width] = (self.X.T * curve) @ self.X
         if self.positives_reference.size:
             p = chance(self.X_reference @ theta)
             total = self.positives_reference + self.negatives_reference
             gradient[:width] += self.X_reference.T @ (self.positives_reference - total * p)
             hessian[:width, :width] -= (self.X_reference.T * (total * p * (1.0 - p))) @ self.X_reference
+        value = float(self._log_likelihood(parameters[None, :])[0])
+        return self._with_prior(parameters, self.credit * value, gradient, hessian)
+
+    def _with_prior(self, parameters: FloatArray, value: float, gradient: FloatArray, hessian: FloatArray) -> Expansion:
         first, second = self._prior_slope(parameters)
-        value = float(self.log_posterior(parameters[None, :])[0])
+        value += float(self._log_prior(parameters).sum())
         return Expansion(value, self.credit * gradient + first, -self.credit * hessian - np.diag(second))
+
+    def _expand_alike(self, theta: FloatArray, c: float, d: float) -> tuple[float, FloatArray, FloatArray]:
+        """The log likelihood where absence does not depend on the score, with its derivatives: few numbers per row."""
+        assert self.Z is not None
+        z, (positives, negatives, missing) = float(self.Z[0, 0]), self._totals
+        up, down = z * (c + 0.5 * d), z * (c - 0.5 * d)
+        (gone, gone0), (stay, stay0) = expit([up, down]).tolist(), expit([-up, -down]).tolist()
+        log_gone, log_gone0 = log_expit([up, down]).tolist()
+        log_odds = self.X @ theta
+        log_p, log_w = log_chance(log_odds), log_chance(log_odds + (log_gone - log_gone0))
+        p, w = np.exp(log_p), np.exp(log_w)
+        found = self.missing * w
+        spread = found * (1.0 - w)
+        positive, open_ = float(found.sum()), float(spread.sum())
+        of_up, of_down = positive * stay - positives * gone, (missing - positive) * stay0 - negatives * gone0
+        up_up = open_ * stay**2 - (positive + positives) * gone * stay
+        down_down = open_ * stay0**2 - (missing - positive + negatives) * gone0 * stay0
+        both = 2.0 * open_ * stay * stay0
+        rows, width = self._rows, theta.size
+        gradient, hessian = np.empty(width + 2), np.empty((width + 2, width + 2))
+        gradient[:width] = self._of_positives + self.X.T @ (found - rows * p)
+        gradient[width:] = z * (of_up + of_down), 0.5 * z * (of_up - of_down)
+        hessian[:width, :width] = (self.X.T * (spread - rows * p * (1.0 - p))) @ self.X
+        along = z * (self.X.T @ spread)
+        hessian[:width, width], hessian[:width, width + 1] = (stay - stay0) * along, 0.5 * (stay + stay0) * along
+        hessian[width:, :width] = hessian[:width, width:].T
+        cross = 0.5 * (up_up - down_down)
+        corner = [[up_up + down_down - both, cross], [cross, 0.25 * (up_up + down_down + both)]]
+        hessian[width:, width:] = z**2 * np.array(corner)
+        value = float(log_p @ rows - theta @ self._of_negatives - log_w @ self.missing)
+        value += missing * log_gone + positives * (log_gone - up) + negatives * (log_gone0 - down)
+        return value, gradient, hessian
+
+    @cached_property
+    def _rows(self) -> FloatArray:
+        return self.positives + self.negatives + self.missing
+
+    @cached_property
+    def _totals(self) -> tuple[float, float, float]:
+        return float(self.positives.sum()), float(self.negatives.sum()), float(self.missing.sum())
 
     @property
     def _bent(self) -> bool:

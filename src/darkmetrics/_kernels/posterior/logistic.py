@@ -126,7 +126,7 @@ def _expansion(
     pull = against * (1.0 - less) - in_favour * less
     gradient = np.einsum("ji,i->j", XT, np.where(up, pull, -pull)) + precision * off
     curvature = (against + in_favour) * less / (1.0 + tail)
-    hessian = np.einsum("ji,ki->jk", XT, XT * curvature) + np.diag(precision)
+    hessian = (XT * curvature) @ XT.T + np.diag(precision)
     return loss, gradient, hessian
 
 

@@ -19,7 +19,9 @@ PART_OF_LEAST = 1e-12
 _DENORMAL = 1e-290
 _TRIM_EVERY = 16
 # Trials of a block at least, when many laws are found at once.
-_BLOCK = 128
+_BLOCK = 64
+# Rows whose characteristic functions are found at once, and the least variance of one for that.
+_TOGETHER, _MUCH_VARIANCE = 16, 64.0
 _DIRECT_ROWS = 256
 _MAX_SERIES_RATIO = 0.6
 
@@ -75,11 +77,15 @@ def poisson_binomial_pmf(p: FloatArray, counts: IntArray | None = None) -> tuple
 def poisson_binomial_pmfs(p: FloatArray, counts: IntArray) -> tuple[int, FloatArray]:
     """Like `poisson_binomial_pmf` for each row of `p`, on one window: its first number, and the pmfs (rows x window).
 
-    Few trials are added one at a time for all rows at once; many go row by row.
+    Few trials are added one at a time for all rows at once; many go by their characteristic functions.
     """
     if int(counts.sum()) <= CONVOLUTION_LIMIT:
         return shared_pmfs(np.repeat(p, counts, axis=1), FAINTEST)
-    return _on_one_window([poisson_binomial_pmf(row, counts) for row in p])
+    each: list[tuple[int, FloatArray]] = []
+    for start in range(0, len(p), _TOGETHER):
+        some = p[start : start + _TOGETHER]
+        each += _together(some, counts) or [poisson_binomial_pmf(row, counts) for row in some]
+    return _on_one_window(each)
 
 
 def shared_pmfs(p: FloatArray, least: float) -> tuple[int, FloatArray]:
@@ -184,6 +190,46 @@ def _by_characteristic_function(p: FloatArray, counts: IntArray, trials: int) ->
     # irfft sums with exp(+itk); the pmf needs exp(-itk), that is the conjugate spectrum.
     pmf = scipy.fft.irfft(np.conj(spectrum), n=length)[: high - low + 1]
     return turned + low, np.maximum(pmf, 0.0)
+
+
+def _together(p: FloatArray, counts: IntArray) -> list[tuple[int, FloatArray]] | None:
+    """`_by_characteristic_function` for a few rows of `p` at once; None where one series will not do for each."""
+    rows, trials = counts.astype(np.float64), int(counts.sum())
+    mean, variance = p @ rows, (p * (1.0 - p)) @ rows
+    if variance.min() < _MUCH_VARIANCE:
+        return None
+    linear = LOG_TAIL / 3.0
+    reach = linear + np.sqrt(linear**2 + 2.0 * LOG_TAIL * variance)
+    low, high = np.maximum(0.0, np.floor(mean - reach)), np.minimum(trials, np.ceil(mean + reach))
+    length = int(scipy.fft.next_fast_len(int((high - low).max()) + 1, real=True))
+    t = 2.0 * np.pi * np.arange(length // 2 + 1) / length
+    t = t[np.sin(t / 2.0) ** 2 <= LOG_TAIL / (2.0 * variance.min())]
+    centre = mean / trials
+    z = np.exp(1j * t) - 1.0
+    w = z / (1.0 + centre[:, None] * z)
+    deviation = p - centre[:, None]
+    spread = np.abs(deviation).max(axis=1)
+    ratio = np.abs(w).max(axis=1) * spread
+    if ratio.max() > _MAX_SERIES_RATIO:
+        return None
+    log_cf: ComplexArray = trials * _bernoulli_log_cf(centre, t)
+    power, w_power = deviation.copy(), w.copy()
+    for k in range(2, 200):
+        power *= deviation
+        w_power *= w
+        log_cf += ((-1.0) ** (k + 1) / k * (power @ rows))[:, None] * w_power
+        if np.max(variance * ratio**k) < 1e-17 * k:
+            break
+    spectrum = np.zeros((len(p), length // 2 + 1), dtype=np.complex128)
+    spectrum[:, : t.size] = np.exp(log_cf + 1j * t * (mean - low)[:, None])
+    # irfft sums with exp(+itk); the pmf needs exp(-itk), that is the conjugate spectrum.
+    pmfs = scipy.fft.irfft(np.conj(spectrum), n=length, axis=1)
+    each = []
+    for i, first in enumerate(low.astype(np.int64).tolist()):
+        inside = np.flatnonzero(pmfs[i, : int(high[i] - low[i]) + 1] > np.exp(-LOG_TAIL))
+        pmf = pmfs[i, inside[0] : inside[-1] + 1]
+        each.append((first + int(inside[0]), np.maximum(pmf, 0.0) / pmf.sum()))
+    return each
 
 
 def _centred_log_cf(p: FloatArray, counts: FloatArray, t: FloatArray) -> ComplexArray:

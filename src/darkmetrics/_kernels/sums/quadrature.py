@@ -106,6 +106,13 @@ class JointMass:
 
     def __init__(self, masses: Sequence[FloatArray], weight: FloatArray) -> None:
         self._masses, self._weight = masses, weight
+        self._table: FloatArray | None = None
+
+    def table(self, rest: FloatArray, last: FloatArray) -> FloatArray:
+        """Masses of all values of the last variable (rows) with all combinations of the others, given at the nodes."""
+        if self._table is None:
+            self._table = last.T @ (self._weight[:, None] * rest)
+        return self._table
 
     @cached_property
     def cumulative(self) -> FloatArray | None:
