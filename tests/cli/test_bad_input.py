@@ -3,8 +3,6 @@
 import gzip
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -336,23 +334,6 @@ def test_an_output_that_is_standard_input_is_refused_and_left_alone(start, csv_f
     assert csv_file.read_bytes() == before
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize("arguments", [["evaluate", "june.csv", "--label-model", "half"], ["metrics"], ["--help"]])
-def test_a_full_disk_is_a_line_about_the_output(csv_file, arguments):
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "darkmetrics", *arguments],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=csv_file.parent,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "darkmetrics: standard output: cannot be written: No space left on device."
-    assert "Traceback" not in done.stderr
-
-
 def test_an_output_folder_that_is_not_there_is_refused_before_the_file_is_read(refused, tmp_path):
     said = refused("evaluate", tmp_path / "no.csv", "-o", tmp_path / "no" / "out.txt")
     assert said == f"--output: there is no directory {tmp_path / 'no'}."
@@ -395,42 +376,6 @@ def test_a_link_is_written_through_and_a_device_is_left_alone(run, csv_file):
     assert "recall" in target.read_text()
     assert run("evaluate", csv_file, "-o", os.devnull).code == 0
     assert not Path(os.devnull).is_file()
-
-
-INTERRUPTIBLE = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may have come with it ignored
-sys.argv = ["darkmetrics", "report", "-", "-o", {path!r}]
-from darkmetrics.__main__ import main
-sys.exit(main())
-"""
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals are not those of POSIX")
-def test_ctrl_c_is_a_line_and_leaves_no_file(tmp_path):
-    path = tmp_path / "out.html"
-    with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTIBLE.format(path=str(path))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdin is not None
-        # More than a pipe holds: this returns when the command has begun to read, and it waits for the rest.
-        process.stdin.write(b"label,score\n" + b"1,0.5\n" * 50_000)
-        process.stdin.flush()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
-    assert (process.returncode, out, err) == (130, b"", b"darkmetrics: interrupted\n")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_reader_that_stops_reading_is_no_error(start, csv_file):
-    with start("evaluate", csv_file, "--missingness", "by_label") as process:
-        process.stdout.close()
-        said = process.stderr.read()
-        assert process.wait() == 0
-    assert "BrokenPipe" not in said
 
 
 @pytest.mark.parametrize(

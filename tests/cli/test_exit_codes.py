@@ -83,7 +83,11 @@ def test_a_closed_standard_output_is_a_line_about_it(shell, command):
 
 
 @needs_full
-@pytest.mark.parametrize("command", [EVALUATE, MISSED, f"{COMMAND} --version"], ids=["done", "missed", "version"])
+@pytest.mark.parametrize(
+    "command",
+    [EVALUATE, MISSED, f"{COMMAND} metrics", f"{COMMAND} --help", f"{COMMAND} --version"],
+    ids=["done", "missed", "metrics", "help", "version"],
+)
 def test_a_full_disk_is_a_line_about_it_whatever_the_result(shell, command):
     done = shell(f"{command} > /dev/full")
     assert done.returncode == 2
@@ -167,17 +171,17 @@ def test_a_file_that_must_not_be_read_is_a_line_about_it(csv_file):
 WAITING = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may have come with it ignored
-sys.argv = ["darkmetrics", "evaluate", "-", *{arguments!r}]
+sys.argv = ["darkmetrics", "report", "-", "-o", {path!r}]
 from darkmetrics.__main__ import main
 sys.exit(main())
 """
 
 
 @pytest.mark.parametrize("streams", ["open", "closed"])
-def test_ctrl_c_is_the_code_of_an_interruption(streams):
+def test_ctrl_c_is_the_code_of_an_interruption_and_leaves_no_file(streams, tmp_path):
     closed = "exec >&- 2>&-; " if streams == "closed" else ""
     line = f'{closed}exec "$0" -c "$1"'
-    command = ["bash", "-c", line, sys.executable, WAITING.format(arguments=["--label-model", "half"])]
+    command = ["bash", "-c", line, sys.executable, WAITING.format(path=str(tmp_path / "out.html"))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         # More than a pipe holds: this returns when the command has begun to read, and it waits for the rest.
@@ -186,6 +190,7 @@ def test_ctrl_c_is_the_code_of_an_interruption(streams):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
     assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
     if streams == "open":
         assert (out, err) == (b"", b"darkmetrics: interrupted\n")
 
