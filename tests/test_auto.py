@@ -432,6 +432,18 @@ def test_parts_of_the_variance_are_shares(model, metric):
         assert split["calibration"] > 0.0
 
 
+@pytest.mark.parametrize("metric", ["brier", "log_loss", "recall", "roc_auc"])
+@pytest.mark.parametrize("n", [40, 300, 3000])
+@pytest.mark.parametrize("model", ["calibrated", "auto"])
+def test_rounding_is_no_part_of_the_variance(model, n, metric):
+    # All rows have one score, so that no label moves any of these metrics; weights leave a variance of 1e-33 to 1e-18.
+    rng = np.random.default_rng(n)
+    y = np.where(rng.random(n) < 0.5, NAN, rng.random(n) < 0.4)
+    result = loosely(y, np.full(n, 0.5), label_model=model, metrics=metric, sample_weight=rng.random(n))
+    assert result[metric].std() < 1e-8
+    assert result.variance_split(metric) == {"labels": 1.0, "calibration": 0.0, "prevalence": 0.0}
+
+
 def test_the_part_of_the_labels_is_the_variance_with_known_parameters():
     y, s, _ = rows("random", n=600)
     result = loosely(y, s, label_model="label_shift", metrics=["accuracy"])

@@ -122,6 +122,8 @@ ROWS = ([1, 0], [0.9, 0.2])
         ("curves", {"missingness": "by_score"}, r"takes 1 \(evaluation\)\. .*curves\(evaluate\("),
         ("backtest", {"label_model": "half"}, "Did you mean 'label_models'"),
         ("evaluate", {"missingnes": "random"}, "Did you mean 'missingness'"),
+        ("compare", {"groups": [1, 2]}, "known to evaluate and evaluate_frame alone. Here keep one random row of each"),
+        ("evaluate_by", {"groups": "customer"}, "known to evaluate and evaluate_frame alone. Here keep one random row"),
         ("evaluate", {"n_resamples": 9}, r"MonteCarlo\(n_resamples=\.\.\.\)"),
         ("evaluate", {"zzz": 9}, "It takes y_true, y_score, metrics"),
     ],

@@ -256,7 +256,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
         "labels": what the missing labels are, were their probabilities known; it goes away only as labels arrive.
         "calibration": the probabilities are learnt from few labels; more labels anywhere help. "prevalence": it is not
         known how far missing rows differ from labelled ones; stating the mechanism or reference rows help. In the
-        population also "sampling": another sample would have other rows; more rows help.
+        population also "sampling": another sample would have other rows; more rows help. Where there is no spread, all
+        of nothing is due to the labels.
         """
         law = self[metric]
         if self.on_rows is not None:

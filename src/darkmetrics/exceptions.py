@@ -186,6 +186,8 @@ _TWINS = {
     "seed": "rng",
 }
 _WAYS = {
+    "groups": "Rows that share their fate, as those of one customer do, are known to evaluate and evaluate_frame "
+    "alone. Here keep one random row of each group.",
     "n_resamples": "Say method=methods.MonteCarlo(n_resamples=...).",
     "prevalence": "A share of positives that you know is label_model=label_models.Tilted(prevalence=...).",
 }

@@ -25,6 +25,8 @@ _SEARCH_LIMIT = 4_000_000
 _ENUMERATE_LIMIT = 2**15
 # Two units in the last place of a number of size one.
 _NOISE = 4e-16
+# Ranks that differ by so small a part of all rows are one, but for rounding.
+_ROUNDING = 1e-12
 
 
 class Extremes(NamedTuple):
@@ -387,6 +389,17 @@ class RankFunctional(Functional):
         merged = Merged(owner, data.counts, data.rho, rho) if rounded else None
         coarse = replace(self, data=joined, missing=whole, bounds=self.extremes, rounded=rounded, merged=merged)
         return coarse, column[first]
+
+    @property
+    def never_moves(self) -> bool:
+        """Whether it is one half for all labels: missing rows have the middle rank, and known positives on average.
+
+        Up to what adding up weights leaves, which is no law to expand.
+        """
+        data, near = self.data, _ROUNDING * self.data.total
+        middle = 0.5 * data.total
+        known = abs(data.known_r - middle * data.known_p) <= near * data.total
+        return not data.full_ties and known and bool(np.all(np.abs(data.rho - middle) <= near))
 
     def affine(self, auc: FloatArray) -> FloatArray:
         """The metric for these values of ROC-AUC."""

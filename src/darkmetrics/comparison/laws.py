@@ -68,10 +68,7 @@ def _never_moves(functional: Functional) -> bool:
         low, high, sharp = functional.extremes
         return sharp and low == high
     if isinstance(functional, RankFunctional):
-        # All the same rank, and known positives of it on average: then the labels decide nothing.
-        data = functional.data
-        middle = 0.5 * data.total
-        return bool(np.all(data.rho == middle)) and data.known_r == middle * data.known_p
+        return functional.never_moves
     return functional.missing.size == 0
 
 

@@ -21,6 +21,8 @@ _MOST_ATOMS = 1 << 20
 _PLACES = 31
 # Levels of Gaussian components that are found at once.
 _AT_ONCE = 1 << 18
+# A standard deviation that is this small against the values of a law is rounding; of 1e12 rows it would be 1e-6.
+_ROUNDING = 1e-8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -198,7 +200,10 @@ def _weighted_certificate(
 def variance_shares(law: MetricDistribution, shift: FloatArray | None) -> dict[str, float]:
     """Shares of the variance of a law: of the labels, of the calibration, and of the prevalence (`shift` by node)."""
     parts = law.by_node
-    if parts is None or not law.var() > 0.0:
+    # What a law of one value leaves of its variance is rounding, and says nothing about where it is from.
+    largest = max(abs(end) for end in law.bounds)
+    rounding = _ROUNDING * (largest if np.isfinite(largest) else abs(law.mean()))
+    if parts is None or not law.std() > rounding:
         return {"labels": 1.0, "calibration": 0.0, "prevalence": 0.0}
     within, between = float(parts.weight @ parts.var), float(parts.weight @ (parts.mean - law.mean()) ** 2)
     explained = 0.0

@@ -60,6 +60,9 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
     law = _all_counts(functional, data, p, weight, fill)
     if law is not None:
         return law
+    if functional.never_moves:
+        absent = float(weight @ [functional.undefined_mass(q) for q in nodes.probability])
+        return _discrete(functional, np.array([0.5, np.nan]), np.array([1.0 - absent, absent]), "exact")
     halved = half_ties(data, weight @ p)
     found = expansions(halved, p)
     mixed_in = int(weight.size >= _MANY_NODES)
