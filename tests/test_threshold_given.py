@@ -122,3 +122,16 @@ def test_the_code_in_a_report_has_the_threshold_that_was_said():
 def test_the_label_that_is_positive_in_the_set_may_be_said_again():
     data = dm.EvaluationSet(["y", "n", None], [0.9, 0.1, 0.6], pos_label="y")
     assert dm.evaluate(data, label_model="half", pos_label="y").data is data
+
+
+def test_scores_that_are_no_probabilities_are_told_of_the_threshold_that_was_made_for_these():
+    percent = [100 * p for p in SCORE]
+    told = "Decided positive from a score of 0.5 on, which 8 of 8 rows reach. Scores go from 10 to 90"
+    assert told in str(dm.evaluate(Y, percent, label_model="half", metrics="recall"))
+    for other in (
+        dm.evaluate(Y, percent, label_model="half", metrics="recall", threshold=40),
+        dm.evaluate(Y, percent, label_model="half", metrics="recall", y_pred=PRED),
+        dm.evaluate(Y, percent, label_model="half", metrics="roc_auc"),
+        dm.evaluate(Y, SCORE, label_model="half", metrics="recall"),
+    ):
+        assert "Decided positive" not in str(other)

@@ -17,7 +17,7 @@ from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distribution import Interval, MetricDistribution, chance_of_target
 from darkmetrics.distribution.mixture import variance_shares
 from darkmetrics.exceptions import InputError, MissingKeyError, Warned, says_where, unknown_name
-from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, what_narrows
+from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, threshold_in_words, what_narrows
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.auto import REFUTED, nodes_of_reason, weight_of_reasons
 from darkmetrics.label_models.base import LabelModel, prevalence_in_words
@@ -450,7 +450,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     def notes(self) -> list[str]:
         """What stands below the table: what the intervals are for, and what is proven about approximations."""
-        notes = [scope_in_words(self.scope, self.data.n_rows)]
+        notes = [scope_in_words(self.scope, self.data.n_rows), *threshold_in_words(self.data, self.metrics.values())]
         if any(not law.bounds_sharp for law in self.laws.values()):
             notes.append("Bounds in brackets hold, but perhaps no labeling attains them.")
         # What is near exact is off by less than is printed, and what is proven of it takes time.

@@ -5,8 +5,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.data.rules import THRESHOLD
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.label_models.auto import BY_LABEL, BY_REFERENCE, BY_SCORE, REFUTED, weight_of_reasons
+from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.nodes import Nodes
 from darkmetrics.tables import level_text
 
@@ -17,6 +20,18 @@ def scope_in_words(scope: str, rows: int) -> str:
     if scope == "population":
         return f"Intervals are for the population that {these} came from, not for the rows."
     return f"Intervals are for {these}, not for the population they came from."
+
+
+def threshold_in_words(data: EvaluationSet, metrics: Iterable[Metric]) -> list[str]:
+    """What a threshold made for probabilities does to scores that are none, such as percentages."""
+    low, high = float(data.cells.score[0]), float(data.cells.score[-1])
+    if data.threshold != THRESHOLD or (low >= 0.0 and high <= 1.0):
+        return []
+    if not any(isinstance(metric, ConfusionMetric) for metric in metrics):
+        return []
+    flagged = int(data.cells.total[data.cells.decision].sum())
+    text = f"Decided positive from a score of {THRESHOLD:g} on, which {flagged:,} of {data.n_rows:,} rows reach. "
+    return [f"{text}Scores go from {low:.4g} to {high:.4g}; state the threshold if another one is in use."]
 
 
 def proven(laws: dict[str, MetricDistribution]) -> str:

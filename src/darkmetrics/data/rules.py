@@ -198,7 +198,8 @@ def _shown(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else repr(value)
 
 
-_THRESHOLD = 0.5
+# From which score on rows are decided positive where nothing is said: that of probabilities.
+THRESHOLD = 0.5
 
 
 def threshold_number(threshold: Any) -> float:
@@ -222,7 +223,7 @@ def threshold_number(threshold: Any) -> float:
 def decided_from(threshold: Any, given: str | None) -> float | None:
     """The score from which on rows are decided positive, 0.5 unless said; None where the argument `given` decides."""
     if threshold is None:
-        return _THRESHOLD if given is None else None
+        return THRESHOLD if given is None else None
     cut = threshold_number(threshold)
     if given is not None:
         raise InputError(f"threshold: {cut!r}, but {given} already gives the decisions. Give one of them.")
