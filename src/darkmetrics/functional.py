@@ -62,6 +62,11 @@ class Functional(ABC):
         largest = max(map(abs, self.range))
         return _NOISE * (largest if np.isfinite(largest) else 1.0)
 
+    @property
+    def given_defined(self) -> bool:
+        """Whether labelings with a 0/0 are left out: laws are then given that the metric is defined."""
+        return bool(np.isnan(self.fill))
+
     __getstate__ = made_of
 
     @abstractmethod
@@ -93,7 +98,7 @@ class Functional(ABC):
         if self.bounds is not None:
             return self.bounds
         low, high, sharp = self._extremes()
-        if not np.isnan(self.fill) and self.can_be_undefined():
+        if not self.given_defined and self.can_be_undefined():
             low, high = float(np.fmin(low, self.fill)), float(np.fmax(high, self.fill))
         return Extremes(low, high, sharp)
 

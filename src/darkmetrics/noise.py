@@ -290,7 +290,7 @@ def robustness(
     laws = (Auto(size).laws(functionals, cases, rng=generator) for cases in nodes)
     effects = {}
     for metric, functional, drawn, known, shared in zip(chosen, functionals, values, *laws, strict=True):
-        counted = size if not np.isnan(functional.fill) else int(np.isfinite(drawn).sum())
+        counted = size if not functional.given_defined else int(np.isfinite(drawn).sum())
         slack = dkw_radius(max(counted, 1), _CONFIDENCE)
         certify = partial(sampled_certificate, size, counted, np.ones(1), np.ones(1), 0.0, True)
         facts: dict[str, Any] = {"method": "monte carlo", "bounds": known.bounds, "certify": certify}

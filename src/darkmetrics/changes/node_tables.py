@@ -67,7 +67,7 @@ class AtNodes:
     def _on_rows(self, metric: Metric, fill: float | None) -> NodeTable:
         functional = self.bound(metric, fill)
         low, high, sharp = functional.extremes
-        about = Interval(low, high), sharp, functional.noise, bool(np.isnan(functional.fill))
+        about = Interval(low, high), sharp, functional.noise, functional.given_defined
         certain = point_mass(functional, self.cases)
         if certain is not None:
             every = np.ones((len(self.nodes), 1))

@@ -364,7 +364,7 @@ def mixed(functional: Functional, laws: Sequence[MetricDistribution], weight: Fl
     if len(laws) == 1:
         return laws[0]
     method = min((law.method for law in laws), key=lambda name: name == "exact")
-    given_defined = bool(np.isnan(functional.fill)) or any(law.given_defined for law in laws)
+    given_defined = functional.given_defined or any(law.given_defined for law in laws)
     return mix(laws, weight, given_defined=given_defined, **about(functional, method))
 
 

@@ -95,12 +95,12 @@ def _ends_apart(
         shares.append(share)
         # One minus the mass of 0/0 would lose what is left of it where that is nearly all there is.
         defined.append(1.0 if isinstance(law, ProductLaw) else _defined_mass(functional, own, others, at_node / share))
-    counted = np.array(shares) * (np.array(defined) if np.isnan(functional.fill) else 1.0)
+    counted = np.array(shares) * (np.array(defined) if functional.given_defined else 1.0)
     facts = {**about(functional, laws.method), "undefined": min(1.0, float(np.dot(shares, 1.0 - np.array(defined))))}
     if not counted.sum() > 0.0:
         return Undefined(**{**facts, "undefined": 1.0, "given_defined": True})
     whole = mix(parts, counted / counted.sum(), given_defined=False, **facts)
-    facts = {"undefined": facts["undefined"], "given_defined": bool(np.isnan(functional.fill))}
+    facts = {"undefined": facts["undefined"], "given_defined": functional.given_defined}
     return replace(whole, by_node=_joined_moments(parts, counted, weight.size), **facts)
 
 

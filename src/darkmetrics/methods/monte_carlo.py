@@ -60,7 +60,7 @@ class MonteCarlo(Method):
             values = self._count_values(functional, laws, node, rng)
         else:
             values, exact = self._labeling_values(functional, nodes, node, rng), True
-        given = values.size if not np.isnan(functional.fill) else int(np.isfinite(values).sum())
+        given = values.size if not functional.given_defined else int(np.isfinite(values).sum())
         shares = np.diff(ends, prepend=0) / self.n_resamples
         blur = functional.blur if isinstance(functional, DrawnFunctional) and nodes.independent else 0.0
         facts["certify"] = (

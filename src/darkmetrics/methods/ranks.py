@@ -92,9 +92,8 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
             law, moments[:, some] = _clustered(functional, data, p[some], own, fill, absent)
         laws.append(law)
         shares.append(share)
-    given_defined = bool(np.isnan(functional.fill))
-    facts = about(functional, "near exact")
-    law = laws[0] if len(laws) == 1 else mix(laws, np.array(shares), given_defined=given_defined, **facts)
+    facts = {"given_defined": functional.given_defined, **about(functional, "near exact")}
+    law = laws[0] if len(laws) == 1 else mix(laws, np.array(shares), **facts)
     if isinstance(law, Undefined):
         return law
     certify = partial(certificate_on_cells, functional, nodes)

@@ -121,7 +121,7 @@ def _law(functional: CountFunctional, nodes: Nodes, expanded: _Expanded, undefin
     cdf = mixed_cdf(found, nodes.weight / nodes.weight.sum(), max(low, -1e300), min(high, 1e300))
     law = tabulated(functional, cdf.grid, cdf.levels)
     by_node = NodeMoments.of(nodes.weight, cdf.mean, cdf.var)
-    given_defined = bool(undefined > 0.0 and np.isnan(functional.fill))
+    given_defined = undefined > 0.0 and functional.given_defined
     return replace(law, by_node=by_node, undefined=undefined, given_defined=given_defined)
 
 
