@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 import scipy.stats
 from scipy.integrate import quad
+from scipy.special import expit
 
 import darkmetrics as dm
 from darkmetrics._kernels.sums import linear_sum_nodes
 from darkmetrics._kernels.sums.linear_sum_nodes import mixed_linear_sum
+from darkmetrics.functional import LinearFunctional
+from darkmetrics.methods.smooth import law_of_many_losses
+from darkmetrics.nodes import Nodes
 from test_linear_sum import DKW, SAMPLES, cdf, distance, enumerated, moments
 
 
@@ -251,3 +255,31 @@ def test_mean_of_few_rows_on_many_nodes_is_not_rounded():
     expected = (known + chance @ (1.0 - missing) ** 2 + (1.0 - chance) @ missing**2) / 60
     assert law.method == "near exact"
     assert law.mean() == pytest.approx(expected, rel=1e-12)
+
+
+def many_losses(spread, rows=700, nodes=16, seed=0):
+    """A sum of losses at nodes some of which are nearly sure of every row."""
+    rng = np.random.default_rng(seed)
+    loss = rng.normal(0.0, 1.0, rows) * spread + (1.0 - spread)
+    chance = expit(np.linspace(-3.0, 1.0, nodes)[:, None] + rng.normal(size=rows))
+    functional = LinearFunctional(
+        missing=np.ones(rows, dtype=np.int64), fill=np.nan, range=(-np.inf, np.inf), weight=loss, constant=2.0
+    )
+    return functional, Nodes(rng.dirichlet(np.ones(nodes)), chance)
+
+
+def test_expansion_of_many_losses_is_the_law_of_drawn_labels():
+    functional, nodes = many_losses(1.0)
+    law = law_of_many_losses(functional, nodes)
+    assert law is not None
+    rng, draws = np.random.default_rng(1), 100_000
+    node = rng.choice(len(nodes), draws, p=nodes.weight)
+    labels = rng.random((draws, functional.weight.size), dtype=np.float32) < nodes.probability[node].astype(np.float32)
+    values = np.sort(2.0 + labels @ functional.weight)
+    slack = np.sqrt(np.log(2.0 / 1e-6) / (2.0 * draws))  # by which draws stray (DKW)
+    assert np.abs(law.cdf(values) - (np.arange(draws) + 0.5) / draws).max() <= slack + 0.002
+
+
+def test_losses_that_are_nearly_alike_are_not_expanded():
+    """The control: their sum has steps."""
+    assert law_of_many_losses(*many_losses(1e-9)) is None

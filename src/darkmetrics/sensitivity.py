@@ -30,6 +30,9 @@ _NODES = 32
 _FEW_MISSING, _FEW_SLOW = 64, 16
 # Labelings of a black box that are gone through at every tilt; beyond, so many are drawn.
 _LABELINGS = 1024
+# Labels that may be drawn at a tilt, half of them while an extreme is looked for, and the fewest labelings: the more
+# rows there are, the less labelings differ.
+_LABELS, _FEWEST = 1 << 23, 128
 # How often the search for an extreme inside the square of tilts halves its step.
 _HALVINGS = 3
 # Factors beyond this one are called infinite.
@@ -347,7 +350,8 @@ class _Moved:
         by_moments = self._by_moments(search)
         key = len(nodes.weight), tilt, by_moments
         if key not in self._known:
-            self._known[key] = self._gaussian(nodes, tilt) if by_moments else self._exactly(nodes, tilt)
+            labels = _LABELS // (2 if search else 1)
+            self._known[key] = self._gaussian(nodes, tilt) if by_moments else self._exactly(nodes, tilt, labels)
         return self._known[key]
 
     def _gaussian(self, nodes: _Tilted, tilt: Tilt) -> Callable[[float], float]:
@@ -366,12 +370,13 @@ class _Moved:
         sd = np.sqrt(np.maximum(var, 0.0))
         return lambda q: normal_mixture_quantile(q, weight, mean, sd)
 
-    def _exactly(self, nodes: _Tilted, tilt: Tilt) -> Callable[[float], float]:
+    def _exactly(self, nodes: _Tilted, tilt: Tilt, labels: int = _LABELS) -> Callable[[float], float]:
         moved = nodes.at(tilt, nodes.column)
         method: Method = self._method
         if not self._smooth:
             few = number_of_labelings(self._functional.missing) <= _LABELINGS
-            method = Auto() if few else MonteCarlo(_LABELINGS)
+            enough = max(_FEWEST, min(_LABELINGS, labels // max(1, int(self._functional.missing.sum()))))
+            method = Auto() if few else MonteCarlo(enough)
         try:
             law = next(method.laws([self._functional], moved, rng=0))
         except MethodError:

@@ -262,9 +262,7 @@ class GroupSums:
     @cached_property
     def cumulants(self) -> list[FloatArray]:
         """Cumulants of orders one to five of each group's sum: nodes x groups each."""
-        found = [
-            [bernoulli_cumulant(order, group.p) @ group.power(order) for group in self.columns] for order in range(1, 6)
-        ]
+        found = [[group.cumulant(order) for group in self.columns] for order in range(1, 6)]
         return [np.stack(each, axis=1) if each else np.zeros((len(self._nodes), 0)) for each in found]
 
     def chances(self, group: int, *, positive: bool) -> FloatArray:
@@ -300,6 +298,10 @@ class WeightSums(NamedTuple):
         if self.weight is None:
             return self.counts
         return np.asarray(np.bincount(self.column, self.missing * self.weight**order, self.counts.size), np.float64)
+
+    def cumulant(self, order: int) -> FloatArray:
+        """The cumulant of this order of the sum at each node."""
+        return np.asarray(bernoulli_cumulant(order, self.p) @ self.power(order))
 
     def damping(self, t: FloatArray) -> FloatArray:
         """`sum v_i (1 - cos(t w_i))` at each node (nodes x t), as some of the rows tell."""

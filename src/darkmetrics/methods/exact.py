@@ -31,7 +31,7 @@ from darkmetrics.methods.base import (
 from darkmetrics.methods.counts import law_of_groups, product_node_moments
 from darkmetrics.methods.proofs import certificate_on_cells, certifier
 from darkmetrics.methods.ranks import rank_law, tabulated
-from darkmetrics.methods.smooth import law_of_many_weights
+from darkmetrics.methods.smooth import law_of_many_losses, law_of_many_weights
 from darkmetrics.nodes import Nodes, columns_of
 
 F = TypeVar("F", bound=Functional)
@@ -220,7 +220,13 @@ def many_linear_laws(functional: LinearFunctional, nodes: Nodes) -> MetricDistri
     if len(nodes) < _MANY_NODES:
         return None
     column = columns_of(nodes)
-    found = mixed_linear_sum(functional.weight, functional.missing, column, nodes.probability, nodes.weight)
+    rows = functional.weight, functional.missing, column, nodes.probability, nodes.weight
+    found = mixed_linear_sum(*rows, quick=True)
+    if found is None:
+        smooth = law_of_many_losses(functional, nodes)
+        if smooth is not None:
+            return replace(smooth, certify=partial(certificate_on_cells, functional, nodes))
+        found = mixed_linear_sum(*rows)
     if found is None:
         return None
     by_node = NodeMoments.of(nodes.weight, functional.constant + found.mean, found.var)

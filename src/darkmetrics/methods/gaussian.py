@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dots
-from darkmetrics._kernels.auc.ranks import auc_moments
+from darkmetrics._kernels.auc.ranks import auc_moments, auc_moments_of_columns
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
-from darkmetrics.methods.base import Method, Problem, about, chances_at, point_mass
+from darkmetrics.methods.base import Method, Problem, WeightSums, about, chances_at, point_mass
 from darkmetrics.methods.exact import exact_law, over_nodes
 from darkmetrics.methods.proofs import certifier
+from darkmetrics.nodes import columns_of
 
 # What rounding leaves of a difference of like terms, as a share of these.
 _ROUNDING = 1e-14
@@ -86,7 +87,8 @@ def _undefined_mass(functional: Functional, problem: Problem) -> float:
 
 def moments_at_nodes(functional: Functional, problem: Problem) -> tuple[FloatArray, FloatArray]:
     """`gaussian_moments` as arrays over the nodes: all at once, as passes over few cells cost next to nothing."""
-    few = len(problem.nodes) * functional.missing.size <= _AT_ONCE
+    by_row = isinstance(functional, RankFunctional) and functional.data.full_ties
+    few = (len(problem.nodes) * functional.missing.size if by_row else problem.nodes.probability.size) <= _AT_ONCE
     parts = [problem] if few else problem.each
     mean, var = np.column_stack([np.array(gaussian_moments(functional, part)) for part in parts])
     return mean, var
@@ -100,9 +102,12 @@ def gaussian_moments(functional: Functional, problem: Problem) -> tuple[FloatArr
 
 @gaussian_moments.register
 def _(functional: LinearFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    p = chances_at(problem.nodes)
-    mean = functional.constant + dots(functional.weight * p, functional.missing)
-    return mean, dots(functional.weight**2 * p * (1.0 - p), functional.missing)
+    if len(problem.nodes) == 1:
+        p = chances_at(problem.nodes)
+        mean = functional.constant + dots(functional.weight * p, functional.missing)
+        return mean, dots(functional.weight**2 * p * (1.0 - p), functional.missing)
+    rows = WeightSums.of(columns_of(problem.nodes), functional.missing, functional.weight, problem.nodes)
+    return functional.constant + rows.cumulant(1), rows.cumulant(2)
 
 
 @gaussian_moments.register
@@ -117,7 +122,12 @@ def _(functional: CountFunctional, problem: Problem) -> tuple[FloatArray, FloatA
 
 @gaussian_moments.register
 def _(functional: RankFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    a, d, var_a, var_d, cov = auc_moments(functional.data, chances_at(problem.nodes))
+    nodes, data = problem.nodes, functional.data
+    a, d, var_a, var_d, cov = (
+        auc_moments(data, chances_at(nodes))
+        if nodes.bucket is None or data.full_ties or len(nodes) == 1
+        else auc_moments_of_columns(data, nodes.probability, nodes.bucket)
+    )
     d = np.where(d > 0.0, d, np.nan)
     # The paper's variances of numerator and denominator have terms of the second order too.
     terms = a**2 * var_d + d**2 * var_a

@@ -8,10 +8,10 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
-from darkmetrics.functional import CountFunctional, DrawnFunctional, Functional
+from darkmetrics.functional import CountFunctional, DrawnFunctional, Functional, Split
 from darkmetrics.methods.base import GroupLaws, Method, Problem, about, check_n_resamples, point_mass
 from darkmetrics.methods.proofs import certificate_on_cells, sampled_certificate
-from darkmetrics.nodes import MOST_SINGLE, Nodes
+from darkmetrics.nodes import MOST_SINGLE, Nodes, columns_of
 
 _CHUNK = 1 << 22
 # Labels that may be drawn one by one where sums of weights have no exact law; beyond, sums are drawn from a lattice.
@@ -105,6 +105,8 @@ class MonteCarlo(Method):
         if isinstance(functional, DrawnFunctional) and nodes.independent:
             runs = ((nodes.of_cells(k), rows.stop - rows.start) for k, rows in _runs(node))
             return functional.draw(runs, rng)
+        if isinstance(functional, CountFunctional) and nodes.independent and 0 in functional.direction:
+            functional, nodes = _of_used_rows(functional, nodes)
         one_by_one = functional.missing <= MOST_SINGLE
         drawn = int(functional.missing[one_by_one].sum()) + functional.missing.size
         chunk = max(1, min(self.n_resamples, _CHUNK // drawn))
@@ -118,6 +120,19 @@ class MonteCarlo(Method):
             ]
             parts.append(functional.values(np.concatenate(labelings)))
         return np.concatenate(parts)
+
+
+def _of_used_rows(functional: CountFunctional, nodes: Nodes) -> tuple[CountFunctional, Nodes]:
+    """A formula on the missing cells that it depends on, and the nodes for these."""
+    groups = [
+        rows if direction != 0 else rows[:0]
+        for rows, direction in zip(functional.split.groups, functional.direction, strict=True)
+    ]
+    used = np.sort(np.concatenate(groups))
+    weight = functional.split.weight
+    split = Split(tuple(np.searchsorted(used, rows) for rows in groups), None if weight is None else weight[used])
+    own = replace(functional, split=split, missing=functional.missing[used], bounds=functional.extremes)
+    return own, nodes.on(columns_of(nodes)[used])
 
 
 def _runs(node: IntArray) -> list[tuple[int, slice]]:

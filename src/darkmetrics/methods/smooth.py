@@ -1,5 +1,6 @@
 """The law of a formula of counts where each group of rows is large: an expansion at every node, no grid."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -10,18 +11,19 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.auc.expansion import Expansions, mixed_cdf
 from darkmetrics._kernels.sums.smooth import smooth_cumulants
 from darkmetrics.distribution import MetricDistribution, NodeMoments
-from darkmetrics.functional import CountFunctional
-from darkmetrics.methods.base import GroupSums, Problem
+from darkmetrics.functional import CountFunctional, LinearFunctional
+from darkmetrics.methods.base import GroupSums, Problem, WeightSums
 from darkmetrics.methods.ranks import tabulated
-from darkmetrics.nodes import Nodes
+from darkmetrics.nodes import Nodes, columns_of
 
 # A group is large where its sum has this variance, in units of its heaviest row, at every node that counts.
 _LARGE, _LITTLE = 30.0, 1e-3
 # Derivatives of the formula, by differences over this part of a standard deviation.
 _STEP = 0.25
-# From so many different weights in a group on no exact law is looked for; then what an expansion may be off by, all
-# nodes together, and how often a group may be at an end, next to which 0/0 is.
-_MANY_WEIGHTS, _OFF, _UNDEFINED = 512, 2e-3, 1e-7
+# From so many different weights in a group on no exact law is looked for; then what expansions may be off by, all nodes
+# together, where these are few or many (their errors lie at different places then), and how often a group may be at an
+# end, next to which 0/0 is.
+_MANY_WEIGHTS, _MANY_NODES, _OFF, _UNDEFINED = 512, 8, (2e-3, 8e-3), 1e-7
 # The first terms that Edgeworth's expansion leaves out, at their largest: of the fifth cumulant, of the product of the
 # third and fourth, and of the cube of the third, each of a standardised variable.
 _LEFT_OUT = (0.010, 0.042, 0.033)
@@ -74,11 +76,28 @@ def law_of_many_weights(functional: CountFunctional, problem: Problem) -> Metric
     expanded = _expanded(functional, sums)
     if expanded is None:
         return None
-    off = _next_terms(expanded, sums) + _beyond_parabola(functional, expanded, sums)
-    share = nodes.weight / nodes.weight.sum()
-    if share @ np.minimum(off, 1.0) > _OFF or share @ np.minimum(off + _steps(expanded, sums), 1.0) > _OFF:
+    off = _next_terms(expanded, sums.cumulants[4]) + _beyond_parabola(functional, expanded, sums)
+    return _law(functional, nodes, expanded, undefined) if _nearly_right(nodes, expanded, off, sums.columns) else None
+
+
+def law_of_many_losses(functional: LinearFunctional, nodes: Nodes) -> MetricDistribution | None:
+    """The same of a sum of losses."""
+    rows = WeightSums.of(columns_of(nodes), functional.missing, functional.weight, nodes)
+    mean, variance, third, fourth, fifth = (rows.cumulant(order) for order in range(1, 6))
+    if not np.all(variance > 0.0):
         return None
-    return _law(functional, nodes, expanded, undefined)
+    slope = np.ones((len(nodes), 1))
+    expanded = _Expanded(slope, 0.0 * slope[:, None], (functional.constant + mean, variance, third, fourth))
+    off = _next_terms(expanded, fifth[:, None])
+    return _law(functional, nodes, expanded) if _nearly_right(nodes, expanded, off, [rows]) else None
+
+
+def _nearly_right(nodes: Nodes, expanded: _Expanded, off: FloatArray, groups: Sequence[WeightSums]) -> bool:
+    """Whether what expansions are `off` by at the nodes, and what is left of the steps of these groups, is little."""
+    share, most = nodes.weight / nodes.weight.sum(), _OFF[int(len(nodes) >= _MANY_NODES)]
+    if share @ np.minimum(off, 1.0) > most:
+        return False
+    return bool(share @ np.minimum(off + _steps(expanded, groups), 1.0) <= most)
 
 
 def _alike(weight: FloatArray) -> bool:
@@ -107,7 +126,9 @@ def _expanded(functional: CountFunctional, sums: GroupSums) -> _Expanded | None:
     return _Expanded(gradient, hessian, (centre, others[0], others[1], others[2]))
 
 
-def _law(functional: CountFunctional, nodes: Nodes, expanded: _Expanded, undefined: float = 0.0) -> MetricDistribution:
+def _law(
+    functional: CountFunctional | LinearFunctional, nodes: Nodes, expanded: _Expanded, undefined: float = 0.0
+) -> MetricDistribution:
     centre, variance, k3, k4 = expanded.cumulants
     sd, none = np.sqrt(variance), np.zeros(len(centre))
     polynomials = [
@@ -138,10 +159,13 @@ def _undefined(functional: CountFunctional, nodes: Nodes, sums: GroupSums) -> fl
     return float(at_nodes @ nodes.weight)
 
 
-def _next_terms(expanded: _Expanded, sums: GroupSums) -> FloatArray:
-    """What Edgeworth's expansion is off by at each node: the first terms that it leaves out."""
+def _next_terms(expanded: _Expanded, fifths: FloatArray) -> FloatArray:
+    """What Edgeworth's expansion is off by at each node: the first terms that it leaves out.
+
+    `fifths` are the fifth cumulants of the sums: nodes x groups.
+    """
     _, variance, k3, k4 = expanded.cumulants
-    fifth = np.abs(expanded.gradient**5 * sums.cumulants[4]).sum(axis=1) / variance**2.5
+    fifth = np.abs(expanded.gradient**5 * fifths).sum(axis=1) / variance**2.5
     third, fourth = np.abs(k3) / variance**1.5, np.abs(k4) / variance**2
     return np.asarray(np.stack([fifth, third * fourth, third**3], axis=1) @ np.array(_LEFT_OUT))
 
@@ -159,7 +183,7 @@ def _beyond_parabola(functional: CountFunctional, expanded: _Expanded, sums: Gro
     return off / np.sqrt(2.0 * np.pi * expanded.cumulants[1])
 
 
-def _steps(expanded: _Expanded, sums: GroupSums) -> FloatArray:
+def _steps(expanded: _Expanded, groups: Sequence[WeightSums]) -> FloatArray:
     """What is left at each node of the characteristic function beyond the expansion, where weights are nearly alike.
 
     `|phi(t)| <= exp(-sum v_i (1 - cos(t w_i)))`, and cdfs differ by the mean of |phi| / t over the frequencies, by pi.
@@ -171,7 +195,7 @@ def _steps(expanded: _Expanded, sums: GroupSums) -> FloatArray:
     damped = np.zeros_like(log_t)
     with np.errstate(divide="ignore"):
         slope = np.log10(np.abs(expanded.gradient))
-    for i, group in enumerate(sums.columns):
+    for i, group in enumerate(groups):
         known = np.isfinite(slope[:, i])
         if not known.any():
             continue

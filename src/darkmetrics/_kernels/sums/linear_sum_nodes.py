@@ -70,12 +70,13 @@ class _Window(NamedTuple):
 
 
 def mixed_linear_sum(
-    weights: FloatArray, counts: IntArray, column: IntArray, p: FloatArray, share: FloatArray
+    weights: FloatArray, counts: IntArray, column: IntArray, p: FloatArray, share: FloatArray, *, quick: bool = False
 ) -> MixedSum | None:
     """The law of sum w_i Y_i, mixed over the nodes (rows of `p`) with `share`, which sums to one.
 
     `counts[i]` rows have the weight `weights[i]` and, at each node, the chance `p[:, column[i]]`. None where a few rows
-    of huge weight leave no lattice fine enough for the others, or nothing is random.
+    of huge weight leave no lattice fine enough for the others, or nothing is random; `quick`: or where it takes long
+    and is near exact all the same.
     """
     total = _centred(weights, counts, column, p, share)
     if not total.var.max(initial=0.0) > 0.0:
@@ -101,6 +102,8 @@ def mixed_linear_sum(
         spectrum[needed] = share @ _by_factors(total, t, large, total.base + window.step * window.first)
         if smooth:  # the mass between two places, not the density in the middle
             spectrum[needed] *= np.sinc(0.5 * t * window.step / np.pi)
+    elif quick and not window.exact:
+        return None
     else:
         smooth = False
         spectrum = _by_series(total, window, share)
