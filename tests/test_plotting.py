@@ -654,14 +654,20 @@ def test_without_bounds_the_axis_goes_as_far_as_the_intervals(few):
     assert high == pytest.approx(max(ends) + 0.03 * (max(ends) - min(ends)))
 
 
-def test_long_names_of_groups_differ_in_a_gap_and_its_columns_do_not_run_together():
+@pytest.mark.parametrize("slide", [False, True])
+def test_long_names_of_groups_differ_in_a_gap_and_its_columns_do_not_run_together(slide):
     rng = np.random.default_rng(0)
     p = rng.random(900)
     names = [
         f"department of internal medicine, ward {i}, hospital {end}" for i in range(3) for end in ("north", "south")
     ]
     table = pd.DataFrame({"ward": np.repeat(names, 150), "y": rng.random(900) < p, "p": p})
-    ax = dm.plotting.plot_gap(dm.evaluate_by(table, "ward", label="y", score="p", metrics="recall").gap("recall"))
+    gap = dm.evaluate_by(table, "ward", label="y", score="p", metrics="recall").gap("recall")
+    with mpl.rc_context({"font.size": 20.0 if slide else 10.0}):
+        ax = dm.plotting.plot_gap(gap)
+        figure: Any = ax.figure
+        if slide:
+            figure.set_size_inches(13.33, 7.5)
     assert len({tick.get_text() for tick in ax.get_yticklabels()}) == len(names)
     ax.figure.canvas.draw()
     texts: list[Any] = list(ax.texts)

@@ -196,14 +196,14 @@ def plot_gap(gap: Gap, *, ax: "Axes | None" = None) -> "Axes":
     means = [gap.means[group] for group in groups]
     tick: dict[str, Any] = {"color": style.ink(ax), "linestyle": "none", "markersize": 11, "markeredgewidth": 1.2}
     ax.plot(means, place, marker="|", **tick, label="mean")
-    right: dict[str, Any] = {"fontsize": "small", "textcoords": "offset points"}
+    right: dict[str, Any] = {"fontsize": "small", "textcoords": "offset fontsize"}
     for column, (title, chances) in enumerate((("highest", gap.largest), ("lowest", gap.smallest))):
-        # In points: a share of axes that long names have made narrow would have columns run together.
-        across = 6.0 + 44.0 * column
+        # In letters: a share of axes that long names have made narrow would have columns run together.
+        across = 0.7 + 5.3 * column
         for line, group in enumerate(groups):
             text, at = chance_text(chances[group]), (1.0, line)
             ax.annotate(text, at, (across, 0.0), ax.get_yaxis_transform(), va="center", **right)
-        ax.annotate(title, (1.0, 1.0), (across, 3.0), "axes fraction", va="bottom", **right)
+        ax.annotate(title, (1.0, 1.0), (across, 0.4), "axes fraction", va="bottom", **right)
     ax.set_yticks(place, [style.plain(name) for name in names], fontsize="small")
     ax.set_ylim(len(groups) - 0.4, -0.6)
     name = "true positive rate" if gap.kind == "equalized_odds" else gap.metric
