@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_sc
 import darkmetrics as dm
 from darkmetrics.data.ages import age_bin, bin_start, read_ages
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models import LateLabels
+from darkmetrics.label_models import LateLabels, late
 
 METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
 
@@ -250,3 +250,19 @@ def test_a_set_with_ages_is_late_unless_another_reason_is_stated() -> None:
     assert dm.evaluate(data, metrics="recall", age=True).stated == "late"
     assert dm.evaluate(data, metrics="recall", missingness="late").stated == "late"
     assert dm.evaluate(data, metrics="recall", missingness="by_score").stated == "by_score"
+
+
+def test_a_coarse_table_finds_the_way_and_all_rows_the_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, score, age, delay, _ = late_rows(5)
+    data = dm.EvaluationSet(labels, score, age=age, delay=delay)
+    from_afar = LateLabels().fit(data)
+    assert from_afar.likelihood.place.size < late._MANY_ROWS
+    coarse = from_afar.likelihood.coarse(16)
+    for name in ("positives", "negatives", "missing"):
+        assert getattr(coarse, name).sum() == pytest.approx(getattr(from_afar.likelihood, name).sum())
+    assert coarse.place.size < 0.3 * from_afar.likelihood.place.size
+    monkeypatch.setattr(late, "_MANY_ROWS", 0)
+    found = LateLabels().fit(data)
+    # Newton's method stops where less than 1e-9 of log posterior is left to gain: 5e-5 standard deviations.
+    sd = np.sqrt(np.diag(np.linalg.inv(from_afar.likelihood.expand(from_afar.mode).precision)))
+    assert np.all(np.abs(found.mode - from_afar.mode) < 2e-4 * sd)

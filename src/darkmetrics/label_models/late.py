@@ -33,6 +33,8 @@ _NEVER, _NEVER_SD, _HARDLY_EVER = -3.0, 2.0, -12.0
 _ZONES, _DRIFTS = (0.1, 0.7), ((0.15, 0.0), (0.15, 0.7), (3.0, 0.0))
 # Two of these at once are left out where each alone makes it clear that they would hardly get a draw.
 _RARELY = 0.01
+# Rows of a table from which on the mode is first looked for with so many neighbours as one.
+_MANY_ROWS, _NEIGHBOURS = 4096, 16
 # Labels of rows' own bins that differ by so many standard deviations, and by such a factor, from what older rows had:
 # then labels come by the calendar.
 _CLEARLY, _MUCH = 3.0, 1.25
@@ -98,11 +100,10 @@ class LateLabels(LabelModel):
         _check_classes(material)
         calibrator = material.logistic_calibrator(self.calibrator)
         grid = grid_of(data, ages, calibrator)
-        rows = grid.rows(data)
+        rows = grid.rows(data, material.table.place)
         grid, likelihood, mode = _with_steps(grid, _likelihood(grid, rows, ages, data, material.credit))
         draws = _draws(likelihood, grid, mode, draws_for(self.n_nodes))
-        p = likelihood.share(draws, rows.X, rows.place)
-        above, below = p @ rows.decided, p @ (rows.missing - rows.decided)
+        above, below = likelihood.expected(draws, rows.X, rows.place, rows.decided, rows.missing - rows.decided)
         chosen = representatives(above, below, np.full(len(draws), 1.0 / len(draws)), self.n_nodes)
         return Arrivals(self, grid, likelihood, mode, draws, chosen), rows
 
@@ -212,7 +213,7 @@ def _with_steps(grid: Grid, likelihood: ArrivalLikelihood) -> tuple[Grid, Arriva
     A hazard that only walks from bin to bin would rise long before such a day, and rows would lie in the middle of
     the bin that it is in.
     """
-    mode = posterior_mode(likelihood.expand, likelihood.prior_mean)[0]
+    mode = _mode_of(likelihood)
     for _ in range(_STEPS):
         slope, square = likelihood.passed_slopes(mode)
         scores = np.abs(slope) / np.sqrt(np.maximum(square, 1.0))
@@ -226,6 +227,14 @@ def _with_steps(grid: Grid, likelihood: ArrivalLikelihood) -> tuple[Grid, Arriva
         _, grid, likelihood = min(found, key=lambda one: one[0])
         mode = posterior_mode(likelihood.expand, mode)[0]
     return grid, likelihood, mode
+
+
+def _mode_of(likelihood: ArrivalLikelihood) -> FloatArray:
+    """The mode; far from it, where most steps are taken, a coarse table of many rows will do."""
+    start = likelihood.prior_mean
+    if likelihood.place.size > _MANY_ROWS:
+        start = posterior_mode(likelihood.coarse(_NEIGHBOURS).expand, start)[0]
+    return posterior_mode(likelihood.expand, start)[0]
 
 
 def _with_day(

@@ -128,7 +128,9 @@ class Grid:
 
     def bin_of(self, age: IntArray) -> IntArray:
         """The bin of the model for bins of the grid of ages."""
-        return np.searchsorted(self.starts, age, side="right") - 1
+        # Looked up and not searched for: there may be many ages, and the grid has few bins.
+        found: IntArray = np.searchsorted(self.starts, np.arange(int(age.max(initial=0)) + 1), side="right") - 1
+        return found[age]
 
     def zone_of(self, score: FloatArray) -> IntArray:
         """The zone of scores, from 0 on."""
@@ -187,13 +189,13 @@ class Grid:
         low, middle, high = self.calibrator.line(self.spread)
         return np.asarray(np.clip((line - middle) / max(float(high - low) / 2.0, 1e-300), -1.0, 1.0), dtype=np.float64)
 
-    def rows(self, data: EvaluationSet) -> Rows:
-        """The table of a set by score, zone and age."""
+    def rows(self, data: EvaluationSet, level: IntArray | None = None) -> Rows:
+        """The table of a set by score, zone and age; `level` has the row of its score table for each cell, if known."""
         cells = data.cells
         assert cells.stratum is not None
         bin_ = self.bin_of(read_ages(cells.stratum).age)
         place = self.zone_of(cells.score) * self.bins + bin_
-        level = score_table(data).place
+        level = score_table(data).place if level is None else level
         key = level * (self.bins * self.zones) + place
         # Counted and not sorted: there are few keys, and there may be many cells.
         held = np.bincount(key) > 0
