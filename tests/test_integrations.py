@@ -33,18 +33,22 @@ def rows():
     return SimpleNamespace(X=X, truth=truth, y=np.where(rng.random(150) < 0.3, np.nan, truth))
 
 
-# MLflow, with a real store in a folder -----------------------------------------------------------------------------
+# MLflow, with real stores: files in a folder, and a database, which is what MLflow makes by itself -----------------
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    """A tracking store of its own, in a folder; MLflow wants to be told that it may be one."""
+@pytest.fixture(scope="module", params=["files", "database"])
+def store(request, tmp_path_factory):
+    """A tracking store of its own; MLflow wants to be told that it may be one of files."""
     mlflow = pytest.importorskip("mlflow")
     folder, before = tmp_path_factory.mktemp("runs"), mlflow.get_tracking_uri()
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         patch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
         warnings.simplefilter("ignore")
-        mlflow.set_tracking_uri(folder.as_uri())
+        if request.param == "database":
+            for needed in ("sqlalchemy", "alembic"):
+                pytest.importorskip(needed)
+        mlflow.set_tracking_uri(folder.as_uri() if request.param == "files" else f"sqlite:///{folder}/runs.db")
+        mlflow.create_experiment("darkmetrics", artifact_location=(folder / "artifacts").as_uri())
         mlflow.set_experiment("darkmetrics")
         yield mlflow
         mlflow.set_tracking_uri(before)
