@@ -46,6 +46,16 @@ print(sorted(name for name in sys.modules if name.startswith("scipy.") and name.
     assert output_of(code) == "['scipy.linalg', 'scipy.special', 'scipy.version']"
 
 
+def test_a_small_file_is_read_without_loading_a_dataframe_package(csv_file):
+    code = f"""
+import sys
+from darkmetrics.cli import run
+run(["evaluate", {str(csv_file)!r}, "--label-model", "half", "-m", "recall"])
+print("loaded", [name for name in ("pandas", "polars", "pyarrow") if name in sys.modules])
+"""
+    assert output_of(code).splitlines()[-1] == "loaded []"
+
+
 def test_type_checkers_and_the_interpreter_see_the_same_names():
     tree = ast.parse(Path(dm.__file__).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
