@@ -317,7 +317,9 @@ class _Moved:
             )
             tilt = max([tilt, *_all_tilts(*near)], key=moved)
         low, high = self._law.support()
-        value = start + self._at(self._all, tilt)(q) - self._at(self._all, none)(q)
+        # Of so many rows that there are fewer labelings than nodes, few nodes tell as much.
+        nodes = self._all if self._smooth or self._labelings(_LABELS) >= self._all.weight.size else self._few
+        value = start + self._at(nodes, tilt)(q) - self._at(nodes, none)(q)
         # Few nodes may see a move where all see none.
         value = sign * max(sign * value, sign * start)
         return _Farthest(min(max(value, low), high), tilt)
@@ -370,13 +372,16 @@ class _Moved:
         sd = np.sqrt(np.maximum(var, 0.0))
         return lambda q: normal_mixture_quantile(q, weight, mean, sd)
 
+    def _labelings(self, labels: int) -> int:
+        """Labelings of all missing rows that so many labels are, no more than are needed."""
+        return min(_LABELINGS, labels // max(1, int(self._functional.missing.sum())))
+
     def _exactly(self, nodes: _Tilted, tilt: Tilt, labels: int = _LABELS) -> Callable[[float], float]:
         moved = nodes.at(tilt, nodes.column)
         method: Method = self._method
         if not self._smooth:
             few = number_of_labelings(self._functional.missing) <= _LABELINGS
-            enough = max(_FEWEST, min(_LABELINGS, labels // max(1, int(self._functional.missing.sum()))))
-            method = Auto() if few else MonteCarlo(enough)
+            method = Auto() if few else MonteCarlo(max(_FEWEST, self._labelings(labels)))
         try:
             law = next(method.laws([self._functional], moved, rng=0))
         except MethodError:

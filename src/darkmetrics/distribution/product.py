@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
-from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis, product_moments, product_moments_by_node
+from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis, cdfs, product_moments, product_moments_by_node
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
 from darkmetrics.distribution.search import LISTABLE, Search
 
@@ -59,16 +59,11 @@ class ProductLaw(MetricDistribution):
             for factor in self.masses[1:]:
                 mass = np.multiply.outer(mass, factor).ravel()
             return mass, None, None
-        each = self.weight[:, None]
-        for factor in self.masses[1:]:
-            each = (each[:, :, None] * factor[:, None, :]).reshape(self.weight.size, -1)
-        node, row = np.nonzero(each)  # each node has mass in its own window alone
-        return each[node, row], row, node * (self.axes[0].size + 1)
+        return (self.joint or JointMass(self.masses, self.weight)).terms
 
     @cached_property
     def _cumulative(self) -> FloatArray:
-        total = np.cumsum(np.atleast_2d(self.masses[0]), axis=1)
-        return np.pad(total / total[:, -1:], ((0, 0), (1, 0))).ravel()
+        return cdfs(self.masses[0]) if self.joint is None else self.joint.of_first
 
     @property
     def _joint_mass(self) -> FloatArray | None:

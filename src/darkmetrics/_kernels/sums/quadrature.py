@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray, Formula
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, Formula, IntArray
 
 _NODES = 20
 _FEW = 8
@@ -125,6 +125,26 @@ class JointMass:
         total = np.zeros((self._masses[0].shape[1] + 1, each.shape[1]))
         np.cumsum(self._masses[0].T @ each, axis=0, out=total[1:])
         return total
+
+    @cached_property
+    def of_first(self) -> FloatArray:
+        """The cdf of the first variable at each node, from zero on, one node after another."""
+        return cdfs(self._masses[0])
+
+    @cached_property
+    def terms(self) -> tuple[FloatArray, IntArray, IntArray]:
+        """Of the other variables and every node with mass there: mass, combination, and where `of_first` begins."""
+        each = self._weight[:, None]
+        for mass in self._masses[1:]:
+            each = (each[:, :, None] * mass[:, None, :]).reshape(self._weight.size, -1)
+        node, row = np.nonzero(each)  # each node has mass in its own window alone
+        return each[node, row], row, node * (self._masses[0].shape[1] + 1)
+
+
+def cdfs(masses: FloatArray) -> FloatArray:
+    """Cumulated masses of each node (row), or of the only one, each from zero on, one after another."""
+    total = np.cumsum(np.atleast_2d(masses), axis=1)
+    return np.pad(total / total[:, -1:], ((0, 0), (1, 0))).ravel()
 
 
 def own_window(values: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
