@@ -41,7 +41,7 @@ def fill_page(results: Path, page: Path) -> None:
 
 def speed_table(rows: Rows) -> Iterator[str]:
     """Time and memory of every peer that ran."""
-    yield from _header("", "version", "its interval is about", "time", "times ours", "memory")
+    yield from _header("tool", "version", "its interval is about", "time", "times ours", "memory")
     for row in _peers(rows):
         time, memory = _seconds(row["seconds"]), f"{row['megabytes']:,.0f} MB"
         yield _row(row["peer"], row["version"], row["about"], time, _ratio(row["ratio"]), memory)
@@ -49,14 +49,14 @@ def speed_table(rows: Rows) -> Iterator[str]:
 
 def quality_table(rows: Rows, mechanism: str) -> Iterator[str]:
     """Mean error, mean width and coverage per metric."""
-    yield from _header("", *METRICS)
+    yield from _header("tool", *METRICS)
     for row in _peers(rows):
         yield _row(row["peer"], *(_quality(row["quality"][mechanism].get(metric)) for metric in METRICS))
 
 
 def population_table(rows: Rows) -> Iterator[str]:
     """Coverage of the value on these rows beside coverage of the population's value, labels missing at random."""
-    yield from _header("", "its interval is about", "holds the value on these rows", "holds the population's value")
+    yield from _header("tool", "its interval is about", "holds the value on these rows", "holds the population's value")
     for row in _peers(rows):
         found = list(row["quality"]["random"].values())
         shares = [sum(each[key] for each in found) / len(found) for key in ("coverage", "population_coverage")]
@@ -73,7 +73,7 @@ def skipped(rows: Rows) -> Iterator[str]:
 
 def poisson_binomial_table(rows: Rows) -> Iterator[str]:
     """Time, memory and error per way and number of trials."""
-    yield from _header("trials", "", "time", "times ours", "memory", "largest error", "largest relative error")
+    yield from _header("trials", "way", "time", "times ours", "memory", "largest error", "largest relative error")
     found = [row for row in rows if "way" in row]
     for row in sorted(found, key=lambda row: row["n"] or 0):
         name = f"{row['way']} {row.get('version', '')}".strip()
@@ -88,7 +88,7 @@ def poisson_binomial_table(rows: Rows) -> Iterator[str]:
 
 def targets_table(rows: Rows) -> Iterator[str]:
     """What was measured, the target, and the figures behind it."""
-    yield from _header("what", "measured", "target", "")
+    yield from _header("what", "measured", "target", "figures")
     for row in rows:
         measured = "" if row["measured"] is None else f"{row['measured']:.3g}"
         target = row["target"] if row["met"] is not False else f"{row['target']}, missed"
@@ -97,7 +97,7 @@ def targets_table(rows: Rows) -> Iterator[str]:
 
 def waits_table(before: Rows, after: Rows) -> Iterator[str]:
     """Cases that once took long: CPU seconds of one call before and after."""
-    yield from _header("", "before", "after")
+    yield from _header("call", "before", "after")
     now = {row["what"]: row for row in after}
     for name in (row["what"] for row in before if row["what"] not in _grid(before)):
         yield _row(name, *(_wait(rows.get(name)) for rows in ({row["what"]: row for row in before}, now)))
@@ -108,7 +108,7 @@ def waits_by_metric(before: Rows, after: Rows, *, weighted: bool) -> Iterator[st
     old, new = ({tuple(case): row for case, row in _grid(rows).values()} for rows in (before, after))
     keys = [key for key in (new or old) if key[3] is weighted]
     columns = list(dict.fromkeys(key[1:3] for key in keys))
-    yield from _header("", *(f"{n:,} rows, {share:.0%}" for n, share in columns))
+    yield from _header("metric", *(f"{n:,} rows, {share:.0%}" for n, share in columns))
     for metric in dict.fromkeys(key[0] for key in keys):
         places = [(metric, *column, weighted) for column in columns]
         yield _row(metric, *(f"{_wait(old.get(place))} / {_wait(new.get(place))}" for place in places))

@@ -52,7 +52,7 @@ def fill_pages(results: Results, config: Config, folder: Path) -> list[Path]:
 def mcar_table(results: Results, config: Config) -> Iterator[str]:
     """Missing at random, the largest share: three measures of four algorithms."""
     share = results.shares[-1]
-    yield from _header("", "measure", *config.metrics)
+    yield from _header("algorithm", "measure", *config.metrics)
     for algorithm in COMPARED:
         for measure, words in (("w1", "W1"), ("coverage", "coverage"), ("mae", "MAE")):
             found = [results.figures[share, "mcar", algorithm, metric, measure] for metric in config.metrics]
@@ -62,7 +62,7 @@ def mcar_table(results: Results, config: Config) -> Iterator[str]:
 def by_label_table(results: Results, config: Config) -> Iterator[str]:
     """Missing by label, the largest share: W1 and coverage of four algorithms for every prevalence."""
     share = results.shares[-1]
-    yield from _header("positives among missing", "", *config.metrics)
+    yield from _header("positives among missing", "algorithm", *config.metrics)
     for mechanism in results.prevalences:
         for algorithm in COMPARED:
             cells = []
@@ -75,7 +75,7 @@ def by_label_table(results: Results, config: Config) -> Iterator[str]:
 def agreement_table(results: Results, config: Config) -> Iterator[str]:
     """Per algorithm and measure: cells whose 90% interval overlaps the published one."""
     algorithms = list(dict.fromkeys(key[1] for key in sorted(results.paper)))
-    yield from _header("", *MEASURES)
+    yield from _header("algorithm", *MEASURES)
     for algorithm in sorted(algorithms, key=_place):
         counts = []
         for measure in MEASURES:
@@ -86,7 +86,7 @@ def agreement_table(results: Results, config: Config) -> Iterator[str]:
 
 def exceptions(results: Results, config: Config) -> Iterator[str]:
     """The cells of the judged algorithms, W1 and MAE, that do not overlap."""
-    yield from _header("missing", "", "measure", "metric", "here", "paper", "other choices")
+    yield from _header("missing", "algorithm", "measure", "metric", "here", "paper", "other choices")
     for algorithm in JUDGED:
         for measure in ("w1", "mae"):
             for (share, metric), overlap in _overlaps(results, config, algorithm, measure):
@@ -114,7 +114,7 @@ def all_tables(results: Results, config: Config) -> Iterator[str]:
     for share in results.shares:
         for measure, words in MEASURES.items():
             yield from (f"### {words}, {float(share):.0%} missing at random", "")
-            yield from _header("", "", *config.metrics)
+            yield from _header("algorithm", "whose", *config.metrics)
             for algorithm in algorithms:
                 found = [results.figures[share, "mcar", algorithm, metric, measure] for metric in config.metrics]
                 yield _row(_words(algorithm), "here", *(_interval(figure, measure) for figure in found))

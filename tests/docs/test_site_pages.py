@@ -48,6 +48,14 @@ def test_the_index_leads_to_every_page_but_those_of_the_parameters():
     assert {page for page in PAGES if not page.startswith("reference/api/")} - linked == {"index.md"}, "docs/index.md"
 
 
+def test_every_column_of_a_table_has_a_head():
+    for page in (*PAGES, "../README.md"):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        for head in re.findall(r"^\|(.*)\|\n\|[ :|-]+\|$", text, flags=re.MULTILINE):
+            cells = re.split(r"(?<!\\)\|", head)
+            assert all(cell.strip() for cell in cells), f"{page}: {head}"
+
+
 def test_the_reference_has_exactly_the_public_names():
     """`darkmetrics.metrics.Metric` is `darkmetrics.Metric`, and stands there under the shorter name."""
     public = {re.split(r"[( ]", line)[0] for line in public_api().splitlines() if not line.startswith(" ")}
