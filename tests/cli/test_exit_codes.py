@@ -10,8 +10,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.main import get_command
 
-from darkmetrics.cli.app import EXIT_CODES
+from darkmetrics.cli.app import EXIT_CODES, app
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="streams and signals are not those of POSIX")
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
@@ -207,6 +208,11 @@ def test_an_error_of_our_own_is_its_own_code(csv_file):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.splitlines()[-1].startswith("darkmetrics: an error in darkmetrics itself (ZeroDivisionError")
+
+
+def test_the_help_breaks_no_line_but_where_the_screen_ends():
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        assert all("\n" not in paragraph for paragraph in command.help.split("\n\n")), name
 
 
 def test_every_code_is_in_the_help(run):

@@ -58,6 +58,9 @@ def command(function: Callable[..., int | None]) -> Callable[..., int]:
     parameters = [parameter.replace(annotation=_strict(parameter.annotation)) for parameter in parameters]
     unfolded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions may have one
     unfolded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    # The help breaks lines where the screen ends; those of the source would come on top of that.
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    unfolded.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     return unfolded
 
 
