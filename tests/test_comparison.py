@@ -473,6 +473,17 @@ def test_the_print_of_two_models_finds_each_difference_once(monkeypatch):
         assert found.best(metric)["a"] == pytest.approx(found.better(metric, "a", "b"), abs=1e-6)
 
 
+def test_laws_of_the_models_on_very_many_rows_are_the_exact_ones_but_for_their_steps():
+    _, y_true, scores = learnt(n=200_000, share=0.7)
+    asked: dict[str, Any] = {"missingness": "random", "metrics": ["recall", "f1"], "rng": 0}
+    found, exact = (dm.compare(y_true, scores, method=method, **asked)["a"] for method in ("auto", "exact"))
+    for name, law in found.items():
+        assert (law.method, exact[name].method) == ("near exact", "exact")
+        at = exact[name].ppf(np.linspace(0.01, 0.99, 15))
+        assert np.abs(law.cdf(at) - exact[name].cdf(at)).max() < 0.006
+        assert np.abs(np.subtract(law.interval(0.9), exact[name].interval(0.9))).max() < 0.01 * law.std()
+
+
 def test_says_what_it_found_in_words_numbers_and_frames():
     y_true, scores, p, _ = problem(13)
     found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], label_model=p)

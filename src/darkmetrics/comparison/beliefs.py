@@ -8,10 +8,12 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.comparison.joint_score import JointScore, moved
-from darkmetrics.comparison.rows import SharedRows, named_scores
+from darkmetrics.comparison.laws import own_method, taken
+from darkmetrics.comparison.rows import Ordered, SharedRows, named_scores
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, read_labels
+from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models import Given, LabelModel
 from darkmetrics.nodes import Nodes
@@ -33,6 +35,18 @@ class Beliefs:
     data: EvaluationSet
     of_data: Nodes
     assumption: str
+
+    def evaluation(self, question: Question, rows: Ordered, rng: np.random.Generator) -> Evaluation:
+        """One model's metrics on the rows as it orders them."""
+        own = taken(self.nodes, rows.place)
+        return replace(question, method=own_method(question.method)).answer_given(
+            Nodes(own.weight, own.probability, own.bucket),
+            rows.data,
+            rng,
+            assumption=self.assumption,
+            arguments={},
+            stated=question.missingness or "probabilities",
+        )
 
 
 def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Beliefs:
