@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.auc.clusters import auc_law_by_clusters, auc_law_of_alike_nodes
 from darkmetrics._kernels.auc.expansion import Expansions, expansions, mixed_cdf, settle_leading_rows
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
@@ -24,6 +24,7 @@ from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import Functional, RankFunctional
 from darkmetrics.methods.base import Problem, about, settled
 from darkmetrics.methods.proofs import certificate_on_cells
+from darkmetrics.nodes import Nodes
 
 # Combinations of counts that are all gone through, at one node and at many, and those that clusters may have.
 _MOST_ATOMS, _MOST_MIXED, _MOST_COMBINATIONS = 1 << 20, 1 << 18, 1 << 13
@@ -79,6 +80,28 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
         lattice = auc_law_on_lattice(data, p[0])
         if lattice is not None:
             return _discrete(functional, *lattice, "exact")
+    both_ways = None
+    if weight.size > 1 and not even.all() and not data.full_ties:
+        # Clusters know the nodes by their means, which is not enough where one row decides and the others are many.
+        both_ways = _settled(functional, halved, p, weight, if_smooth=True)
+    law, moments = both_ways or _in_parts(functional, nodes, data, p, smooth, found, fill)
+    if isinstance(law, Undefined):
+        return law
+    certify = partial(certificate_on_cells, functional, nodes)
+    return replace(law, by_node=_by_node(functional, weight, moments), certify=certify)
+
+
+def _in_parts(
+    functional: RankFunctional,
+    nodes: Nodes,
+    data: RankData,
+    p: FloatArray,
+    smooth: BoolArray,
+    found: Expansions,
+    fill: float,
+) -> tuple[MetricDistribution, FloatArray]:
+    """The nodes at which the law is smooth by their expansions, the others by clusters."""
+    weight = nodes.weight
     laws, shares, moments = [], [], np.zeros((3, weight.size))
     for some in (smooth, ~smooth):
         share = float(weight[some].sum())
@@ -93,11 +116,7 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
         laws.append(law)
         shares.append(share)
     facts = {"given_defined": functional.given_defined, **about(functional, "near exact")}
-    law = laws[0] if len(laws) == 1 else mix(laws, np.array(shares), **facts)
-    if isinstance(law, Undefined):
-        return law
-    certify = partial(certificate_on_cells, functional, nodes)
-    return replace(law, by_node=_by_node(functional, weight, moments), certify=certify)
+    return laws[0] if len(laws) == 1 else mix(laws, np.array(shares), **facts), moments
 
 
 def _all_counts(
@@ -131,7 +150,13 @@ def _clustered(
 ) -> tuple[MetricDistribution, FloatArray]:
     """The law by clusters; `absent` is the chance that a class has no row."""
     if data.counts.sum() > _MOST_ROWS:
-        return _settled(functional, half_ties(data, weight @ p), p, weight)
+        both_ways = _settled(functional, half_ties(data, weight @ p), p, weight)
+        if both_ways is None:
+            raise MethodError(
+                "method: no exact law of ROC-AUC where few of very many rows decide (by their weight or their rank); "
+                "use 'auto' or 'monte_carlo'."
+            )
+        return both_ways
     by_clusters = partial(_of_clusters, functional, data, p, weight, fill, absent)
     law, moments = by_clusters(_MOST_COMBINATIONS)
     # Of rows of like ranks and very different weights few decide, which clusters of them do not show.
@@ -192,16 +217,19 @@ def _in_all(functional: RankFunctional, law: MetricDistribution, moments: FloatA
 
 
 def _settled(
-    functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray
-) -> tuple[MetricDistribution, FloatArray]:
-    """Too many rows for clusters: leading rows settled both ways, expansions of the rest."""
+    functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray, *, if_smooth: bool = False
+) -> tuple[MetricDistribution, FloatArray] | None:
+    """Leading rows settled both ways, expansions of the rest; None if too many lead, or if the rest is not smooth."""
     cases = settle_leading_rows(data, p, weight, _SHARE[0])
     if cases is None:
-        raise MethodError(
-            "method: no exact law of ROC-AUC where few of very many rows decide (by their weight or their rank); "
-            "use 'auto' or 'monte_carlo'."
-        )
+        return None
     parts = [expansions(case, chances) for case, chances, _ in cases]
+    if if_smooth:
+        share = _SHARE[int(weight.size >= _MANY_NODES)]
+        if any(part.variance.min() < _VARIANCE[0] or part.largest.max() > share for part in parts):
+            return None
+        if any(clumped(case, chances, own / own.sum()) for case, chances, own in cases):
+            return None
     all_polynomials = [np.concatenate(poly, axis=1) for poly in zip(*(part.polynomials for part in parts), strict=True)]
     joined = Expansions(
         all_polynomials, *(np.concatenate(each) for each in zip(*(part[1:] for part in parts), strict=True))
