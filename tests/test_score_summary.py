@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import log_expit
+from scipy.special import expit, log_expit
 
 import darkmetrics as dm
 from darkmetrics._kernels.posterior.draws import posterior_draws
@@ -53,6 +53,15 @@ def test_no_bin_reaches_across_a_break():
         assert len(np.unique(line[bins == b][:, None] >= breaks, axis=0)) == 1
 
 
+@pytest.mark.parametrize("end", [0, -1])
+def test_most_rows_may_lie_at_one_end(end):
+    line, rows = np.sort(np.random.default_rng(0).standard_cauchy(500)), np.ones(500)
+    rows[end] = 5000.0
+    bins = bins_along(line, rows, np.zeros(0))
+    assert bins[0] == 0
+    assert set(np.diff(bins)) == {0, 1}
+
+
 def test_one_place_is_one_point():
     columns = np.ones((300, 1))
     points = gauss_points(columns, np.full(300, 0.2), np.zeros(300, dtype=np.int64), np.ones(300))
@@ -73,6 +82,24 @@ def test_few_rows_have_the_posterior_of_all(seed, spread, by_label, odds):
     mean = draws.weight @ off
     assert np.sqrt(draws.weight @ (off - mean) ** 2) < 0.01
     assert abs(mean) < 0.02  # the evidence, of which a tenth would not matter
+
+
+@pytest.mark.parametrize("tails", ["both", "one"])
+def test_few_rows_have_the_posterior_of_very_many_with_heavy_tails(tails):
+    """What few rows are off by adds up over the rows, and the more there are, the less of it a posterior bears."""
+    rng = np.random.default_rng(0)
+    n = 20_000
+    score = rng.standard_cauchy(n) if tails == "both" else np.exp(2.0 * rng.normal(size=n))
+    x = score if tails == "both" else np.log(score)
+    y = np.where(rng.random(n) < 0.3, np.nan, rng.random(n) < expit(x))
+    material = Material.of(dm.EvaluationSet(y, score, threshold=0.0 if tails == "both" else 1.0))
+    full = material.likelihood(material.logistic_calibrator("flexible"), None)
+    draws = posterior_draws(full, full.prior_mean)
+    off = full.short.log_posterior(draws.parameters) - full.log_posterior(draws.parameters)
+    assert len(full.short.X) < 250
+    mean = draws.weight @ off
+    assert np.sqrt(draws.weight @ (off - mean) ** 2) < 0.01
+    assert abs(mean) < 0.02
 
 
 def test_means_of_bins_alone_would_not_do():

@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 
 # Bins by place along the line, and by number of rows; breaks of the columns come on top.
 _BY_PLACE, _BY_COUNT = 16, 16
+# A bin of a heavy tail is wider than this part of what all but the last sixteenths of the rows span: two points do not
+# stand for it. It is cut up by how many rows are left towards the end, so often for each half of them.
+_WIDE, _BY_HALF = 0.25, 2.0
 # Fewer rows than this are not worth it.
 LEAST_ROWS = 400
 
@@ -86,12 +89,26 @@ def bins_along(line: FloatArray, rows: FloatArray, breaks: FloatArray) -> IntArr
     reach = high - low
     by_place = np.floor((line - low) * (_BY_PLACE / reach)) if reach > 0.0 else np.zeros(line.size)
     before = np.cumsum(rows)
-    by_count = np.floor((before - 0.5 * rows) * (_BY_COUNT / before[-1]))
+    below = (before - 0.5 * rows) / before[-1]
+    by_count = np.floor(below * _BY_COUNT)
     by_break = np.searchsorted(breaks, line, side="right")
-    new = np.zeros(line.size, dtype=np.bool_)
-    for level in (by_place, by_count, by_break):
-        new[1:] |= level[1:] != level[:-1]
-    return np.cumsum(new)
+    bins: IntArray = np.cumsum(_changes(by_place) | _changes(by_count) | _changes(by_break), dtype=np.int64)
+    first = np.searchsorted(bins, np.arange(bins[-1] + 2))
+    inner = np.searchsorted(below, [1.0 / _BY_COUNT, 1.0 - 1.0 / _BY_COUNT])
+    span = float(np.diff(line[np.minimum(inner, line.size - 1)])[0])
+    wide = line[first[1:] - 1] - line[first[:-1]] > _WIDE * span
+    if not wide.any():
+        return bins
+    left = np.maximum(np.minimum(below, 1.0 - below), 1e-18)
+    by_half = np.sign(below - 0.5) * np.floor(_BY_HALF * np.log2(left))
+    return np.cumsum(_changes(bins) | (_changes(by_half) & wide[bins]), dtype=np.int64)
+
+
+def _changes(level: FloatArray | IntArray) -> BoolArray:
+    """Where a row has another level than the one before it."""
+    changes = np.zeros(level.size, dtype=np.bool_)
+    np.not_equal(level[1:], level[:-1], out=changes[1:])
+    return changes
 
 
 def gauss_points(columns: FloatArray, line: FloatArray, bins: IntArray, count: FloatArray) -> Points:
