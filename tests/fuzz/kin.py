@@ -244,8 +244,10 @@ def differences(one: Any, other: Any, off: float, room: float, floor: float) -> 
             at = int(np.argmax(np.where(np.isnan(gap), np.inf, gap)))
             yield f"cdf({float(t[at])!r}) {level[at]:.6g} and {least[at]:.6g} to {most[at]:.6g}"
     scale = max(float(np.abs(t).max()), floor)
-    # Where nearly all mass lies at 0 the mean comes from rare values, and is larger than any quantile tried.
-    allowed = (room + 1e-9) * max(scale, abs(one.mean()))
+    # Where nearly all mass lies at 0 the mean comes from rare values, and is larger than any quantile tried. Below the
+    # rounding of a probability it says nothing: 1e-12 and one less 1 - 1e-12 differ by a ten thousandth of either.
+    largest = max((abs(end) for end in one.support() if math.isfinite(end)), default=scale)
+    allowed = (room + 1e-9) * max(scale, abs(one.mean())) + 1e-15 * largest
     if off <= checks.EXACT and not abs(one.mean() - other.mean()) <= allowed:
         yield f"mean {one.mean()!r} and {other.mean()!r}"
     if one.bounds_sharp and other.bounds_sharp:

@@ -54,6 +54,11 @@ def test_related_problems_have_the_same_answer(block):
     assert not found_in(block, kin.alarms, largest=24, number=3)
 
 
+def test_a_chance_too_small_for_one_less_it_is_no_alarm():
+    """Seed 1700345: a mean of 1e-72, of which the labels turned around leave four digits."""
+    assert not kin.alarms(1700345, counts=Counter())
+
+
 @pytest.mark.parametrize("title", HOSTILE)
 def test_hostile_input_is_understood_or_refused_by_name(title):
     call, expected = HOSTILE[title]
