@@ -283,3 +283,26 @@ def test_expansion_of_many_losses_is_the_law_of_drawn_labels():
 def test_losses_that_are_nearly_alike_are_not_expanded():
     """The control: their sum has steps."""
     assert law_of_many_losses(*many_losses(1e-9)) is None
+
+
+def test_cells_of_many_rows_are_the_convolution_of_their_rows():
+    """Rounded scores: few weights on a lattice, many rows of each; a chance of one half has zeros of its own."""
+    rng = np.random.default_rng(0)
+    weights, counts = np.arange(1.0, 13.0), rng.integers(2, 40, 12)
+    p = np.vstack([rng.uniform(0.05, 0.95, (8, 12)), np.full((1, 12), 0.5)])
+    share = np.full(9, 1.0 / 9.0)
+    expected = np.zeros(int(weights @ counts) + 1)
+    for row, part in zip(p, share, strict=True):
+        law = np.ones(1)
+        for w, chance in zip(np.repeat(weights, counts).astype(int), np.repeat(row, counts), strict=True):
+            step = np.zeros(w + 1)
+            step[0], step[-1] = 1.0 - chance, chance
+            law = np.convolve(law, step)
+        expected += part * law
+    found = mixed_linear_sum(weights, counts, np.arange(12), p, share)
+    assert found is not None
+    lattice = found.law
+    places = np.rint(lattice.origin + lattice.step * np.arange(lattice.pmf.size)).astype(int)
+    law = np.zeros(expected.size)
+    np.add.at(law, places, lattice.pmf)
+    np.testing.assert_allclose(law, expected, rtol=0.0, atol=1e-14)

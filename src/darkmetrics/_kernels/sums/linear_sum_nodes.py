@@ -210,11 +210,22 @@ def _by_factors(total: _Sum, t: FloatArray, large: np.ndarray, origin: float) ->
     for i in np.flatnonzero(single).tolist():
         cf *= 1.0 + np.multiply.outer(total.chance[:, total.column[i]], np.expm1(1j * t * total.u[i]))
     for i in np.flatnonzero(large & ~single).tolist():
-        factor = np.multiply.outer(total.chance[:, total.column[i]], np.expm1(1j * t * total.u[i]))
-        with np.errstate(divide="ignore"):  # a chance of one half at t u = pi
-            log_cf += total.counts[i] * np.log(1.0 + factor)
+        factor = 1.0 + np.multiply.outer(total.chance[:, total.column[i]], np.expm1(1j * t * total.u[i]))
+        _multiply(cf, factor, int(total.counts[i]))
     cf *= np.exp(log_cf)
     return cf
+
+
+def _multiply(cf: ComplexArray, factor: ComplexArray, times: int) -> None:
+    """Multiply by the factor so many times, both in place: by squares, as a complex logarithm takes fifty products."""
+    with np.errstate(under="ignore"):
+        while True:
+            if times & 1:
+                cf *= factor
+            times >>= 1
+            if not times:
+                return
+            factor *= factor
 
 
 def _by_series(total: _Sum, window: _Window, share: FloatArray) -> ComplexArray:
