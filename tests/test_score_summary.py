@@ -5,8 +5,10 @@ import pytest
 from scipy.special import expit, log_expit
 
 import darkmetrics as dm
+from darkmetrics._kernels.posterior import summary
 from darkmetrics._kernels.posterior.draws import posterior_draws
 from darkmetrics._kernels.posterior.summary import LEAST_ROWS, Along, bins_along, gauss_points
+from darkmetrics.label_models import fitting
 from darkmetrics.label_models.fitting import Material
 
 SPREADS = [0.5, 1.5, 3.0]
@@ -135,3 +137,23 @@ def test_a_small_table_stays_as_it_is():
     n = LEAST_ROWS - 1
     along = Along(np.ones((n, 1)), np.arange(float(n)), np.zeros(0), np.ones(n), np.zeros(n))
     assert along.few is None
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_a_curve_that_rises_within_a_bin_is_learnt_from_all_rows(few, monkeypatch):
+    """Few rows alone would move ROC-AUC of a nearly perfect model by a twelfth of its interval: the control."""
+    rng = np.random.default_rng(3)
+    score = rng.random(40_000)
+    y = np.where(rng.random(40_000) < 0.5, np.nan, rng.random(40_000) < expit(100.0 * (score - 0.5)))
+    if few:
+        monkeypatch.setattr(fitting, "_stands_for", lambda *_: True)
+
+    def interval():
+        law = dm.evaluate(y, score, missingness="by_score", metrics="roc_auc", method="gaussian")["roc_auc"]
+        return np.array(law.interval(0.9))
+
+    found = interval()
+    monkeypatch.setattr(summary, "LEAST_ROWS", 10**9)
+    all_rows = interval()
+    moved = np.abs(found - all_rows).max() / np.ptp(all_rows)
+    assert (moved > 0.05) if few else (moved < 0.01)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.posterior.draws import gaussian_posterior, posterior_draws, representatives
+from darkmetrics._kernels.posterior.draws import Draws, gaussian_posterior, posterior_draws, representatives
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
 from darkmetrics._kernels.posterior.summary import Along
 from darkmetrics.calibrators import Calibrator, Flexible, Platt, calibrator_from
@@ -27,6 +27,8 @@ _HALF_CREDIT, _LEAST_CREDIT = 4.0, 0.3
 STRATUM = 1.0
 # Importance weights fail in many dimensions; there the Gaussian at the mode is taken as it is.
 _MOST_WEIGHED = 20
+# By how many standard deviations few rows that stand for many may move the posterior.
+_MOVED = 0.02
 
 
 def credit_of(rarer: float) -> float:
@@ -199,13 +201,10 @@ class Posterior:
 
 def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int) -> Posterior:
     """The posterior as `n_nodes` equally likely nodes; `shift` is how far missing rows are from labelled ones."""
-    n_draws = draws_for(n_nodes)
     short = likelihood.short
-    if likelihood.prior_mean.size > _MOST_WEIGHED:
-        draws = gaussian_posterior(short, likelihood.prior_mean, n_draws)
-    else:
-        heavy = likelihood.heavy is not None
-        draws = posterior_draws(short, likelihood.prior_mean, heavy=heavy, n_draws=n_draws)
+    draws = _drawn(short, draws_for(n_nodes))
+    if short is not likelihood and not _stands_for(short, likelihood, draws):
+        short, draws = likelihood, _drawn(likelihood, draws_for(n_nodes))
     sides = np.column_stack([table.decided, table.missing - table.decided])
     if short is not likelihood and likelihood.along is not None and likelihood.along.few is not None:
         sides = likelihood.along.few.counts(table.missing, sides)
@@ -217,6 +216,23 @@ def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int
         mean_row = table.missing @ likelihood.difference / max(1.0, float(table.missing.sum()))
         nodes = replace(nodes, shift=draws.parameters[chosen, -mean_row.size :] @ mean_row)
     return Posterior(nodes, draws.log_evidence)
+
+
+def _drawn(likelihood: LabelLikelihood, n_draws: int) -> Draws:
+    if likelihood.prior_mean.size > _MOST_WEIGHED:
+        return gaussian_posterior(likelihood, likelihood.prior_mean, n_draws)
+    return posterior_draws(likelihood, likelihood.prior_mean, heavy=likelihood.heavy is not None, n_draws=n_draws)
+
+
+def _stands_for(short: LabelLikelihood, likelihood: LabelLikelihood, draws: Draws) -> bool:
+    """Whether all rows would move the posterior of the few by next to nothing, by one Newton step from its mean.
+
+    A curve that rises from 0 to 1 within one bin is not smooth there, and what few rows are off by grows with the rows.
+    """
+    mean = draws.weight @ draws.parameters
+    few = short.expand(mean)
+    pull = likelihood.expand(mean).gradient - few.gradient
+    return abs(float(pull @ np.linalg.solve(few.precision, pull))) <= _MOVED**2
 
 
 def draws_for(n_nodes: int) -> int:
