@@ -12,6 +12,8 @@ PAGE = ROOT / "docs" / "how-to" / "champion-challenger.md"
 RESULTS = ROOT / "experiments" / "results" / "comparing.csv"
 MARKED = re.compile(r"<!-- measured: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 EDGES = [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]
+# Labels from which on chances are held to a bar.
+ASKED = 50
 _REASONS = {"random": "at random", "by_label": "by label"}
 
 
@@ -20,10 +22,10 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     best = table[table["kind"] == "best"].copy()
     best["bin"] = np.clip(np.digitize(best["answer"], EDGES[1:-1]), 0, len(EDGES) - 2)
-    for (reason, metric, place), own in best.groupby(["reason", "metric", "bin"]):
+    for (reason, labels, metric, place), own in best.groupby(["reason", "labels", "metric", "bin"]):
         what = f"{EDGES[place]:.1f} to {EDGES[place + 1]:.1f}"
-        rows.append(("said", reason, 0, metric, what, len(own), own["answer"].mean()))
-        rows.append(("came true", reason, 0, metric, what, len(own), own["truth"].mean()))
+        rows.append(("said", reason, labels, metric, what, len(own), own["answer"].mean()))
+        rows.append(("came true", reason, labels, metric, what, len(own), own["truth"].mean()))
     apart = table[table["kind"] == "difference"].copy()
     slack = 1e-9
     apart["held"] = (apart["low"] - slack <= apart["truth"]) & (apart["truth"] <= apart["high"] + slack)
@@ -39,17 +41,27 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).round({"value": 4}).sort_values(columns[:5]).reset_index(drop=True)
 
 
+def chances(found: pd.DataFrame) -> pd.DataFrame:
+    """By the chance that was said: what was said on average, how often it came true, and of how many cases."""
+    own = found[found["kind"].isin(["said", "came true"])]
+    sums = own.assign(value=own["value"] * own["cases"]).groupby(["kind", "of"])[["value", "cases"]].sum()
+    value = (sums["value"] / sums["cases"]).unstack("kind")
+    return value.assign(cases=sums["cases"]["said"])
+
+
 def best_table(found: pd.DataFrame) -> list[str]:
-    """How often the model was best, by the chance that was said."""
-    lines = ["| chance said | " + " | ".join(f"{m}, {w}" for m in _metrics(found) for w in _REASONS.values()) + " |"]
-    lines.append("|:--|" + "--:|" * (lines[0].count("|") - 2))
+    """How often the model was best, by the chance that was said: by number of labels, then by metric."""
+    some = found[found["labels"] >= ASKED]
+    columns = {f"{n:,} labels": found[found["labels"] == n] for n in sorted(found["labels"].unique())}
+    columns |= {f"{metric}, {ASKED} and more": some[some["metric"] == metric] for metric in _metrics(found)}
+    lines = ["| chance said | " + " | ".join(columns) + " |", "|:--|" + "--:|" * len(columns)]
+    tables = [chances(own) for own in columns.values()]
     for low, high in pairwise(EDGES):
         what, cells = f"{low:.1f} to {high:.1f}", []
-        for metric in _metrics(found):
-            for reason in _REASONS:
-                said, true = (_value(found, kind, reason, 0, metric, what) for kind in ("said", "came true"))
-                cases = _cases(found, "said", reason, 0, metric, what)
-                cells.append("" if said is None else f"{said:.2f}: {true:.2f} of {cases:,}")
+        for table in tables:
+            there = table.loc[what] if what in table.index else None
+            text = "" if there is None else f"{there['said']:.2f}: {there['came true']:.2f} of {there['cases']:,.0f}"
+            cells.append(text)
         lines.append(f"| {low:.0%} to {high:.0%} | " + " | ".join(cells) + " |")
     return lines
 
@@ -96,10 +108,6 @@ def _row(found: pd.DataFrame, kind: str, reason: str, labels: int, metric: str, 
 def _value(*key):
     row = _row(*key)
     return None if row.empty else float(row["value"].iloc[0])
-
-
-def _cases(*key):
-    return int(_row(*key)["cases"].iloc[0]) if not _row(*key).empty else 0
 
 
 def written(page: str, found: pd.DataFrame) -> str:
