@@ -397,6 +397,18 @@ def test_seven_models_and_twenty_labels_stay_near_their_average():
     chance = nodes.weight @ nodes.probability
     average = 1 / (1 + np.exp(-np.mean([np.log(s / (1 - s)) for s in scores.values()], axis=0)))[20:]
     assert np.corrcoef(chance, average)[0, 1] > 0.95
+    assert "Learnt from 20 labels: below 300 the chance that a model is best is often too sure." in str(found)
+
+
+@pytest.mark.parametrize(("models", "known", "said"), [(3, 299, True), (3, 300, False), (2, 20, False)])
+def test_few_labels_are_named_where_several_models_share_them(models, known, said):
+    y, _, scores = learnt(n=600, share=0.0, models=models)
+    y_true = np.where(np.arange(600) < known, y, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dm.CalibrationWarning)
+        found = dm.compare(y_true, scores, missingness="random", metrics="accuracy")
+    assert any("too sure" in note for note in found.notes()) == said
+    assert ("too sure" in found.report().html) == said
 
 
 def test_reference_rows_take_part():

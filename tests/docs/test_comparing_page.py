@@ -36,9 +36,7 @@ def pooled(measured, kind, by):
     return (sums["total"] / sums["cases"])[sums["cases"] >= ENOUGH]
 
 
-MISSED = pytest.mark.xfail(
-    strict=True, reason="missed: 0.11 between 70 and 90%, accuracy and F1 with 100 or fewer"
-)
+MISSED = pytest.mark.xfail(strict=True, reason="missed: 0.11 between 70 and 90%, accuracy and F1 with 100 or fewer")
 
 
 @pytest.mark.parametrize("least", [pytest.param(50, marks=MISSED), 300])

@@ -35,6 +35,8 @@ class Beliefs:
     data: EvaluationSet
     of_data: Nodes
     assumption: str
+    # How many labels, reference rows included, all scores together were learnt from; None where nothing was.
+    labels: int | None = None
 
     def evaluation(self, question: Question, rows: Ordered, rng: np.random.Generator) -> Evaluation:
         """One model's metrics on the rows as it orders them."""
@@ -81,7 +83,8 @@ def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Belie
     number = np.zeros(total.size, dtype=np.int64)
     number[needed] = np.arange(needed.size)
     column = kinds.on_open(rows, number)
-    return Beliefs(Nodes(weight, p, bucket=column, reason=reason, reasons=nodes.reasons), data, nodes, about)
+    shared = Nodes(weight, p, bucket=column, reason=reason, reasons=nodes.reasons)
+    return Beliefs(shared, data, nodes, about, int(learnt[1].sum() + learnt[2].sum()))
 
 
 def _columns(line: FloatArray, data: EvaluationSet) -> IntArray:

@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
     from darkmetrics.report.render import ReportPage
 
+# Labels from which on chances to be the best of several models came true as often as was said (how-to, champion and
+# challenger).
+_ENOUGH = 300
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Mapping[str, Evaluation]):
@@ -447,9 +451,17 @@ class Comparison(Mapping[str, Evaluation]):
             words += [str(self.best(metric)) for metric, record in self.metrics.items() if record.better != "neither"]
         return words
 
+    def few_labels(self) -> str:
+        """What so few labels do to the chance to be best among several models; empty where there are enough."""
+        labels = self.beliefs.labels
+        if len(self.models) < 3 or labels is None or labels >= _ENOUGH or not self.rows.counts["missing"]:
+            return ""
+        return f"Learnt from {labels} labels: below {_ENOUGH} the chance that a model is best is often too sure."
+
     def notes(self) -> list[str]:
-        """What stands below the table: what the intervals are for."""
+        """What stands below the table: what the intervals are for, and whether there are few labels."""
         notes = [f"{scope_in_words(self.scope, self.rows.counts['rows'])} A tie is not better."]
+        notes += filter(None, [self.few_labels()])
         if self.rows.buckets is not None:
             notes.append(f"Scores are in {self.rows.buckets:,} buckets, each taken at its mean; decisions are exact.")
         return notes
