@@ -546,3 +546,15 @@ def test_selection_at_the_threshold_is_not_taken_for_an_effect_of_the_label():
     for name, truth in {"precision": y[s >= 0.5].mean(), "recall": (s >= 0.5)[y == 1].mean()}.items():
         low, high = result[name].interval(0.99)
         assert low <= truth <= high
+
+
+def test_what_an_own_metric_raises_has_no_word_of_other_methods_before_it():
+    y, score = np.where(np.arange(40) % 2, np.nan, np.arange(40) % 4 == 0), np.linspace(0.1, 0.9, 40)
+    calls = iter(range(10**6))
+
+    def fails_late(y_true, y_score):
+        return 1.0 / (next(calls) < 5)
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        dm.evaluate(y, score, metrics={"own": fails_late}, missingness="random")
+    assert raised.value.__context__ is None

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from darkmetrics import EvaluationSet
+from darkmetrics import EvaluationSet, evaluate_frame
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import readers
 
@@ -280,3 +280,9 @@ def test_without_any_engine_the_error_says_which_to_install(tmp_path, monkeypatc
         small().to_parquet(path)
     with pytest.raises(InputError, match="reading parquet takes one of polars, pyarrow, pandas, and none is installed"):
         EvaluationSet.from_parquet(path)
+
+
+def test_a_table_of_stored_cells_is_named_where_rows_are_wanted(tmp_path):
+    EvaluationSet([1, 0, None], [0.9, 0.2, 0.5]).to_parquet(tmp_path / "cells.parquet")
+    with pytest.raises(InputError, match=r"^label: .* cells of a stored set, which EvaluationSet\.from_parquet reads"):
+        evaluate_frame(tmp_path / "cells.parquet", label="fraud", score="p")

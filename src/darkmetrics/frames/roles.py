@@ -180,6 +180,8 @@ def _check_names(schema: Sequence[str], parts: Mapping[str, str], by: Sequence[s
             more = len(schema) - _SHOWN
             shown = ", ".join(map(repr, schema[:_SHOWN])) + (f" and {more:,} more" if more > 0 else "")
             hint = f"Did you mean {lower[near[0]]!r}?" if near else f"It has {shown or 'no columns'}."
+            if {"format_version", "checksum"} <= set(schema):
+                hint = "It holds the cells of a stored set, which EvaluationSet.from_parquet reads."
             raise InputError.about(part, f"the frame has no column {name!r}. {hint}")
         if schema.count(name) > 1:
             raise InputError.about(
