@@ -7,6 +7,7 @@ import numpy as np
 
 from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import MetricDistribution
+from darkmetrics.distribution.base import mass_below
 from darkmetrics.exceptions import InputError
 from darkmetrics.tables import chance_text, decimals_for, level_text, number_text
 
@@ -30,8 +31,7 @@ def check_amount(by: Any, name: str = "by", what: str = "how far the metric move
 
 def chance_below(law: MetricDistribution, t: float) -> float:
     """P(X < t); NaN where the law has no value."""
-    # It is twice the PIT less P(X <= t), and rounding must leave it a probability.
-    return _uncertain(law, t, 2.0 * float(law.pit(t)) - float(law.cdf(t)))
+    return _uncertain(law, t, mass_below(law, t))  # rounding must leave it a probability
 
 
 def chance_above(law: MetricDistribution, t: float) -> float:

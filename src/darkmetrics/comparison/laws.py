@@ -247,8 +247,3 @@ def expected_by_node(functional: Functional, nodes: Nodes) -> FloatArray:
     expected: Any = merged.missing * problem.nodes.probability
     value = merged.values(expected)
     return np.where(np.isnan(value), functional.fill, value)
-
-
-def below(law: MetricDistribution, at: float) -> float:
-    """The chance to lie strictly below: a tie is on neither side."""
-    return 2.0 * float(law.pit(at)) - float(law.cdf(at))

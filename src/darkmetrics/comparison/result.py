@@ -15,13 +15,14 @@ from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.comparison.all_models import Together, values_together
 from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
-from darkmetrics.comparison.laws import below, expected_by_node, expected_value, law_of_difference, mirrored, taken
+from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, mirrored, taken
 from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
 from darkmetrics.comparison.population import population_law, population_together, sampling_variances
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
 from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import Discrete, MetricDistribution
+from darkmetrics.distribution.base import mass_below
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, Warned, unknown_name
 from darkmetrics.footnotes import scope_in_words
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
 
     from darkmetrics.report.render import ReportPage
 
-# Labels from which on chances to be the best of several models came true as often as was said (how-to, champion and
-# challenger).
+# Labels from which on chances to be the best of several came true as often as said (how-to, champion and challenger).
 _ENOUGH = 300
 
 
@@ -246,7 +246,7 @@ class Comparison(Mapping[str, Evaluation]):
         if not is_number(by) or not np.isfinite(by):
             raise InputError(f"by: {by!r}. It must be a finite number.")
         law = self.difference(metric, model, other, scope=scope)
-        return float(law.sf(float(by))) if self._better_when(metric) == "higher" else below(law, -float(by))
+        return float(law.sf(float(by))) if self._better_when(metric) == "higher" else mass_below(law, -float(by))
 
     def _better_when(self, metric: str) -> str:
         better = self._metric(metric).better
@@ -272,7 +272,7 @@ class Comparison(Mapping[str, Evaluation]):
         if law is None or law.undefined >= 1.0:
             return best_of(metric, better, self.models, self._together(metric, scope))
         # Both from one law: that of a - b would be found anew, to say the same.
-        sides = below(law, 0.0), float(law.sf(0.0))
+        sides = mass_below(law, 0.0), float(law.sf(0.0))
         chances = dict(zip((a, b), sides if better == "higher" else sides[::-1], strict=True))
         tie = max(0.0, 1.0 - sum(chances.values()))
         return Best(metric, chances, {(a, b): tie} if tie > 1e-12 else {}, law.method, scope or self.scope)
@@ -451,17 +451,17 @@ class Comparison(Mapping[str, Evaluation]):
             words += [str(self.best(metric)) for metric, record in self.metrics.items() if record.better != "neither"]
         return words
 
-    def few_labels(self) -> str:
-        """What so few labels do to the chance to be best among several models; empty where there are enough."""
+    def few_labels(self) -> list[str]:
+        """What so few labels do to the chance to be best among several models; nothing where there are enough."""
         labels = self.beliefs.labels
         if len(self.models) < 3 or labels is None or labels >= _ENOUGH or not self.rows.counts["missing"]:
-            return ""
-        return f"Learnt from {labels} labels: below {_ENOUGH} the chance that a model is best is often too sure."
+            return []
+        return [f"Learnt from {labels} labels: below {_ENOUGH} the chance that a model is best is often too sure."]
 
     def notes(self) -> list[str]:
         """What stands below the table: what the intervals are for, and whether there are few labels."""
         notes = [f"{scope_in_words(self.scope, self.rows.counts['rows'])} A tie is not better."]
-        notes += filter(None, [self.few_labels()])
+        notes += self.few_labels()
         if self.rows.buckets is not None:
             notes.append(f"Scores are in {self.rows.buckets:,} buckets, each taken at its mean; decisions are exact.")
         return notes

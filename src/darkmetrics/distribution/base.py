@@ -295,6 +295,11 @@ class MetricDistribution(ABC):
         return float(result) if array.ndim == 0 else result
 
 
+def mass_below(law: MetricDistribution, t: float) -> float:
+    """P(X < t), which is twice the PIT less P(X <= t): what is just t is not below it."""
+    return 2.0 * float(law.pit(t)) - float(law.cdf(t))
+
+
 def chance_of_target(law: MetricDistribution, target: float, better: str) -> float:
     """The probability that a metric is at least the target, or at most where lower is better; NaN if never defined.
 
@@ -306,6 +311,4 @@ def chance_of_target(law: MetricDistribution, target: float, better: str) -> flo
     >>> round(chance_of_target(law, 0.75, "higher"), 9), chance_of_target(law, 0.75, "lower")
     (0.6, 1.0)
     """
-    at_most = float(law.cdf(target))
-    # A metric that is just the target meets it, and P(X < t) is twice the PIT less P(X <= t).
-    return at_most if better == "lower" else 1.0 - (2.0 * float(law.pit(target)) - at_most)
+    return float(law.cdf(target)) if better == "lower" else 1.0 - mass_below(law, target)

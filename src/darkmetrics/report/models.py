@@ -101,7 +101,7 @@ def _words(found: Comparison, judged: Sequence[str]) -> list[str]:
     if len(found.models) == 2:
         return [found.sentence(metric) for metric in found.metrics]
     if judged:
-        return [*(str(found.best(metric)) for metric in judged), *filter(None, [found.few_labels()])]
+        return [*(str(found.best(metric)) for metric in judged), *found.few_labels()]
     return [found.sentence(next(iter(found.metrics)), model, found.models[0]) for model in found.models[1:]]
 
 

@@ -237,8 +237,6 @@ def threshold_for(
 ) -> TargetThreshold:
     """The threshold to take among those at which every target is met with that probability."""
     met, surest, checked = _meets(evaluation, thresholds, targets, probability, method)
-    if not met.any():
-        raise InputError(_nowhere(thresholds, checked, surest, probability))
     # What a low threshold meets, such as recall, is had with the fewest alarms; what it does not, such as precision,
     # while the most is found.
     places = np.flatnonzero(met)
@@ -258,16 +256,13 @@ def allowed(
     evaluation: Evaluation, thresholds: FloatArray, targets: Mapping[str, Any], probability: Any, method: str
 ) -> FloatArray:
     """The thresholds at which every target is met with that probability; there is one at least."""
-    met, surest, checked = _meets(evaluation, thresholds, targets, probability, method)
-    if not met.any():
-        raise InputError(_nowhere(thresholds, checked, surest, probability))
-    return thresholds[met]
+    return thresholds[_meets(evaluation, thresholds, targets, probability, method)[0]]
 
 
 def _meets(
     evaluation: Evaluation, thresholds: FloatArray, targets: Any, probability: Any, method: str
 ) -> tuple[BoolArray, list[FloatArray], list[tuple[ConfusionMetric, float]]]:
-    """Where each target is met with that probability, the value that each metric reaches with it, and the targets.
+    """Where every target is met with that probability, the value that each metric reaches with it, and the targets.
 
     A metric is at least t with probability p where its quantile of level 1 - p is; if less is better, at most t where
     its quantile of level p is.
@@ -283,6 +278,8 @@ def _meets(
         values = swept.quantiles[0]
         surest.append(values)
         met &= values <= target if less else values >= target  # NaN, where it is 0/0, is neither
+    if not met.any():
+        raise InputError(_nowhere(thresholds, checked, surest, probability))
     return met, surest, checked
 
 
