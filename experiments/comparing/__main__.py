@@ -7,6 +7,7 @@ likely to keep theirs. Masks that are on file under build/comparing are not run 
 import argparse
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +38,28 @@ def truth(y: np.ndarray, score: np.ndarray) -> dict[str, float]:
     }
 
 
+@cache
+def _file() -> pd.DataFrame:
+    return pd.read_csv(Path(os.environ["DARKMETRICS_DATA"]) / "civil_comments_scores.csv.gz")
+
+
+def drawn(
+    reason: str, labels: int, mask: int
+) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray, np.random.Generator]:
+    """The rows of a mask: all labels, scores of each model, the places of the labels that are kept, and its generator."""
+    rng = np.random.default_rng([len(reason), labels, mask])
+    data = _file()
+    data = data.iloc[rng.choice(len(data), ROWS, replace=False)]
+    y = data["label"].to_numpy(np.float64)
+    odds = np.where(y == 1, REASONS[reason], 1.0)
+    known = rng.choice(ROWS, labels, replace=False, p=odds / odds.sum())
+    return y, {name: data[name].to_numpy() for name in data.columns if name != "label"}, known, rng
+
+
 def rows(piece: tuple[str, int, int]) -> Iterator[dict[str, Any]]:
     """The rows of a mask's file."""
     reason, labels, mask = piece
-    data = pd.read_csv(Path(os.environ["DARKMETRICS_DATA"]) / "civil_comments_scores.csv.gz")
-    rng = np.random.default_rng([len(reason), labels, mask])
-    data = data.iloc[rng.choice(len(data), ROWS, replace=False)]
-    y, models = data["label"].to_numpy(np.float64), [name for name in data.columns if name != "label"]
-    scores = {name: data[name].to_numpy() for name in models}
-    odds = np.where(y == 1, REASONS[reason], 1.0)
-    known = rng.choice(ROWS, labels, replace=False, p=odds / odds.sum())
+    y, scores, known, _ = drawn(reason, labels, mask)
     y_true = np.full(ROWS, np.nan)
     y_true[known] = y[known]
     found = dm.compare(y_true, scores, missingness=reason, metrics=METRICS, zero_division=0, rng=mask)

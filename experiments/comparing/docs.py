@@ -10,6 +10,8 @@ import pandas as pd
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "champion-challenger.md"
 RESULTS = ROOT / "experiments" / "results" / "comparing.csv"
+# Chances from labelled rows alone, by experiments.comparing.counted.
+COUNTED = RESULTS.with_name("comparing_counted.csv")
 MARKED = re.compile(r"<!-- measured: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 EDGES = [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]
 # Labels from which on chances are held to a bar.
@@ -23,7 +25,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     best = table[table["kind"] == "best"].copy()
     best["bin"] = np.clip(np.digitize(best["answer"], EDGES[1:-1]), 0, len(EDGES) - 2)
     for (reason, labels, metric, place), own in best.groupby(["reason", "labels", "metric", "bin"]):
-        what = f"{EDGES[place]:.1f} to {EDGES[place + 1]:.1f}"
+        what = _words_of(place)
         rows.append(("said", reason, labels, metric, what, len(own), own["answer"].mean()))
         rows.append(("came true", reason, labels, metric, what, len(own), own["truth"].mean()))
     apart = table[table["kind"] == "difference"].copy()
@@ -49,15 +51,29 @@ def chances(found: pd.DataFrame) -> pd.DataFrame:
     return value.assign(cases=sums["cases"]["said"])
 
 
+def counted() -> pd.DataFrame:
+    """The same of the textbook's answer, which looks at labelled rows alone."""
+    own = pd.read_csv(COUNTED)
+    own = own[own["labels"] >= ASKED].assign(of=lambda d: [_words_of(place) for place in d["bin"]])
+    sums = own[["said", "came true"]].mul(own["cases"], axis=0).groupby(own["of"]).sum()
+    cases = own.groupby("of")["cases"].sum()
+    return sums.div(cases, axis=0).assign(cases=cases)
+
+
+def _words_of(place: int) -> str:
+    return f"{EDGES[place]:.1f} to {EDGES[place + 1]:.1f}"
+
+
 def best_table(found: pd.DataFrame) -> list[str]:
     """How often the model was best, by the chance that was said: by number of labels, then by metric."""
     some = found[found["labels"] >= ASKED]
     columns = {f"{n:,} labels": found[found["labels"] == n] for n in sorted(found["labels"].unique())}
     columns |= {f"{metric}, {ASKED} and more": some[some["metric"] == metric] for metric in _metrics(found)}
-    lines = ["| chance said | " + " | ".join(columns) + " |", "|:--|" + "--:|" * len(columns)]
-    tables = [chances(own) for own in columns.values()]
-    for low, high in pairwise(EDGES):
-        what, cells = f"{low:.1f} to {high:.1f}", []
+    heads = [*columns, f"labelled rows alone: accuracy, {ASKED} and more at random"]
+    lines = ["| chance said | " + " | ".join(heads) + " |", "|:--|" + "--:|" * len(heads)]
+    tables = [*(chances(own) for own in columns.values()), counted()]
+    for place, (low, high) in enumerate(pairwise(EDGES)):
+        what, cells = _words_of(place), []
         for table in tables:
             there = table.loc[what] if what in table.index else None
             text = "" if there is None else f"{there['said']:.2f}: {there['came true']:.2f} of {there['cases']:,.0f}"

@@ -60,3 +60,14 @@ def test_intervals_of_differences_hold_as_often_as_they_should(measured, metric)
     for by in ("reason", "labels"):
         held = pooled(measured, "held", ["metric", by])[metric]
         assert held.between(*HOLDS).all()
+
+
+def test_counting_labelled_rows_alone_is_further_off(measured):
+    from experiments.comparing import docs
+
+    ours = docs.chances(measured[(measured["labels"] >= docs.ASKED) & (measured["metric"] == "accuracy")])
+    theirs = docs.counted()
+    sure = ["0.7 to 0.9", "0.9 to 1.0"]
+    gap = {name: (own["said"] - own["came true"]).abs()[sure] for name, own in (("ours", ours), ("theirs", theirs))}
+    assert (theirs["cases"][sure] >= ENOUGH).all()
+    assert (gap["theirs"] > gap["ours"]).all()
