@@ -46,7 +46,7 @@ def _file() -> pd.DataFrame:
 def drawn(
     reason: str, labels: int, mask: int
 ) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray, np.random.Generator]:
-    """The rows of a mask: all labels, scores of each model, the places of the labels that are kept, and its generator."""
+    """The rows of a mask: labels, scores of each model, places of the labels that are kept, and the generator."""
     rng = np.random.default_rng([len(reason), labels, mask])
     data = _file()
     data = data.iloc[rng.choice(len(data), ROWS, replace=False)]
