@@ -126,12 +126,8 @@ def checked_counts(sample_weight: Any, rows: int) -> FloatArray:
     """How often each row counts; once where nothing is said."""
     if sample_weight is None:
         return np.ones(rows)
-    count = frames.number_column(sample_weight, "sample_weight")
+    count = rules.given_weights(sample_weight)
     _check_length(count, "sample_weight", rows)
-    rules.check_finite(count, "sample_weight", "Weights must be finite; a row that shall not count has weight 0.")
-    if (count < 0.0).any():
-        first = int(np.argmax(count < 0.0))
-        raise InputError(f"sample_weight: {count[first]:g} at row {first}. Weights must not be negative.")
     return count
 
 

@@ -251,14 +251,20 @@ def row_weights(sample_weight: Any, rows: int) -> FloatArray | None:
     """The weights of the rows; None when every row counts once."""
     if sample_weight is None:
         return None
-    weight = frames.number_column(sample_weight, "sample_weight")
+    weight = given_weights(sample_weight)
     check_length(weight, "sample_weight", rows)
+    frames.check_weight_sizes(weight, "sample_weight")
+    return None if bool(np.all(weight == 1.0)) else weight
+
+
+def given_weights(sample_weight: Any) -> FloatArray:
+    """Weights as numbers: finite, and not negative."""
+    weight = frames.number_column(sample_weight, "sample_weight")
     check_finite(weight, "sample_weight", "Weights must be finite; a row that shall not count has weight 0.")
     if (weight < 0.0).any():
         first = int(np.argmax(weight < 0.0))
         raise InputError(f"sample_weight: {_shown(weight[first])} at row {first}. Weights must not be negative.")
-    frames.check_weight_sizes(weight, "sample_weight")
-    return None if bool(np.all(weight == 1.0)) else weight
+    return weight
 
 
 def row_strata(strata: Any, rows: int) -> IntArray | None:

@@ -4,6 +4,7 @@ Anything with `predict_proba` or `decision_function` will do, such as a pipeline
 package that follows scikit-learn.
 """
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import darkmetrics as dm
@@ -76,7 +77,7 @@ def from_predictions(y_true: ArrayLike, y_score: ArrayLike, **settings: Any) -> 
     return dm.evaluate(y_true, y_score, **settings)
 
 
-class _Display:
+class _Display(ABC):
     """What the displays have in common: made from a classifier, from scores or from an evaluation, and drawn."""
 
     # Metrics that it shows, evaluated unless others are asked for.
@@ -124,8 +125,8 @@ class _Display:
         self.ax_, self.figure_ = drawn, drawn.get_figure(root=True)
         return self
 
-    def _draw(self, ax: "Axes | None") -> "Axes":
-        raise NotImplementedError
+    @abstractmethod
+    def _draw(self, ax: "Axes | None") -> "Axes": ...
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.evaluation!r}>"

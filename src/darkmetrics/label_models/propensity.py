@@ -86,7 +86,7 @@ class Propensity(LabelModel):
         )
 
 
-def row_weights(data: EvaluationSet, what: str) -> FloatArray:
+def weights_for_missing(data: EvaluationSet, what: str) -> FloatArray:
     """How many missing rows a labelled row of each cell stands for."""
     propensity = data.cells.propensity
     if propensity is None:
@@ -104,7 +104,7 @@ def row_weights(data: EvaluationSet, what: str) -> FloatArray:
 
 def effective_rows(data: EvaluationSet) -> float:
     """How many equally weighted rows the labelled ones are worth to someone who asks about the missing ones."""
-    weight = row_weights(data, "Propensity")
+    weight = weights_for_missing(data, "Propensity")
     rows = data.cells.positives + data.cells.negatives
     return float((rows @ weight) ** 2 / (rows @ weight**2))
 
@@ -114,7 +114,7 @@ def weighted_nodes(
 ) -> Nodes:
     """The curve of the missing rows from labels weighted by propensity, with columns `X` for the rows of a table."""
     cells, size = table.cells, table.score.size
-    weight = row_weights(EvaluationSet.from_cells(cells), what)
+    weight = weights_for_missing(EvaluationSet.from_cells(cells), what)
     if not weight.any():
         raise InputError(
             f"propensity: 1 for every row with a label ({what}), so that none of them stands for a missing row and "
