@@ -165,8 +165,8 @@ def test_the_total_covers_the_truth_where_shares_of_late_labels_differ():
 def test_the_total_covers_the_truth_where_a_group_has_no_label_at_all(monkeypatch):
     import darkmetrics.monitoring.borrowing as borrowing
 
-    def as_one_fit(data: Any, lenders: Any, shape: Any, rng: Any) -> Nodes:
-        return Nodes.single(expit(shape.at(data.cells.score[data.missing_cells])))
+    def as_one_fit(sets: Any, lenders: Any, shape: Any, rng: Any) -> list[Nodes]:
+        return [Nodes.single(expit(shape.at(data.cells.score[data.missing_cells]))) for data in sets]
 
     ways: dict[str, Any] = {"one of the others": borrowing.borrowed, "one fit": as_one_fit}
     covered = {(way, metric): 0 for way in ways for metric in ("precision", "recall")}
@@ -274,6 +274,29 @@ def test_groups_without_labels_of_a_class_borrow_and_the_result_says_so():
     assert f"All rows together: {note}" in str(result)
     everything = dm.evaluate(table["y"], table["p"], label_model="calibrated", metrics="recall")["recall"]
     assert result.total["recall"].mean() == pytest.approx(everything.mean(), abs=0.1)
+
+
+def test_what_groups_borrow_is_found_once_per_lender(monkeypatch):
+    """Groups of one row: as many borrow as can lend, and each pair of them by itself would grow with the square."""
+    import darkmetrics.monitoring.borrowing as borrowing
+
+    work, shift = [], borrowing._shift
+
+    def counted(log_odds: Any, rows: Any, positives: Any) -> Any:
+        work.append(1)
+        return shift(log_odds, rows, positives)
+
+    monkeypatch.setattr(borrowing, "_shift", counted)
+    done = {}
+    for size in (30, 120):
+        rng = np.random.default_rng(size)
+        score = rng.random(size)
+        y = np.where(np.arange(size) % 3 == 0, np.nan, rng.random(size) < score)
+        work.clear()
+        by(pd.DataFrame({"month": np.arange(size), "y": y, "p": score}), metrics="recall")
+        done[size] = len(work)
+    assert done[30] > 0
+    assert done[120] <= 4.5 * done[30]
 
 
 def test_where_no_group_can_be_fitted_all_rows_are():

@@ -56,24 +56,39 @@ class Shape(NamedTuple):
         return result
 
 
-def borrowed(data: EvaluationSet, lenders: Sequence[Lender], shape: Shape, rng: np.random.Generator) -> Nodes:
-    """Nodes of the missing rows of a group that has too few labels for nodes of its own."""
+def borrowed(
+    sets: Sequence[EvaluationSet], lenders: Sequence[Lender], shape: Shape, rng: np.random.Generator
+) -> list[Nodes]:
+    """Nodes of the missing rows of groups that have too few labels for nodes of their own.
+
+    What a lender has to say is found once for all who ask: many small groups borrow from as many others.
+    """
     each = -(-_NODES // len(lenders))
-    shifts, reason = [], []
-    for lender in lenders:
+    start = rng.random((len(sets), len(lenders)))
+    shift, reason = np.empty((len(sets), len(lenders), each, 2)), np.empty((len(sets), len(lenders), each), np.int64)
+    for i, lender in enumerate(lenders):
         reached = np.cumsum(lender.weight)
-        chosen = np.searchsorted(reached / reached[-1], (np.arange(each) + rng.random()) / each)
-        shifts.append(_shifts(lender, shape, chosen))
-        reason.append(lender.reason[chosen])
-    shift = np.concatenate(shifts)
-    if len(lenders) > 1:
+        chosen = np.searchsorted(reached / reached[-1], (np.arange(each) + start[:, i, None]) / each)
+        some, place = np.unique(chosen, return_inverse=True)
+        shift[:, i] = _shifts(lender, shape, some)[place.reshape(chosen.shape)]
+        reason[:, i] = lender.reason[chosen]
+    size = len(lenders) * each
+    return [
+        _moved(data, shape, own.reshape(size, 2), why.reshape(size), len(lenders))
+        for data, own, why in zip(sets, shift, reason, strict=True)
+    ]
+
+
+def _moved(data: EvaluationSet, shape: Shape, shift: FloatArray, reason: IntArray, lenders: int) -> Nodes:
+    """The shape at the missing rows of a group, moved as so many others say."""
+    if lenders > 1:
         # The others are a sample of what a group can be: their spread is that of one more group once it is widened.
         centre = shift.mean(axis=0)
-        shift = centre + np.sqrt((len(lenders) + 1.0) / (len(lenders) - 1.0)) * (shift - centre)
+        shift = centre + np.sqrt((lenders + 1.0) / (lenders - 1.0)) * (shift - centre)
     cells = data.missing_cells
     side = np.where(data.cells.decision[cells], 0, 1)
     probability = expit(shape.at(data.cells.score[cells]) + shift[:, side])
-    return Nodes(np.full(len(shift), 1.0 / len(shift)), probability, reason=np.concatenate(reason))
+    return Nodes(np.full(len(shift), 1.0 / len(shift)), probability, reason=reason)
 
 
 def _shifts(lender: Lender, shape: Shape, chosen: IntArray) -> FloatArray:

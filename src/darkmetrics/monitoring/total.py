@@ -144,9 +144,10 @@ def _filled(
         if part is not None
     ]
     shape, rng = Shape.of(whole, nodes), np.random.default_rng(11)  # the same nodes in every run
+    lacking = [data for data, part in zip(sets, parts, strict=True) if part is None]
+    found = iter(borrowed(lacking, lenders, shape, rng))
     return [
-        Part.of(data, borrowed(data, lenders, shape, rng), len(sets)) if part is None else part
-        for data, part in zip(sets, parts, strict=True)
+        Part.of(data, next(found), len(sets)) if part is None else part for data, part in zip(sets, parts, strict=True)
     ]
 
 
