@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit, log_expit
 
 import darkmetrics as dm
+import oracle
 from darkmetrics._kernels.auc.clusters import auc_law_by_clusters, auc_law_of_alike_nodes
 from darkmetrics._kernels.auc.expansion import expansions, mixed_cdf
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
@@ -296,3 +297,44 @@ def test_a_node_of_little_variance_and_weight_moves_the_law_by_little():
     expected = (127 * others.cdf(t) + law_of(Nodes.single(nodes.probability[-1])).cdf(t)) / 128
     # What is allowed for, and the straight lines of two tables.
     np.testing.assert_allclose(law.cdf(t), expected, rtol=0.0, atol=0.002 + 2e-4)
+
+
+def of_nearly_sure_nodes(score, weight, p, share, ties):
+    """ROC-AUC of all labelings within two rows of what some node is sure of, in rising order, and their levels.
+
+    The oracle's definition on rows. With chances within 0.001 of an end, the others have 4e-6 together.
+    """
+    m = score.size
+    near = np.array([(np.arange(m) == i) ^ (np.arange(m) == j) for i in range(m) for j in range(i + 1)])
+    near = np.vstack([near, np.eye(m, dtype=bool)])
+    y = np.unique(np.vstack([((row > 0.5) ^ near).astype(int) for row in p]), axis=0)
+    mass = share @ [np.prod(np.where(y == 1, row, 1.0 - row), axis=1) for row in p]
+    values = oracle.definition_of(f"roc_auc(ties={ties!r})")(y, score, None, weight)
+    order = np.argsort(values, kind="stable")
+    return values[order], np.cumsum(mass[order])
+
+
+@pytest.mark.parametrize("ties", ["half", "full"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("nodes", [2, 5, 12])
+def test_nodes_that_are_sure_of_labelings_of_their_own_have_the_law_of_brute_force(nodes, weighted, ties):
+    for seed in range(4):
+        rng = np.random.default_rng([nodes, weighted, seed])
+        m = int(rng.integers(24, 36))
+        # Tied rows have weights of their own, which keep them apart.
+        score = rng.integers(0, 257, m) / 256 if weighted else rng.permutation(1025)[:m] / 1024
+        weight = rng.lognormal(0.0, 1.0, m) if weighted else np.ones(m)
+        order = np.lexsort((weight, score))
+        score, weight = score[order], weight[order]
+        p = rng.choice([1e-12, 1e-6, 1e-3, 1.0 - 1e-3, 1.0 - 1e-6], (nodes, m))
+        share = rng.dirichlet(np.full(nodes, 2.0))
+        data = dm.EvaluationSet(np.full(m, math.nan), score, sample_weight=weight)
+        np.testing.assert_array_equal(data.cells.mass(data.cells.missing), weight)  # columns are in the order of rows
+        functional = dm.metrics.roc_auc(ties=ties).bind(data, 0.0)
+        law = Exact().law(functional, Problem(Nodes(share, p)), rng=rng)
+        values, level = of_nearly_sure_nodes(score, weight, p, share, ties)
+        # Clusters may move what is rare; a labeling that a node is sure of stays where it is, up to rounding.
+        heavy = np.flatnonzero(np.diff(level, prepend=0.0) > 0.02)
+        edges = np.concatenate([values[heavy] - 1e-9, values[heavy] + 1e-9])
+        expected = np.concatenate([[0.0], level])[np.searchsorted(values, edges, side="right")]
+        np.testing.assert_allclose(law.cdf(edges), expected, rtol=0.0, atol=0.003, err_msg=str(seed))

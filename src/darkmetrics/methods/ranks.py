@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics._kernels.auc.clusters import auc_law_by_clusters, auc_law_of_alike_nodes
+from darkmetrics._kernels.auc.clusters import Points, auc_law_by_clusters, auc_law_of_alike_nodes
 from darkmetrics._kernels.auc.expansion import Expansions, expansions, mixed_cdf, settle_leading_rows
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
 from darkmetrics._kernels.auc.plan import (
@@ -14,6 +14,7 @@ from darkmetrics._kernels.auc.plan import (
     clumped,
     combinations,
     neglected,
+    nodes_by_labeling,
     rank_clusters,
     tie_clusters,
     whole_groups,
@@ -190,6 +191,24 @@ def _of_clusters(
     most: int,
 ) -> tuple[MetricDistribution, FloatArray]:
     """The law by clusters with so many combinations of counts at most, and moments of the nodes."""
+    values, shares, moments = [], [], np.zeros((3, weight.size))
+    for own in nodes_by_labeling(data, p, weight):
+        share = float(weight[own].sum())
+        points = _points(data, p[own], weight[own] / share, fill, most)
+        values.append(points.values)
+        shares.append(share * points.masses)
+        moments[:, own] = points[2:]
+    auc, masses = np.concatenate(values), np.concatenate(shares)
+    # Clusters leave out a little of the mass, but none of that chance.
+    nan = np.isnan(auc)
+    if 0.0 < absent < 1.0 and nan.any() and not nan.all():
+        masses[nan] *= absent / masses[nan].sum()
+        masses[~nan] *= (1.0 - absent) / masses[~nan].sum()
+    return _discrete(functional, auc, masses, "near exact"), moments
+
+
+def _points(data: RankData, p: FloatArray, weight: FloatArray, fill: float, most: int) -> Points:
+    """The law of ROC-AUC by clusters that these nodes share."""
     halved = half_ties(data, weight @ p)
     plan = rank_clusters(halved, p, weight, most)
     if data.full_ties and neglected(data, halved, weight @ p, whole_groups(data, plan.clusters)) > _LEFT_OUT:
@@ -197,13 +216,7 @@ def _of_clusters(
             "method: no exact law of ROC-AUC with ties in full where few groups of ties decide and their rows have "
             "several weights; use 'auto' or 'monte_carlo'."
         )
-    points = auc_law_of_alike_nodes(data, halved, p, weight, plan, fill)
-    # Clusters leave out a little of the mass, but none of that chance.
-    nan, masses = np.isnan(points.values), points.masses.copy()
-    if 0.0 < absent < 1.0 and nan.any() and not nan.all():
-        masses[nan] *= absent / masses[nan].sum()
-        masses[~nan] *= (1.0 - absent) / masses[~nan].sum()
-    return _discrete(functional, points.values, masses, "near exact"), np.stack(points[2:])
+    return auc_law_of_alike_nodes(data, halved, p, weight, plan, fill)
 
 
 def _in_all(functional: RankFunctional, law: MetricDistribution, moments: FloatArray, weight: FloatArray) -> FloatArray:

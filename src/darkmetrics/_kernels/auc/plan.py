@@ -20,6 +20,8 @@ _EXACT_ROWS = 64
 _SAME = 1e-12
 # Where the likeliest labeling has more mass than this, those that differ from it in few rows are gone through.
 LIKELIEST = 0.001
+# A node for which the likeliest labeling of all nodes has less than this share of the mass of its own is apart.
+_COMMON = 0.01
 # Groups of nodes at most, as many as keep what their tilts move below a share of the spread.
 _MOST_GROUPS, _MOVED = 8, 0.02
 # How large a step between clumps may be, in standard deviations of what blurs it, and how large a clump.
@@ -248,6 +250,24 @@ def likeliest(
     turned = np.where(likely, 1.0 - p, p)
     mass = np.exp(np.log1p(-np.minimum(turned, 1.0 - 1e-16)) @ data.counts)
     return float(weight @ mass), mass, turned / np.maximum(1.0 - turned, 1e-16)
+
+
+def nodes_by_labeling(data: RankData, p: FloatArray, weight: FloatArray) -> list[IntArray]:
+    """Nodes in groups: those nearly sure of a labeling that the mean of all does not have, by labeling; and the others.
+
+    A labeling that one node is sure of is an atom, which no plan made for the mean of the nodes shows.
+    """
+    doubt = np.minimum(p, 1.0 - p)
+    sure = np.flatnonzero(doubt @ data.counts < -np.log(LIKELIEST))  # 1 - x < exp(-x): others have no such atom
+    own, common = p[sure] > 0.5, likeliest(data, p[sure], weight[sure], weight @ p > 0.5)[1]
+    mass = np.exp(np.log1p(-doubt[sure]) @ data.counts)
+    far = (weight[sure] * mass > LIKELIEST) & (common < _COMMON * mass)
+    others = np.setdiff1d(np.arange(weight.size), sure[far])
+    if not far.any():
+        return [others]
+    _, owner = np.unique(own[far], axis=0, return_inverse=True)
+    groups = [sure[far][owner.ravel() == k] for k in range(int(owner.max()) + 1)]
+    return [*groups, others] if others.size else groups
 
 
 def alike_nodes(data: RankData, p: FloatArray, weight: FloatArray, clusters: list[IntArray]) -> list[IntArray]:
