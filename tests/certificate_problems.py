@@ -32,12 +32,18 @@ def _scored(loss):
 
 
 def _confusion(name, ratio, **options):
-    """A metric of the library by its ratio, and the same ratio for the oracle: 0 or a number over 0 is undefined."""
+    """A metric of the library by its ratio, and the same ratio for the oracle: 0 or a number over 0 is undefined.
+
+    Weights such as 0.1 do not add up without rounding: equal terms that are subtracted leave some last digits.
+    """
     metric = dm.metrics.ConfusionMetric(name=name, formula=ratio, **options)
+    below = ratio.denominator
 
     def quotient(*counts):
-        numerator, denominator = ratio.numerator(*counts), ratio.denominator(*counts)
-        return np.divide(numerator, denominator, out=np.full(denominator.shape, np.nan), where=denominator != 0.0)
+        numerator, denominator = ratio.numerator(*counts), below(*counts)
+        terms = zip((below.tp, below.fp, below.fn, below.tn), counts, strict=True)
+        defined = np.abs(denominator) > 1e-13 * sum(np.abs(factor * count) for factor, count in terms)
+        return np.divide(numerator, denominator, out=np.full(denominator.shape, np.nan), where=defined)
 
     return metric, oracle.confusion(quotient)
 

@@ -7,6 +7,7 @@ import pytest
 import scipy.stats
 
 import darkmetrics as dm
+from darkmetrics.metrics import FN, TP
 
 # Draws of the reference sampler, and the distance from its law that it exceeds once in a million samples (DKW).
 DRAWS = 20_000
@@ -123,6 +124,23 @@ def test_one_weight_for_all_rows_is_none():
     weighted = dm.evaluate(y, score, label_model=score, metrics="roc_auc", sample_weight=np.full(200, 2.0))["roc_auc"]
     assert weighted.method == plain.method
     assert weighted.mean() == pytest.approx(plain.mean(), abs=1e-14)
+
+
+@pytest.mark.parametrize("weight", [0.1, 1.0 / 3.0, 0.7])
+@pytest.mark.parametrize("method", ["exact", "monte_carlo"])
+def test_what_rounding_leaves_of_a_denominator_is_zero_in_law_and_bounds(weight, method):
+    rng = np.random.default_rng(41)
+    metric = dm.metrics.ConfusionMetric(name="either_sign", formula=TP / (TP + -1.0 * FN))
+    score = rng.integers(0, 5, 60) / 4.0
+    y = np.where(rng.random(60) < 0.6, np.nan, rng.random(60) < 0.5)
+    asked = {"threshold": 0.6, "label_model": 0.4, "metrics": metric, "method": method, "zero_division": np.nan}
+    # Whole numbers are free of rounding, and the metric is one of shares: weights do not change it.
+    whole = dm.evaluate(y, score, rng=0, **asked)["either_sign"]
+    law = dm.evaluate(y, score, rng=0, sample_weight=np.full(60, weight), **asked)["either_sign"]
+    assert whole.undefined > 0.01
+    assert law.undefined == pytest.approx(whole.undefined, rel=1e-9)
+    np.testing.assert_allclose(law.support(), whole.support(), rtol=1e-12)
+    np.testing.assert_allclose(law.ppf([0.05, 0.5, 0.95]), whole.ppf([0.05, 0.5, 0.95]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [1029, 1030, 5000])

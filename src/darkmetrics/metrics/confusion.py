@@ -14,6 +14,9 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.functional import BentForm, CountFunctional, RatioForm, Split
 from darkmetrics.metrics.metric import UNIT, Family, Metric, number_argument
 
+# What is left of terms that cancel is rounding below this share of their size, as for the weight of a class.
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True)
 class Linear:
@@ -36,6 +39,16 @@ class Linear:
     def __call__(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         return self.tp * tp + self.fp * fp + self.fn * fn + self.tn * tn
 
+    @property
+    def of_one_sign(self) -> bool:
+        """Whether nothing is subtracted."""
+        return min(self.tp, self.fp, self.fn, self.tn) >= 0.0
+
+    def without_rounding(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """The sum; zero where all that subtraction leaves of its terms is their rounding."""
+        value, size = self(tp, fp, fn, tn), Linear(*map(abs, (self.tp, self.fp, self.fn, self.tn)))
+        return value if self.of_one_sign else np.where(np.abs(value) <= _ROUNDING * size(tp, fp, fn, tn), 0.0, value)
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -45,12 +58,12 @@ class Ratio:
     denominator: Linear
 
     def __call__(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        return self.numerator(tp, fp, fn, tn) / self.denominator(tp, fp, fn, tn)
+        return self.numerator(tp, fp, fn, tn) / self.denominator.without_rounding(tp, fp, fn, tn)
 
     @property
     def of_one_sign(self) -> bool:
         """Whether nothing is subtracted in numerator and denominator."""
-        return all(min(part.tp, part.fp, part.fn, part.tn) >= 0.0 for part in (self.numerator, self.denominator))
+        return self.numerator.of_one_sign and self.denominator.of_one_sign
 
     def at(self, yes: Any, no: Any) -> RatioForm:
         """The ratio in terms of TP and FN alone, when `yes` rows are decided positive and `no` negative.
