@@ -10,7 +10,8 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score, roc_auc_score
 
 import darkmetrics as dm
-from darkmetrics.data.ages import age_bin, bin_start, read_ages
+from darkmetrics._kernels.age_grid import age_bin
+from darkmetrics.data.ages import bin_start, read_ages
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models import LateLabels, late
 

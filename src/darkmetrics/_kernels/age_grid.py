@@ -6,7 +6,7 @@ whole number, so that engines find bins by comparing alone, and all find the sam
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 
 # From here on a stratum is the number of an age; strata of users' own are smaller.
 FIRST_AGE_CODE = 1 << 52
@@ -22,3 +22,8 @@ LOWEST, HIGHEST = -10, 40
 EDGES: FloatArray = np.array(
     [2.0**octave * (1.0 + quarter / 4.0) for octave in range(LOWEST, HIGHEST) for quarter in range(4)]
 )
+
+
+def age_bin(age: FloatArray) -> IntArray:
+    """The bin of each age or delay, from 0 on."""
+    return np.searchsorted(EDGES, age, side="right")

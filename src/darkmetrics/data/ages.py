@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._kernels.age_grid import AGE, DAYS, EDGES, FIRST_AGE_CODE, MATURE, NO_DELAY, WHOLE
+from darkmetrics._kernels.age_grid import AGE, DAYS, EDGES, FIRST_AGE_CODE, MATURE, NO_DELAY, WHOLE, age_bin
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.rules import check_finite, check_length
@@ -26,11 +26,6 @@ _BESIDE = {
     "stratum": "for ages are the strata of such rows",
     "probability": "from which the probabilities of missing labels are learnt",
 }
-
-
-def age_bin(age: FloatArray) -> IntArray:
-    """The bin of each age or delay, from 0 on."""
-    return np.searchsorted(EDGES, age, side="right")
 
 
 def bin_start(number: IntArray) -> FloatArray:

@@ -5,16 +5,20 @@ from math import ceil, floor, log2
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
+import numpy as np
 
-from darkmetrics._kernels.age_grid import AGE, DAYS, FIRST_AGE_CODE, LOWEST, MATURE, NO_DELAY, WHOLE
+from darkmetrics._kernels.age_grid import AGE, DAYS, FIRST_AGE_CODE, LOWEST, MATURE, NO_DELAY, WHOLE, age_bin
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.collecting import collected, numbers
+from darkmetrics.frames.engines import looked_up, looks_up
 from darkmetrics.frames.labels import Labelled
 from darkmetrics.frames.moments import DAY, AsOf, Moments
 from darkmetrics.frames.roles import ColumnNames
 
 _SCORED, _CAME = nw.col("scored_at"), nw.col("labelled_at")
 _ONE, _NONE = nw.lit(1.0), nw.lit(0.0)
+# So many days, a quarter of a century, make a list that a query can hold.
+_MOST_LISTED = 2**13
 
 
 class Aged(NamedTuple):
@@ -64,14 +68,12 @@ def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | N
         frame = frame.with_columns(delay=days["labelled_at"] - days["scored_at"])
     whole = by_day or _are_whole(frame, "labelled_at" in days)
     oldest = now - ends["oldest"] + DAY
-    frame = _with_bin(frame, "age", oldest, by_day=by_day)
-    stratum = nw.col("age") * float(AGE)
-    if maturity is not None:
-        mature = now - days["scored_at"] >= maturity * DAY
-        stratum = stratum + nw.when(mature).then(nw.lit(float(MATURE))).otherwise(_NONE)
-    if "labelled_at" in days:
-        frame = _with_bin(frame, "delay", oldest, by_day=by_day)
-        stratum = stratum + nw.when(_CAME.is_null()).then(float(NO_DELAY)).otherwise(nw.col("delay") + 1.0)
+    parts = ["age", "delay"] if "labelled_at" in days else ["age"]
+    if by_day and oldest <= _MOST_LISTED * DAY and looks_up(frame):
+        frame = _with_listed_bins(frame, parts, oldest, maturity)
+    else:
+        frame = _with_bins(frame, parts, oldest, maturity, by_day=by_day)
+    stratum = nw.col("age") + nw.col("delay") if "delay" in parts else nw.col("age")
     # Whole numbers: PyArrow's hashes of whole floats collide.
     frame = frame.with_columns(stratum=stratum.cast(nw.Int32))
     return Aged(replace(source, frame=frame), FIRST_AGE_CODE + DAYS + whole * WHOLE)
@@ -185,6 +187,30 @@ def _hidden(frame: Any, last: float) -> Any:
         negative=nw.when(later).then(_NONE).otherwise(nw.col("negative")),
         labelled_at=nw.when(~later).then(_CAME),
     )
+
+
+def _with_listed_bins(frame: Any, parts: list[str], oldest: float, maturity: float | None) -> Any:
+    """The frame with ages and delays, which are whole days, as their parts of the stratum: looked up in a list."""
+    days = np.arange(oldest // DAY + 1.0)
+    mature = np.zeros(days.size, dtype=np.bool_) if maturity is None else days * DAY >= maturity * DAY
+    listed = {"age": age_bin(days) * AGE + mature * MATURE, "delay": age_bin(days) + 1}
+    for part in parts:
+        frame = looked_up(frame.with_columns(nw.col(part) / DAY), part, listed[part])
+    return frame.with_columns(nw.col("delay").fill_null(NO_DELAY)) if "delay" in parts else frame
+
+
+def _with_bins(frame: Any, parts: list[str], oldest: float, maturity: float | None, *, by_day: bool) -> Any:
+    """The same by arithmetic: of ages that are no whole days, or too many, and in every engine."""
+    mature = _NONE
+    if maturity is not None:
+        mature = nw.col("mature")
+        frame = frame.with_columns(mature=_is(nw.col("age"), maturity * DAY) * float(MATURE))
+    for part in parts:
+        frame = _with_bin(frame, part, oldest, by_day=by_day)
+    frame = frame.with_columns(age=nw.col("age") * float(AGE) + mature)
+    if "delay" not in parts:
+        return frame
+    return frame.with_columns(delay=nw.when(_CAME.is_null()).then(float(NO_DELAY)).otherwise(nw.col("delay") + 1.0))
 
 
 def _with_bin(frame: Any, column: str, longest: float, *, by_day: bool) -> Any:

@@ -1,9 +1,10 @@
-"""What is done to a frame in its own engine, because narwhals cannot address its names or read its types."""
+"""What is done to a frame in its own engine, because narwhals has no word for it."""
 
 from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.calendar import period_number
 
@@ -72,6 +73,24 @@ def with_microseconds(frame: Any, column: str) -> Any:
         minutes = hours * 60.0 + time.dt.minute().cast(nw.Float64)
         seconds = minutes * 60e6 + time.dt.second().cast(nw.Float64) * 1e6 + time.dt.microsecond().cast(nw.Float64)
     return frame.with_columns((days * 86_400e6 + seconds).alias(column))
+
+
+def looks_up(frame: Any) -> bool:
+    """Whether the engine finds an entry of a short table by its place, which is quicker than to compute it."""
+    return bool(frame.implementation.is_duckdb() or frame.implementation.is_polars())
+
+
+def looked_up(frame: Any, column: str, table: IntArray) -> Any:
+    """The frame with entries of a table instead of their places in it, which are whole floats; null stays null."""
+    native = frame.to_native()
+    if frame.implementation.is_polars():
+        import polars as pl
+
+        entries = pl.lit(pl.Series(table, dtype=pl.Int32))
+        return nw.from_native(native.with_columns(entries.gather(pl.col(column).cast(pl.Int32)).alias(column)))
+    entry = f'({table.tolist()})["{column}"::INTEGER + 1] AS "{column}"'
+    parts = [entry if name == column else f'"{name}"' for name in native.columns]
+    return nw.from_native(native.project(", ".join(parts)))
 
 
 def with_plain_floats(frame: Any, column: str) -> Any:
