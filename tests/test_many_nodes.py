@@ -11,6 +11,7 @@ import darkmetrics as dm
 import oracle
 from darkmetrics._kernels.auc.clusters import auc_law_by_clusters, auc_law_of_alike_nodes
 from darkmetrics._kernels.auc.expansion import expansions, mixed_cdf
+from darkmetrics._kernels.auc.labelings import spread_labelings
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
 from darkmetrics._kernels.auc.plan import Plan, combinations, rank_clusters, tie_clusters
 from darkmetrics._kernels.auc.ranks import RankData, auc_moments, linear_parts
@@ -338,3 +339,56 @@ def test_nodes_that_are_sure_of_labelings_of_their_own_have_the_law_of_brute_for
         edges = np.concatenate([values[heavy] - 1e-9, values[heavy] + 1e-9])
         expected = np.concatenate([[0.0], level])[np.searchsorted(values, edges, side="right")]
         np.testing.assert_allclose(law.cdf(edges), expected, rtol=0.0, atol=0.003, err_msg=str(seed))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("missing", "sure"), [(250, 4.0), (70, 1.0), (40, 1.0)])
+def test_labelings_of_nodes_of_little_weight_are_spread_as_drawn_ones_are(missing, sure, weighted):
+    """Against labels drawn row by row, at nodes at which a flip or dozens of them are likely."""
+    data, p, _ = problem(833, missing, nodes=2, sure=sure, seed=3)
+    rng = np.random.default_rng(1)
+    if weighted:
+        w = rng.lognormal(0.0, 1.0, data.weight.size)
+        data = data._replace(weight=w, rho=data.rho * w.mean(), total=data.total + float(w.sum()) - w.size)
+    found = spread_labelings(data, p)
+    assert found is not None
+    for values, q in zip(found.values, p, strict=True):
+        label = rng.random((20_000, q.size)) < q
+        p_sum, r_sum = data.known_p + label @ data.weight, data.known_r + label @ (data.weight * data.rho)
+        drawn = np.clip((r_sum - p_sum**2 / 2.0) / (p_sum * (data.total - p_sum)), 0.0, 1.0)
+        t = np.quantile(drawn, np.linspace(0.005, 0.995, 199))
+        off = np.searchsorted(np.sort(values), t, "right") / values.size - (drawn[:, None] <= t).mean(axis=0)
+        # A thirty-second of it is 0.0013 at most. 4,096 labels of each row drawn freely are off by 0.027 once in 200
+        # times, 20,000 by 0.012.
+        assert np.abs(off).max() < 0.04
+        # Sums of labels that are spread evenly have the mean of the chances, to one label in 4,096 for each row.
+        assert abs(values.mean() - drawn.mean()) < 4.0 * drawn.std() / np.sqrt(20_000) + 1e-4
+        assert values.std() == pytest.approx(drawn.std(), rel=0.06)
+
+
+def test_nodes_of_little_weight_do_not_go_by_clusters(monkeypatch):
+    """One of 128 nodes at which hardly a row is open: its law is that of labels drawn at it, without any cluster."""
+    from darkmetrics.methods import ranks
+
+    monkeypatch.setattr(ranks, "rank_clusters", None)
+    monkeypatch.setattr(ranks, "_MOVED", 0.0)
+    rng = np.random.default_rng(6)
+    score = rng.beta(1.0, 4.0, 600)
+    data = dm.EvaluationSet(np.where(rng.random(600) < 0.35, math.nan, rng.random(600) < score), score)
+    x = data.cells.score[data.missing_cells]
+    log_odds = np.log(x / (1.0 - x))
+    # The last ones are far from the others, so that what the law says beyond these is theirs.
+    moves = np.concatenate([rng.uniform(1.5, 2.5, 126), [-3.2, -3.4]])
+    nodes = Nodes(np.full(128, 1 / 128), expit(log_odds + moves[:, None]))
+    functional = dm.metrics.roc_auc().bind(data, math.nan)
+    law = Exact().law(functional, Problem(nodes), rng=rng)
+    own = functional.data
+    label = rng.random((2, 20_000, x.size)) < nodes.probability[126:, None]
+    p_sum, r_sum = own.known_p + label @ own.weight, own.known_r + label @ (own.weight * own.rho)
+    drawn = ((r_sum - p_sum**2 / 2.0) / (p_sum * (own.total - p_sum))).ravel()
+    others = Exact().law(functional, Problem(Nodes(np.full(126, 1 / 126), nodes.probability[:126])), rng=rng)
+    t = np.quantile(drawn, np.linspace(0.01, 0.99, 99))
+    expected = (126 * others.cdf(t) + 2 * (drawn[:, None] <= t).mean(axis=0)) / 128
+    np.testing.assert_allclose(law.cdf(t), expected, rtol=0.0, atol=0.04 * 2 / 128)
+    assert law.by_node is not None
+    np.testing.assert_allclose(law.by_node.mean[126:], drawn.reshape(2, -1).mean(axis=1), rtol=0.0, atol=2e-4)

@@ -8,6 +8,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.auc.clusters import Points, auc_law_by_clusters, auc_law_of_alike_nodes
 from darkmetrics._kernels.auc.expansion import Expansions, expansions, mixed_cdf, settle_leading_rows
+from darkmetrics._kernels.auc.labelings import spread_labelings
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
 from darkmetrics._kernels.auc.plan import (
     Plan,
@@ -38,6 +39,9 @@ _MANY_NODES, _VARIANCE, _SHARE = 8, (16.0, 4.0), (0.05, 0.2)
 # A node of less variance v is off by less than 2 exp(-v), and by half at most: together they may move the mixture by so
 # much, which is less than what is asked of each law by itself.
 _MOVED, _MOST_OFF = 0.004, 0.5
+# Nodes of no more weight than this together have thousands of labelings for their law, which leave a thousandth of the
+# mixture open; clusters would take longer for them than expansions for all others.
+_LITTLE = 1.0 / 32.0
 # How much of the spread may be left out where tied pairs that count in full are taken to first order.
 _LEFT_OUT = 0.02
 # How many times fewer combinations should lead to the same law, where rows have weights.
@@ -119,7 +123,8 @@ def _in_parts(
             law, moments[:, some] = _expanded(functional, found.of(some), own)
         else:
             absent = float(own @ [functional.undefined_mass(q) for q in nodes.probability[some]])
-            law, moments[:, some] = _clustered(functional, data, p[some], own, fill, absent)
+            little = _of_labelings(functional, data, p[some], own, fill, absent) if share <= _LITTLE else None
+            law, moments[:, some] = little or _clustered(functional, data, p[some], own, fill, absent)
         laws.append(law)
         shares.append(share)
     facts = {"given_defined": functional.given_defined, **about(functional, "near exact")}
@@ -150,6 +155,22 @@ def _expanded(
     cdf = mixed_cdf(found, weight, float(ends.min()), float(ends.max()))
     t, levels = (cdf.grid, cdf.levels) if functional.scale > 0.0 else (cdf.grid[::-1], 1.0 - cdf.levels[::-1])
     return tabulated(functional, functional.affine(t), levels), np.stack([np.ones(weight.size), cdf.mean, cdf.var])
+
+
+def _of_labelings(
+    functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray, fill: float, absent: float
+) -> tuple[MetricDistribution, FloatArray] | None:
+    """The law of nodes of little weight; None where labelings would take long, or ties count in full."""
+    found = None if data.full_ties else spread_labelings(data, p)
+    if found is None:
+        return None
+    values, masses = found.values.ravel(), np.repeat(weight / found.values.shape[1], found.values.shape[1])
+    held = ~np.isnan(values)
+    values, masses = values[held], masses[held]
+    if absent > 0.0:  # that chance is known, and labelings need not meet it
+        masses = np.append(masses * ((1.0 - absent) / max(float(masses.sum()), 1e-300)), absent)
+        values = np.append(values, np.nan)
+    return _discrete(functional, values, masses, "near exact"), found.moments(fill)
 
 
 def _clustered(

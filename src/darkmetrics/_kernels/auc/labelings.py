@@ -1,0 +1,58 @@
+"""The law of ROC-AUC at nodes of little weight from a fixed set of labelings (mathematics, section 3)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.auc.ranks import RankData, auc_from_sums
+
+# Labelings of all nodes together, a power of two, and of one node at least; numbers that they may take.
+_LABELINGS, _LEAST, _MOST_FLIPS = 1 << 13, 1 << 6, 1 << 18
+_SEED = 23
+
+
+class Labelings(NamedTuple):
+    """ROC-AUC of equally likely labelings of each node (row); nan where a class is absent."""
+
+    values: FloatArray
+
+    def moments(self, fill: float) -> FloatArray:
+        """Of each node the chance to be defined, mean and variance; undefined ones count as `fill`, or not if nan."""
+        values = np.where(np.isnan(self.values), fill, self.values)
+        held = ~np.isnan(values)
+        number = np.maximum(held.sum(axis=1), 1)
+        mean = np.where(held, values, 0.0).sum(axis=1) / number
+        var = np.where(held, (values - mean[:, None]) ** 2, 0.0).sum(axis=1) / number
+        return np.stack([held.mean(axis=1), mean, var])
+
+
+def spread_labelings(data: RankData, p: FloatArray) -> Labelings | None:
+    """Labelings that stand for the law at each node (row of `p`); None where they would take long.
+
+    Each row has its less likely label in as many of them as its chance says, to one, at places of a progression of its
+    own: rows are spread evenly, and one against the other as if by chance. They are the same in every run. Ties count
+    one half.
+    """
+    nodes = len(p)
+    n = max(_LEAST, _LABELINGS >> (nodes - 1).bit_length())
+    cell = np.repeat(np.arange(p.shape[1]), data.counts.astype(np.int64))
+    q = p[:, cell]
+    rare = np.minimum(q, 1.0 - q)
+    if n * float(rare.sum()) + rare.size > _MOST_FLIPS:
+        return None
+    rng = np.random.default_rng(_SEED)
+    number = np.floor(n * rare + rng.random(rare.shape)).astype(np.int64).ravel()
+    first, stride = rng.integers(n, size=(2, number.size))
+    owner = np.repeat(np.arange(number.size), number)
+    step = np.arange(owner.size) - np.repeat(np.cumsum(number) - number, number)
+    # An odd stride meets each of the places, a power of two of them, once.
+    place = owner // cell.size * n + ((first[owner] + step * (2 * stride[owner] + 1)) & (n - 1))
+    likely = q > 0.5
+    w = data.weight[cell]
+    turned = np.where(likely, -w, w).ravel()[owner]
+    p_sum = data.known_p + np.repeat(likely @ w, n) + np.bincount(place, turned, nodes * n)
+    rho = data.rho[cell]
+    r_sum = data.known_r + np.repeat(likely @ (w * rho), n)
+    r_sum += np.bincount(place, turned * rho[owner % cell.size], nodes * n)
+    return Labelings(auc_from_sums(data, p_sum, r_sum, 0.0).reshape(nodes, n))
