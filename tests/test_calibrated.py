@@ -264,7 +264,7 @@ def test_buckets_change_little(word, kind, monkeypatch):
     assert bucketed.probability.shape[1] <= 2048 < data.cells.score.size
     monkeypatch.setattr(score_table_module, "_BUCKETS", 10**9)
     exact = Calibrated(word).nodes(data)
-    assert exact.probability.shape[1] == data.cells.score.size
+    assert exact.probability.shape[1] == data.missing_cells.size
     # Buckets span 1/1024 of the range of log odds (8 here), and a probability moves by a quarter of that at most:
     # half a bucket is 1e-3. Their mean over the rows hardly moves at all.
     first, second = (nodes.on_all_cells.probability.mean(axis=0) for nodes in (bucketed, exact))

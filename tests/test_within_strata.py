@@ -6,7 +6,6 @@ from scipy.special import expit, logit
 
 import darkmetrics as dm
 from darkmetrics.label_models import Auto, Calibrated, LabelShift
-from darkmetrics.label_models.fitting import Material
 from darkmetrics.label_models.score_table import score_table
 
 
@@ -71,11 +70,11 @@ def test_a_level_in_each_stratum_is_found():
     gone = rng.random(30_000) < 0.3
     data = dm.EvaluationSet(np.where(gone, np.nan, y), score, strata=stratum)
     nodes = Calibrated(strata=True).nodes(data)
-    table = Material.of(data, by_stratum=True).table
-    mean = nodes.weight @ nodes.probability
+    mean = nodes.weight @ nodes.on_all_cells.probability
+    assert data.cells.stratum is not None
     for k in range(2):
-        own = (table.stratum == k) & (table.missing > 0)
-        said = np.average(mean[own], weights=table.missing[own])
+        own = data.cells.stratum[data.missing_cells] == k
+        said = np.average(mean[own], weights=data.missing_counts[own])
         assert said == pytest.approx(y[gone & (stratum == k)].mean(), abs=0.02)
 
 

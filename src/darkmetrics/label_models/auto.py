@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import eval_legendre, expit, logit
+from scipy.special import eval_legendre, expit
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.hypothesis_tests import mixture_test
 from darkmetrics._kernels.posterior.draws import normal_points, posterior_draws
 from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
+from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics._kernels.posterior.summary import Along
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -252,20 +253,20 @@ def both_nodes(score: Nodes, material: Material, n_nodes: int) -> Nodes:
     missing, positives against negatives: Bayes' rule, whatever the chance to be missing does along the scores. Every
     set gets the same effects in the same order, so that sets can be taken together.
     """
-    table = material.table
+    table, (rows, _) = material.table, material.table.with_missing
     points = normal_points(n_nodes, 3, _SEED)
     flagged, drift = points[:, :1], points[:, 2:3]
     unflagged = _TOGETHER * flagged + np.sqrt(1.0 - _TOGETHER**2) * points[:, 1:2]
     threshold = material.data.threshold
     above = 2.0 * table.decided >= table.missing if threshold is None else table.score >= threshold
-    move = _SPREAD * np.where(above, flagged, unflagged) + _ALONG * drift * table.rank
+    move = _SPREAD * np.where(above[rows], flagged, unflagged) + _ALONG * drift * table.rank[rows]
     with np.errstate(divide="ignore"):
-        log_odds = np.clip(logit(score.probability), -_SURE, _SURE)
+        log_odds = np.clip(np.log(score.probability) - np.log1p(-score.probability), -_SURE, _SURE)
     return replace(
         score,
         weight=np.full(n_nodes, 1.0 / n_nodes),
-        probability=np.asarray(expit(log_odds[np.arange(n_nodes) % len(score)] + move)),
-        shift=move @ table.missing / max(1.0, float(table.missing.sum())),
+        probability=chance(log_odds[np.arange(n_nodes) % len(score)] + move),
+        shift=move @ table.missing[rows] / max(1.0, float(table.missing.sum())),
     )
 
 

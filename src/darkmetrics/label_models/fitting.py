@@ -210,8 +210,9 @@ def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int
         sides = likelihood.along.few.counts(table.missing, sides)
     above, below = short.expected_positives(draws.parameters, sides).T
     chosen = representatives(above, below, draws.weight, n_nodes)
-    p = likelihood.share(draws.parameters[chosen])
-    nodes = Nodes(np.full(n_nodes, 1.0 / n_nodes), p, bucket=table.column)
+    rows, column = table.with_missing
+    p = likelihood.of_rows(rows).share(draws.parameters[chosen])
+    nodes = Nodes(np.full(n_nodes, 1.0 / n_nodes), p, bucket=column)
     if likelihood.Z is not None:
         mean_row = table.missing @ likelihood.difference / max(1.0, float(table.missing.sum()))
         nodes = replace(nodes, shift=draws.parameters[chosen, -mean_row.size :] @ mean_row)

@@ -5,6 +5,7 @@ neither fitting nor a posterior node costs more for a billion rows than for a fe
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +34,7 @@ class ScoreTable:
     missing: FloatArray
     # Of the missing rows, those that are decided positive.
     decided: FloatArray
-    # The row of this table that each of the set's `missing_cells` belongs to: its column among the nodes.
+    # The row of this table that each of the set's `missing_cells` belongs to.
     column: IntArray
     # The row of this table that each of the set's cells belongs to.
     place: IntArray
@@ -47,6 +48,14 @@ class ScoreTable:
     def labelled(self) -> FloatArray:
         """Rows with a label, per score."""
         return self.positives + self.negatives
+
+    @cached_property
+    def with_missing(self) -> tuple[IntArray, IntArray]:
+        """The rows of the table that hold missing ones, for which alone nodes are made, and `column` among these."""
+        held = self.missing > 0.0
+        if not held.any():
+            return np.arange(held.size), self.column
+        return np.flatnonzero(held), (np.cumsum(held) - 1)[self.column]
 
     @property
     def rank(self) -> FloatArray:

@@ -80,10 +80,14 @@ class LabelLikelihood:
 
     def _log_prior(self, parameters: FloatArray) -> FloatArray:
         square = ((parameters - self.prior_mean) / self.prior_scale) ** 2
-        gaussian: FloatArray = -0.5 * square - np.log(np.sqrt(2.0 * np.pi) * self.prior_scale)
+        gaussian: FloatArray = -0.5 * square - self._prior_level
         if self.heavy is None:
             return gaussian
         return np.where(self.heavy, -np.log1p(square) - np.log(np.pi * self.prior_scale), gaussian)
+
+    @cached_property
+    def _prior_level(self) -> FloatArray:
+        return np.asarray(np.log(np.sqrt(2.0 * np.pi) * self.prior_scale))
 
     def _prior_slope(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """First and second derivative of the log prior density, for each parameter."""
@@ -115,13 +119,19 @@ class LabelLikelihood:
         return result
 
     @cached_property
+    def _is_alike(self) -> bool:
+        """Whether the absence of rows does not depend on the score, and there are no reference rows."""
+        constant = self.Z is None or (self.Z.shape[1] == 1 and self.D is None)
+        some = self._labelled.any() or (self.Z is not None and self.missing.any())
+        return bool(constant and some and not self.positives_reference.size)
+
+    @cached_property
     def _alike(self) -> "list[_Bundles] | None":
         """The scores with missing rows, and those without, where the absence of rows does not depend on the score."""
-        constant = self.Z is None or (self.Z.shape[1] == 1 and self.D is None)
-        missing = np.zeros(len(self.X)) if self.Z is None else self.missing
-        counts = self.positives + self.negatives + missing
-        if not constant or self.positives_reference.size or not counts.any():
+        if not self._is_alike:
             return None
+        missing = np.zeros(len(self.X)) if self.Z is None else self.missing
+        counts = self._labelled + missing
         order = np.lexsort([missing, counts])[np.count_nonzero(counts <= 0.0) :]
         gone = missing[order] > 0.0
         return [self._bundled(some, counts, missing) for some in (order[gone], order[~gone]) if some.size]
@@ -245,8 +255,9 @@ class LabelLikelihood:
     def expand(self, parameters: FloatArray) -> Expansion:
         """The log posterior at one point, with gradient and curvature in closed form."""
         theta, c, d = self._parts(parameters)
-        if self.Z is not None and self._alike is not None:
-            value, gradient, hessian = self._expand_alike(theta, float(c[0]), float(d[0]))
+        if self._is_alike:
+            alike = self._expand_curve(theta) if self.Z is None else self._expand_alike(theta, float(c[0]), float(d[0]))
+            value, gradient, hessian = alike
             return self._with_prior(parameters, self.credit * value, gradient, hessian)
         p = chance(self.X @ theta)
         labelled = self.positives + self.negatives
@@ -295,6 +306,14 @@ class LabelLikelihood:
         value += float(self._log_prior(parameters).sum())
         return Expansion(value, self.credit * gradient + first, -self.credit * hessian - np.diag(second))
 
+    def _expand_curve(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """The log likelihood of labels alone, with its derivatives."""
+        log_odds = self.X @ theta
+        p = chance(log_odds)
+        expected = self._labelled * p
+        value = float(log_chance(log_odds) @ self._labelled - theta @ self._of_negatives)
+        return value, self._of_positives - self.X.T @ expected, -(self.X.T * (expected * (1.0 - p))) @ self.X
+
     def _expand_alike(self, theta: FloatArray, c: float, d: float) -> tuple[float, FloatArray, FloatArray]:
         """The log likelihood where absence does not depend on the score, with its derivatives: few numbers per row."""
         assert self.Z is not None
@@ -328,8 +347,12 @@ class LabelLikelihood:
         return value, gradient, hessian
 
     @cached_property
+    def _labelled(self) -> FloatArray:
+        return self.positives + self.negatives
+
+    @cached_property
     def _rows(self) -> FloatArray:
-        return self.positives + self.negatives + self.missing
+        return self._labelled + self.missing
 
     @cached_property
     def _totals(self) -> tuple[float, float, float]:
@@ -389,6 +412,11 @@ class LabelLikelihood:
         odds = self._log_odds_labelled
         return np.asarray(np.logaddexp(log_expit(odds) + 0.5 * d, log_expit(-odds) - 0.5 * d))
 
+    def of_rows(self, rows: IntArray | slice) -> "LabelLikelihood":
+        """The same on some rows of the table, of which `share` is asked."""
+        Z, D = (None if columns is None else columns[rows] for columns in (self.Z, self.D))
+        return replace(self, X=self.X[rows], Z=Z, D=D)
+
     def share(self, parameters: FloatArray) -> FloatArray:
         """P(positive | score, missing) on each row of the table, for one or many sets of parameters."""
         theta, c, d = self._parts(parameters)
@@ -401,13 +429,7 @@ class LabelLikelihood:
     def expected_positives(self, parameters: FloatArray, counts: FloatArray) -> FloatArray:
         """Sums of `share` over missing rows, counted by each column of `counts`, for many sets of parameters."""
         rows = self._with_missing
-        # Only these take part, and they may be few.
-        open_ = replace(
-            self,
-            X=self.X[rows],
-            Z=None if self.Z is None else self.Z[rows],
-            D=None if self.D is None else self.D[rows],
-        )
+        open_ = self.of_rows(rows)  # only these take part, and they may be few
         size = max(1, _PORTION // max(1, open_.X.shape[0]))
         each = [open_.share(parameters[i : i + size]) @ counts[rows] for i in range(0, len(parameters), size)]
         return np.concatenate(each)
