@@ -392,3 +392,30 @@ def test_nodes_of_little_weight_do_not_go_by_clusters(monkeypatch):
     np.testing.assert_allclose(law.cdf(t), expected, rtol=0.0, atol=0.04 * 2 / 128)
     assert law.by_node is not None
     np.testing.assert_allclose(law.by_node.mean[126:], drawn.reshape(2, -1).mean(axis=1), rtol=0.0, atol=2e-4)
+
+
+def drawn_of_ties(known, missing, p, share, draws=400_000):
+    """ROC-AUC with ties in full where each group of ties has one chance at each node: a binomial for each group."""
+    rng = np.random.default_rng(8)
+    node = rng.choice(share.size, draws, p=share)
+    positive = known[1] + rng.binomial(missing, p[node])
+    negative = known.sum(axis=0) + missing - positive
+    right = (positive * np.cumsum(negative, axis=1)).sum(axis=1)
+    return np.sort(right / (positive.sum(axis=1) * negative.sum(axis=1)))
+
+
+@pytest.mark.parametrize("nodes", [3, 12])
+def test_ties_in_full_are_right_at_nodes_that_expect_different_shares_of_a_group(nodes):
+    rng = np.random.default_rng([nodes, 4])
+    score, missing, known = np.arange(5) / 4.0, np.full(5, 100), rng.integers(20, 40, (2, 5))  # negatives, positives
+    p, share = rng.uniform(0.1, 0.95, (nodes, 5)), rng.dirichlet(np.full(nodes, 2.0))
+    labels = np.repeat([0.0, 1.0, math.nan], 5)
+    counts = np.concatenate([*known, missing])
+    data = dm.EvaluationSet(np.repeat(labels, counts), np.repeat(np.tile(score, 3), counts))
+    functional = dm.metrics.roc_auc(ties="full").bind(data, math.nan)
+    law = Exact().law(functional, Problem(Nodes(share, p)), rng=rng)
+    values = drawn_of_ties(known, missing, p, share)
+    # What is promised of such a law, and how far so many draws stray once in a million (DKW).
+    slack = 0.005 + math.sqrt(math.log(2.0 / 1e-6) / (2.0 * values.size))
+    at = np.linspace(0, values.size - 1, 500).astype(int)
+    assert np.abs(law.cdf(values[at]) - np.searchsorted(values, values[at], side="right") / values.size).max() < slack

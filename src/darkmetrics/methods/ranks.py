@@ -7,11 +7,12 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.auc.clusters import Points, auc_law_by_clusters, auc_law_of_alike_nodes
-from darkmetrics._kernels.auc.expansion import Expansions, expansions, mixed_cdf, settle_leading_rows
+from darkmetrics._kernels.auc.expansion import Expansions, expansions, joined, mixed_cdf, settle_leading_rows
 from darkmetrics._kernels.auc.labelings import spread_labelings
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
 from darkmetrics._kernels.auc.plan import (
     Plan,
+    alike_nodes,
     clumped,
     combinations,
     neglected,
@@ -76,7 +77,8 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
         absent = float(weight @ [functional.undefined_mass(q) for q in nodes.probability])
         return _discrete(functional, np.array([0.5, np.nan]), np.array([1.0 - absent, absent]), "exact")
     halved = half_ties(data, weight @ p)
-    found = expansions(halved, p)
+    # Tied pairs that count in full are taken to first order about what each node expects.
+    found = joined([expansions(half_ties(data, q), q[None]) for q in p]) if data.full_ties else expansions(halved, p)
     mixed_in = int(weight.size >= _MANY_NODES)
     even = found.largest <= _SHARE[mixed_in]
     smooth = even & (found.variance >= _VARIANCE[mixed_in])
@@ -84,7 +86,7 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
     if mixed_in and weight[even & ~smooth] @ off[even & ~smooth] <= _MOVED:
         smooth = even
     no_group = np.zeros(data.group_total.size, dtype=np.bool_)
-    left_out = neglected(data, halved, weight @ p, no_group) if data.full_ties else 0.0
+    left_out = neglected(data, halved, (weight @ p)[None], np.ones(1), no_group) if data.full_ties else 0.0
     if smooth.any() and (left_out > _LEFT_OUT or clumped(halved, p, weight)):
         smooth[:] = False
     if weight.size == 1 and not smooth[0] and np.all(data.weight == 1.0):
@@ -232,7 +234,11 @@ def _points(data: RankData, p: FloatArray, weight: FloatArray, fill: float, most
     """The law of ROC-AUC by clusters that these nodes share."""
     halved = half_ties(data, weight @ p)
     plan = rank_clusters(halved, p, weight, most)
-    if data.full_ties and neglected(data, halved, weight @ p, whole_groups(data, plan.clusters)) > _LEFT_OUT:
+    whole = whole_groups(data, plan.clusters)
+    if data.full_ties and any(
+        neglected(data, halved, p[own], weight[own] / weight[own].sum(), whole) > _LEFT_OUT
+        for own in alike_nodes(halved, p, weight, plan.clusters)
+    ):
         raise MethodError(
             "method: no exact law of ROC-AUC with ties in full where few groups of ties decide and their rows have "
             "several weights; use 'auto' or 'monte_carlo'."
@@ -270,12 +276,8 @@ def _settled(
             return None
         if any(clumped(case, chances, own / own.sum()) for case, chances, own in cases):
             return None
-    all_polynomials = [np.concatenate(poly, axis=1) for poly in zip(*(part.polynomials for part in parts), strict=True)]
-    joined = Expansions(
-        all_polynomials, *(np.concatenate(each) for each in zip(*(part[1:] for part in parts), strict=True))
-    )
     shares = np.concatenate([own for _, _, own in cases])
-    law, moments = _expanded(functional, joined, shares / shares.sum())
+    law, moments = _expanded(functional, joined(parts), shares / shares.sum())
     own = (shares / np.tile(weight, len(cases))).reshape(len(cases), -1)
     mean, var = moments[1:].reshape(2, len(cases), -1)
     total = (own * mean).sum(axis=0)

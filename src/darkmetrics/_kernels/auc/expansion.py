@@ -56,6 +56,12 @@ class Expansions(NamedTuple):
         return edgeworth_cdf(-mean / sd, k3 / (sd * variance), k4 / variance**2)
 
 
+def joined(parts: list[Expansions]) -> Expansions:
+    """The nodes of all of these, one after another."""
+    polynomials = [np.concatenate(poly, axis=1) for poly in zip(*(part.polynomials for part in parts), strict=True)]
+    return Expansions(polynomials, *(np.concatenate(each) for each in zip(*(part[1:] for part in parts), strict=True)))
+
+
 def _horner(poly: FloatArray, u: FloatArray) -> FloatArray:
     result: FloatArray = poly[-1] * u + poly[-2]
     for coefficient in poly[-3::-1]:

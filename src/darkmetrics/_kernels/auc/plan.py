@@ -200,14 +200,19 @@ def whole_groups(data: RankData, clusters: list[IntArray]) -> BoolArray:
     return whole
 
 
-def neglected(data: RankData, halved: RankData, p: FloatArray, whole: BoolArray) -> float:
+def neglected(data: RankData, halved: RankData, p: FloatArray, weight: FloatArray, whole: BoolArray) -> float:
     """The spread of what `half_ties` leaves out of groups that are not whole, as a share of that of ROC-AUC.
 
     It is half the square of the deviation of a group's positive weight, with the variance of half the square of a
-    Gaussian of that variance.
+    Gaussian of that variance; what nodes (rows of `p`) expect of a group deviates from what they expect together.
     """
-    effects = effects_of(halved, p)
-    own = np.bincount(data.group, data.weight**2 * effects.variance, whole.size)[~whole]
+    mean = weight @ p
+    effects = effects_of(halved, mean)
+    own = np.bincount(data.group, data.weight**2 * effects.variance, whole.size)
+    if weight.size > 1:
+        off = (data.counts * data.weight) * (p - mean)
+        own = own + weight @ np.array([np.bincount(data.group, row, whole.size) ** 2 for row in off])
+    own = own[~whole]
     return float(np.sqrt(0.5 * (own @ own) / max(float(effects.variance @ effects.effect**2), 1e-300)))
 
 
