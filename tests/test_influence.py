@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -147,3 +148,22 @@ def test_the_rows_that_are_settled_first_are_those_of_the_largest_influence():
     cases = settle_leading_rows(functional.data, p[None], np.ones(1), 0.2)
     assert cases is not None
     assert all(not np.isin(weight[leading], data.weight).any() for data, _, _ in cases)
+
+
+@pytest.mark.parametrize("left", [0.5, 0.06, 1e-3])
+def test_slope_of_a_root_next_to_its_end_is_the_derivative(left):
+    """One missing row of small weight among many heavy positives: whether there is a negative at all is its doing."""
+    weight = np.array([8.0, 2.5, 0.3, 0.15])
+    y, decision = [1.0, 1.0, math.nan, math.nan], np.array([0, 1, 1, 0])
+    data = dm.EvaluationSet(y, [0.1, 0.9, 0.8, 0.2], y_pred=decision, sample_weight=weight)
+    functional = dm.metrics.registered("g_mean").bind(data, math.nan)
+    tp, fn = 0.2, (1.0 - left) * 0.15
+
+    def g_mean(*sums):
+        true_positive, miss = 2.5 + sums[0], 8.0 + sums[1]
+        negative = (mpmath.mpf("0.3") - sums[0]) + (mpmath.mpf("0.15") - sums[1])
+        right = (mpmath.mpf("0.15") - sums[1]) / negative
+        return mpmath.sqrt(true_positive / (true_positive + miss) * right)
+
+    expected = [float(mpmath.diff(g_mean, (tp, fn), order)) for order in ((1, 0), (0, 1))]
+    np.testing.assert_allclose(functional.slopes(np.array([tp, fn])), expected, rtol=1e-5)
