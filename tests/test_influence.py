@@ -10,6 +10,7 @@ import darkmetrics as dm
 import oracle
 from darkmetrics._kernels.auc.expansion import settle_leading_rows
 from darkmetrics.exceptions import MethodError
+from darkmetrics.functional import CountFunctional
 from darkmetrics.label_models import Nodes
 from darkmetrics.methods.gaussian import gaussian_moments
 from darkmetrics.metrics import Family
@@ -156,7 +157,8 @@ def test_slope_of_a_root_next_to_its_end_is_the_derivative(left):
     weight = np.array([8.0, 2.5, 0.3, 0.15])
     y, decision = [1.0, 1.0, math.nan, math.nan], np.array([0, 1, 1, 0])
     data = dm.EvaluationSet(y, [0.1, 0.9, 0.8, 0.2], y_pred=decision, sample_weight=weight)
-    functional = dm.metrics.registered("g_mean").bind(data, math.nan)
+    functional = dm.metrics.metrics_from("g_mean")[0].bind(data, math.nan)
+    assert isinstance(functional, CountFunctional)
     tp, fn = 0.2, (1.0 - left) * 0.15
 
     def g_mean(*sums):
@@ -165,5 +167,5 @@ def test_slope_of_a_root_next_to_its_end_is_the_derivative(left):
         right = (mpmath.mpf("0.15") - sums[1]) / negative
         return mpmath.sqrt(true_positive / (true_positive + miss) * right)
 
-    expected = [float(mpmath.diff(g_mean, (tp, fn), order)) for order in ((1, 0), (0, 1))]
+    expected = np.array([float(mpmath.diff(g_mean, (tp, fn), order)) for order in ((1, 0), (0, 1))])
     np.testing.assert_allclose(functional.slopes(np.array([tp, fn])), expected, rtol=1e-5)

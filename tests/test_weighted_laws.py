@@ -12,6 +12,7 @@ from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Split
 from darkmetrics.methods import Problem
 from darkmetrics.methods.counts import EVERY_LIMIT
+from darkmetrics.methods.exact import Exact
 from darkmetrics.methods.smooth import law_of_many_weights
 from darkmetrics.nodes import Nodes
 
@@ -296,6 +297,49 @@ def test_an_expansion_is_refused_where_weights_are_nearly_alike():
     rows = many_weights(weights=lambda rng, rows: 1.0 + 1e-9 * rng.random(rows))
     assert law_of_many_weights(*bound_to("precision", *rows)) is None
     assert law_of_many_weights(*bound_to("precision", *many_weights())) is not None
+
+
+def cdf_of_sum(weight, p, t, last):
+    """P(sum of weights of positive rows <= t): the characteristic function inverted up to a frequency (Davies).
+
+    It is sampled so finely that the sum would have to stray by twelve standard deviations, and dead beyond the last.
+    """
+    mean, sd = weight @ p, np.sqrt(weight**2 @ (p * (1.0 - p)))
+    step = 2.0 * np.pi / (24.0 * sd)
+    u = step * (np.arange(int(last / step)) + 0.5)
+    log_phi = np.zeros(u.size, dtype=complex)
+    for w, q in zip(weight.tolist(), p.tolist(), strict=True):
+        log_phi += np.log(1.0 - q + q * np.exp(1j * w * u))
+    terms = np.exp(log_phi - 1j * mean * u) / (u / step)
+    return 0.5 - np.imag(np.exp(-1j * np.multiply.outer(t - mean, u)) @ terms) / np.pi
+
+
+@pytest.mark.parametrize(
+    ("rows", "weights"),
+    [
+        (1_500, lambda rng, rows: rng.choice([1.0, 2.0], rows) + 0.02 * rng.random(rows)),
+        (1_200, lambda rng, rows: rng.integers(1, 6, rows) + 0.02 * rng.random(rows)),
+        (2_500, lambda rng, rows: 1.0 + 0.02 * rng.random(rows)),
+        (1_200, lambda rng, rows: 1.0 + rng.random(rows) * np.where(rng.random(rows) < 0.98, 1e-3, 1.0)),
+    ],
+)
+def test_weights_near_multiples_of_one_have_their_steps(rows, weights):
+    """At a frequency at which all of them turn alike the characteristic function has a narrow peak."""
+    rng = np.random.default_rng(5)
+    score, weight = np.sort(0.5 + 0.5 * rng.random(rows)), weights(rng, rows)
+    p = rng.random(rows)
+    data = dm.EvaluationSet(np.full(rows, np.nan), score, sample_weight=weight)
+    functional, problem = dm.metrics.metrics_from("precision")[0].bind(data, np.nan), Problem(Nodes.single(p))
+    assert isinstance(functional, CountFunctional)
+    mean, sd = weight @ p, np.sqrt(weight**2 @ (p * (1.0 - p)))
+    t = np.concatenate([mean + np.linspace(-0.5, 1.5, 30), mean + 0.6 * sd + np.linspace(-0.5, 1.5, 30)])
+    true = cdf_of_sum(weight, p, t, 60.0)  # nine times the first peak
+    expanded = law_of_many_weights(functional, problem)
+    if expanded is not None:
+        assert np.abs(expanded.cdf(t / weight.sum()) - true).max() <= 0.002
+    law, moved = Exact().law(functional, problem, rng=rng), sd / 64.0  # by which a lattice may move a step
+    assert np.all(law.cdf((t - moved) / weight.sum()) <= true + 0.005)
+    assert np.all(law.cdf((t + moved) / weight.sum()) >= true - 0.005)
 
 
 def test_an_expansion_is_refused_where_few_rows_decide():

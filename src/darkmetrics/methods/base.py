@@ -31,8 +31,12 @@ CountLaws: TypeAlias = Callable[[IntArray], tuple[int, FloatArray]]
 
 # Numbers that the laws of one group may hold at all nodes on their common window.
 _WINDOW_LIMIT = 2**24
-# Rows of a group that are asked for their part in its characteristic function.
-_ROWS_ASKED = 1024
+# Rows of a group that are asked for their part in its characteristic function; up to which frequency, in units of
+# 1 / sd, and at which steps: a peak at a frequency at which all weights turn alike is about as wide as 1 / sd.
+_ROWS_ASKED, LAST, FINE = 1024, 1e3, 0.5
+# Frequencies at most; the damping beyond which nothing is left of a peak, even if that is half as much by all rows; and
+# terms that are added up where something is left.
+_MOST_FREQUENCIES, _GONE, _TURNS = 1 << 14, 24.0, 1 << 21
 
 
 class Problem:
@@ -265,6 +269,11 @@ class GroupSums:
         found = [[group.cumulant(order) for group in self.columns] for order in range(1, 6)]
         return [np.stack(each, axis=1) if each else np.zeros((len(self._nodes), 0)) for each in found]
 
+    @cached_property
+    def damping(self) -> "list[Damping]":
+        """How each group's characteristic function dies away, and where it comes back."""
+        return [group.damping() for group in self.columns]
+
     def chances(self, group: int, *, positive: bool) -> FloatArray:
         """Probability at each node that all missing rows of a group are positive, or that all are negative."""
         own = self.columns[group]
@@ -303,22 +312,56 @@ class WeightSums(NamedTuple):
         """The cumulant of this order of the sum at each node."""
         return np.asarray(bernoulli_cumulant(order, self.p) @ self.power(order))
 
-    def damping(self, t: FloatArray) -> FloatArray:
-        """`sum v_i (1 - cos(t w_i))` at each node (nodes x t), as some of the rows tell."""
+    def damping(self) -> "Damping":
+        """`sum v_i (1 - cos(t w_i))` at each node, finely enough to show where it is small.
+
+        Where even the least of all nodes is large, as some of the rows tell, that stands for every node.
+        """
+        sd = np.sqrt(self.cumulant(2))
+        sd = sd[sd > 0.0] if sd.any() else np.ones(1)
+        step = FINE / float(sd.max())
+        size = min(_MOST_FREQUENCIES, int(LAST / float(sd.min()) / step) + 2)
+        weight = np.ones(self.missing.size) if self.weight is None else self.weight
+        v = self.p * (1.0 - self.p)
         every = 1 + self.missing.size // _ROWS_ASKED
         some = slice(None, None, every)  # which stand for the others
-        weight = np.ones(self.missing.size) if self.weight is None else self.weight
-        turned = every * self.missing[some, None] * (1.0 - np.cos(np.multiply.outer(weight[some], t)))
-        columns, own = np.unique(self.column[some], return_inverse=True)
-        by_column = np.zeros((columns.size, t.size))
-        np.add.at(by_column, own, turned)
-        p = self.p[:, columns]
-        return np.asarray((p * (1.0 - p)) @ by_column)
+        least = every * self.missing[some] * v.min(axis=0)[self.column[some]]
+        damped = _turned(least, weight[some], step, size)
+        table = np.repeat(damped[None], v.shape[0], axis=0)
+        close = np.flatnonzero(damped < _GONE)
+        every = 1 + self.missing.size * close.size // _TURNS
+        rows = np.argsort(self.column, kind="stable")[::every]
+        turned = every * self.missing[rows, None] * (1.0 - np.cos(np.multiply.outer(weight[rows], step * close)))
+        columns, first = np.unique(self.column[rows], return_index=True)
+        table[:, close] = v[:, columns] @ np.add.reduceat(turned, first, axis=0) if rows.size else 0.0
+        return Damping(step, table)
 
     @property
     def heaviest(self) -> float:
         """The largest weight."""
         return float(bool(self.missing.size)) if self.weight is None else float(np.max(self.weight, initial=0.0))
+
+
+class Damping(NamedTuple):
+    """`sum v_i (1 - cos(t w_i))` at multiples of a step of t (nodes x t)."""
+
+    step: float
+    table: FloatArray
+
+    def at(self, t: FloatArray) -> FloatArray:
+        """The same at these t (nodes x t), by straight lines; zero beyond the table, where nothing is known."""
+        place = t / self.step
+        whole = np.minimum(place, self.table.shape[1] - 2.0).astype(np.int64)
+        low, high = (np.take_along_axis(self.table, whole + i, axis=1) for i in (0, 1))
+        return np.where(place <= self.table.shape[1] - 1.0, low + (place - whole) * (high - low), 0.0)
+
+
+def _turned(v: FloatArray, weight: FloatArray, step: float, size: int) -> FloatArray:
+    """`sum v_i (1 - cos(t w_i))` at `size` multiples of a step: exp(i t w) is a product of few far and near turns."""
+    side = int(np.ceil(np.sqrt(size)))
+    near = np.exp(1j * np.multiply.outer(weight, step * np.arange(side)))
+    far = np.exp(1j * np.multiply.outer(step * side * np.arange(side), weight)) * v
+    return np.asarray(v.sum() - (far @ near).real.ravel()[:size])
 
 
 class Method(ABC):

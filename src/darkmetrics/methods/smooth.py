@@ -1,6 +1,6 @@
 """The law of a formula of counts where each group of rows is large: an expansion at every node, no grid."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from darkmetrics._kernels.auc.expansion import Expansions, mixed_cdf
 from darkmetrics._kernels.sums.smooth import smooth_cumulants
 from darkmetrics.distribution import MetricDistribution, NodeMoments
 from darkmetrics.functional import CountFunctional, LinearFunctional
-from darkmetrics.methods.base import GroupSums, Problem, WeightSums
+from darkmetrics.methods.base import FINE, LAST, Damping, GroupSums, Problem, WeightSums
 from darkmetrics.methods.ranks import tabulated
 from darkmetrics.nodes import Nodes, columns_of
 
@@ -27,9 +27,8 @@ _MANY_WEIGHTS, _MANY_NODES, _OFF, _UNDEFINED = 512, 8, (2e-3, 8e-3), 1e-7
 # The first terms that Edgeworth's expansion leaves out, at their largest: of the fifth cumulant, of the product of the
 # third and fourth, and of the cube of the third, each of a standardised variable.
 _LEFT_OUT = (0.010, 0.042, 0.033)
-# Frequencies, in units of 1 / sd, at which the characteristic function must have died away (from those on that an
-# expansion says nothing of), and how many are looked at for each decade.
-_FIRST, _LAST, _PER_DECADE = 5.0, 1e3, 100
+# The frequency, in units of 1 / sd, from which on an expansion says nothing of the characteristic function.
+_FIRST = 5.0
 # Where the formula is held against its parabola: points of Gauss and Hermite.
 _POINTS, _SHARES = np.polynomial.hermite_e.hermegauss(5)
 
@@ -77,7 +76,8 @@ def law_of_many_weights(functional: CountFunctional, problem: Problem) -> Metric
     if expanded is None:
         return None
     off = _next_terms(expanded, sums.cumulants[4]) + _beyond_parabola(functional, expanded, sums)
-    return _law(functional, nodes, expanded, undefined) if _nearly_right(nodes, expanded, off, sums.columns) else None
+    right = _nearly_right(nodes, expanded, off, lambda: sums.damping)
+    return _law(functional, nodes, expanded, undefined) if right else None
 
 
 def law_of_many_losses(functional: LinearFunctional, nodes: Nodes) -> MetricDistribution | None:
@@ -89,15 +89,15 @@ def law_of_many_losses(functional: LinearFunctional, nodes: Nodes) -> MetricDist
     slope = np.ones((len(nodes), 1))
     expanded = _Expanded(slope, 0.0 * slope[:, None], (functional.constant + mean, variance, third, fourth))
     off = _next_terms(expanded, fifth[:, None])
-    return _law(functional, nodes, expanded) if _nearly_right(nodes, expanded, off, [rows]) else None
+    return _law(functional, nodes, expanded) if _nearly_right(nodes, expanded, off, lambda: [rows.damping()]) else None
 
 
-def _nearly_right(nodes: Nodes, expanded: _Expanded, off: FloatArray, groups: Sequence[WeightSums]) -> bool:
+def _nearly_right(nodes: Nodes, expanded: _Expanded, off: FloatArray, groups: Callable[[], Sequence[Damping]]) -> bool:
     """Whether what expansions are `off` by at the nodes, and what is left of the steps of these groups, is little."""
     share, most = nodes.weight / nodes.weight.sum(), _OFF[int(len(nodes) >= _MANY_NODES)]
     if share @ np.minimum(off, 1.0) > most:
         return False
-    return bool(share @ np.minimum(off + _steps(expanded, groups), 1.0) <= most)
+    return bool(share @ np.minimum(off + _steps(expanded, groups()), 1.0) <= most)
 
 
 def _alike(weight: FloatArray) -> bool:
@@ -183,28 +183,18 @@ def _beyond_parabola(functional: CountFunctional, expanded: _Expanded, sums: Gro
     return off / np.sqrt(2.0 * np.pi * expanded.cumulants[1])
 
 
-def _steps(expanded: _Expanded, groups: Sequence[WeightSums]) -> FloatArray:
+def _steps(expanded: _Expanded, groups: Sequence[Damping]) -> FloatArray:
     """What is left at each node of the characteristic function beyond the expansion, where weights are nearly alike.
 
-    `|phi(t)| <= exp(-sum v_i (1 - cos(t w_i)))`, and cdfs differ by the mean of |phi| / t over the frequencies, by pi.
+    `|phi(t)| <= exp(-sum v_i (1 - cos(t w_i)))`, and cdfs differ by the integral of |phi| / t by pi. Weights near whole
+    multiples of one have peaks there, which are narrow: t goes in steps that a peak is wider than.
     """
-    sd = np.sqrt(expanded.cumulants[1])
-    decades = np.log10(_LAST / _FIRST)
-    place = np.linspace(0.0, decades, int(_PER_DECADE * decades))
-    log_t = np.log10(_FIRST / sd)[:, None] + place
-    damped = np.zeros_like(log_t)
-    with np.errstate(divide="ignore"):
-        slope = np.log10(np.abs(expanded.gradient))
-    for i, group in enumerate(groups):
-        known = np.isfinite(slope[:, i])
-        if not known.any():
-            continue
-        ends = (log_t + slope[:, i, None])[known]
-        grid = np.arange(ends.min(), ends.max() + 2.0 / _PER_DECADE, 1.0 / _PER_DECADE)
-        table = group.damping(10.0**grid)
-        for node, at in zip(np.flatnonzero(known).tolist(), ends, strict=True):
-            damped[node] += np.interp(at, grid, table[node])
-    return np.asarray(np.exp(-damped).mean(axis=1) * decades * np.log(10.0) / np.pi)
+    t = np.arange(_FIRST, LAST, FINE)
+    own = t / np.sqrt(expanded.cumulants[1])[:, None]
+    damped = sum(
+        group.at(np.abs(slope)[:, None] * own) for group, slope in zip(groups, expanded.gradient.T, strict=True)
+    )
+    return np.asarray(np.exp(-damped) @ (FINE / (np.pi * t)))
 
 
 def _derivatives(functional: CountFunctional, mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
