@@ -20,6 +20,7 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no devic
 COMMAND = f"{sys.executable} -m darkmetrics"
 EVALUATE = f"{COMMAND} evaluate june.csv --label-model half -m recall"
 MISSED = f"{EVALUATE} --target recall=0.999"
+LATIN = "label,score,k\n1,0.5,Köln\n0,0.4,Bonn\n".encode("latin-1")
 
 
 @pytest.fixture
@@ -124,20 +125,37 @@ def test_a_closed_standard_error_is_none_of_the_monitor_either(shell, csv_file):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("evaluate - <&-", "standard input: is closed. Name a file, or send something through a pipe."),
         ("evaluate no.csv", "no.csv: no such file."),
         ("evaluate folder", "folder: no Parquet file in this folder."),
         ("evaluate june.csv --reference folder", "folder: is a directory. Name a file in it."),
         ("evaluate latin.csv", "latin.csv: is not UTF-8 text. Save it as UTF-8."),
-        ("evaluate - < latin.csv", "standard input: is not UTF-8 text. Save it as UTF-8."),
         ("monitor latin.csv --by k", "latin.csv: is not UTF-8 text. Save it as UTF-8."),
         ("evaluate june.csv --threshold 1_000", "Invalid value for '--threshold': '1_000' is not a number."),
         ("evaluat", "No such command 'evaluat'."),
     ],
 )
-def test_input_that_cannot_be_read_is_a_line_about_it(shell, csv_file, line, said):
+def test_input_that_cannot_be_read_is_a_line_about_it(run, csv_file, monkeypatch, line, said):
+    monkeypatch.chdir(csv_file.parent)
     csv_file.with_name("folder").mkdir()
-    csv_file.with_name("latin.csv").write_bytes("label,score,k\n1,0.5,Köln\n0,0.4,Bonn\n".encode("latin-1"))
+    csv_file.with_name("latin.csv").write_bytes(LATIN)
+    done = run(
+        *line.split()
+    )  # which is all that a process would do: its codes and streams are those of the tests above
+    assert (done.code, done.out) == (2, "")
+    assert "Traceback" not in done.err
+    assert done.err.splitlines()[-1].startswith(f"darkmetrics: {said}")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("evaluate - <&-", "standard input: is closed. Name a file, or send something through a pipe."),
+        ("evaluate - < latin.csv", "standard input: is not UTF-8 text. Save it as UTF-8."),
+        ("evaluate no.csv", "no.csv: no such file."),
+    ],
+)
+def test_what_a_process_cannot_read_is_a_line_about_it(shell, csv_file, line, said):
+    csv_file.with_name("latin.csv").write_bytes(LATIN)
     done = shell(f"{COMMAND} {line}")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1].startswith(f"darkmetrics: {said}")

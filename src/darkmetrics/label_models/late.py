@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from scipy.linalg import block_diag
+import scipy  # its parts are loaded when they are first used
 from scipy.special import softmax
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
@@ -271,7 +271,7 @@ def _prior(grid: Grid, zone: float, drift: tuple[float, float]) -> tuple[FloatAr
     never = np.array([_HARDLY_EVER if grid.mature else _NEVER, _NEVER])
     even = np.log(np.expm1(np.diff(grid.edges) / (_MEAN_DELAY * grid.oldest)))
     mean = [calibrator.prior_mean_, np.zeros(2 * moves), even, even, never, np.zeros(grid.zones - 1)]
-    return np.concatenate(mean), block_diag(*parts)
+    return np.concatenate(mean), scipy.linalg.block_diag(*parts)
 
 
 def _walk(steps: FloatArray) -> FloatArray:

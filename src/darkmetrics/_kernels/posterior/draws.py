@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
+import scipy  # its parts are loaded when they are first used
 from scipy.special import chdtri, gammaln, ndtr, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
@@ -149,7 +149,9 @@ def gaussian_posterior(posterior: _Posterior, start: FloatArray, n_draws: int) -
     mode, precision = posterior_mode(posterior.expand, start)
     precision = _positive(precision)
     root = np.linalg.cholesky(precision)
-    points = mode + solve_triangular(root, normal_points(n_draws, mode.size, _SEED).T, trans="T", lower=True).T
+    points = (
+        mode + scipy.linalg.solve_triangular(root, normal_points(n_draws, mode.size, _SEED).T, trans="T", lower=True).T
+    )
     volume = 0.5 * mode.size * np.log(2.0 * np.pi) - float(np.log(np.diag(root)).sum())
     log_evidence = float(posterior.log_posterior(mode[None])[0]) + volume
     return Draws(points, np.full(n_draws, 1.0 / n_draws), log_evidence)
@@ -196,7 +198,7 @@ def weighted_draws(
     # A triangular root, because eigenvectors have no sign of their own and would differ from machine to machine.
     root = np.linalg.cholesky(_positive(precision))
     z, log_density = _proposal(n_draws, mode.size, heavy=heavy)
-    points = mode + solve_triangular(root, z.T, trans="T", lower=True, check_finite=False).T
+    points = mode + scipy.linalg.solve_triangular(root, z.T, trans="T", lower=True, check_finite=False).T
     log_weight = log_posterior(points) - (log_density + np.log(np.diag(root)).sum())
     most = float(log_weight.max())
     weight = np.exp(log_weight - most)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
+import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, Formula, IntArray
 
@@ -39,7 +39,7 @@ def gauss_rule(values: FloatArray, masses: FloatArray, nodes: int) -> tuple[Floa
         new_norm = float(masses @ following**2)
         off[k] = np.sqrt(new_norm / norm)
         previous, current, norm = current, following, new_norm
-    points, vectors = eigh_tridiagonal(diagonal, off)
+    points, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off)
     return np.asarray(centre + scale * points, dtype=np.float64), vectors[0] ** 2
 
 
