@@ -17,6 +17,7 @@ from darkmetrics._kernels.auc.cdf_bounds import Spread
 from darkmetrics._kernels.auc.ranks import RankData, auc_extremes, auc_influence, auc_values
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.sums.linear_sum import weight_levels
+from darkmetrics._kernels.sums.precision_expansion import PrecisionLaws
 from darkmetrics.exceptions import MethodError
 from darkmetrics.storing import made_of
 
@@ -448,11 +449,13 @@ class ScenarioFunctional(Functional):
 class DrawnFunctional(ScenarioFunctional):
     """One that knows a faster way to random labelings; its values are within `blur` of the true ones.
 
-    `draw` takes runs, each with the chances of the missing cells and a number of labelings, and a generator.
+    `draw` takes runs, each with the chances of the missing cells and a number of labelings, and a generator. `expand`
+    finds expansions at nodes: chances (nodes x columns), the column of each cell, and weights of the nodes.
     """
 
     draw: Callable[[Iterable[tuple[FloatArray, int]], np.random.Generator], FloatArray]
     blur: float
+    expand: Callable[[FloatArray, IntArray, FloatArray], PrecisionLaws | None]
 
 
 def merged_keys(*keys: AnyArray | None) -> tuple[IntArray, IntArray]:

@@ -19,6 +19,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods import Auto, Method, MonteCarlo, Problem
+from darkmetrics.methods.exact import few_labelings
 from darkmetrics.methods.gaussian import moments_at_nodes
 from darkmetrics.nodes import Nodes, columns_of
 from darkmetrics.tables import decimals_for, interval_text, level_text, text_table
@@ -381,7 +382,9 @@ class _Moved:
         method: Method = self._method
         if not self._smooth:
             few = number_of_labelings(self._functional.missing) <= _LABELINGS
-            method = Auto() if few else MonteCarlo(max(_FEWEST, self._labelings(labels)))
+            some = max(_FEWEST, self._labelings(labels))
+            # Of very many rows there may be a law that is not drawn.
+            method = Auto() if few else MonteCarlo(some) if few_labelings(self._functional) else Auto(some)
         try:
             law = next(method.laws([self._functional], moved, rng=0))
         except MethodError:

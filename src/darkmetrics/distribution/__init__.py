@@ -6,7 +6,7 @@ Import rule: laws know kernels and exceptions; they know no metric, no method an
 from darkmetrics.distribution.base import Interval, MetricDistribution, NodeMoments, chance_of_target, check_level
 from darkmetrics.distribution.beta import BetaMixture, Rational
 from darkmetrics.distribution.kinds import Discrete, Normal, Tabulated, Undefined
-from darkmetrics.distribution.mixture import Mixture, mix
+from darkmetrics.distribution.mixture import Mixture, image, mix
 from darkmetrics.distribution.product import ProductLaw
 
 __all__ = [
@@ -23,5 +23,6 @@ __all__ = [
     "Undefined",
     "chance_of_target",
     "check_level",
+    "image",
     "mix",
 ]

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.certificate import Certificate, mixture_certificate
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
-from darkmetrics.distribution.kinds import Discrete, Normal, Undefined
+from darkmetrics.distribution.kinds import Discrete, Normal, Tabulated, Undefined
 from darkmetrics.distribution.product import ProductLaw
 from darkmetrics.distribution.search import Search
 
@@ -184,6 +184,23 @@ def mix(
             Discrete.from_atoms(values, masses, np.nan, noise=facts.get("noise", 0.0)), by_node=by_node, **facts
         )
     return Mixture(components=kept, weight=share[inside], by_node=by_node, **facts)
+
+
+def image(law: MetricDistribution, shift: float, scale: float, **about: Any) -> MetricDistribution | None:
+    """The law of `shift + scale * metric`, `scale` being positive; None where it is not written down as it is."""
+    facts: dict[str, Any] = {**about, "certify": None}
+    if law.by_node is not None:
+        weight, mean, var = law.by_node
+        facts["by_node"] = NodeMoments(weight, shift + scale * mean, scale**2 * var)
+    if isinstance(law, Discrete):
+        return replace(law, atoms=np.clip(shift + scale * law.atoms, *about["bounds"]), **facts)
+    if isinstance(law, Tabulated):
+        return replace(law, grid=np.clip(shift + scale * law.grid, *about["bounds"]), **facts)
+    if isinstance(law, Mixture):
+        parts = [image(part, shift, scale, **{**about, "method": part.method}) for part in law.components]
+        known = [part for part in parts if part is not None]
+        return replace(law, components=known, **facts) if len(known) == len(parts) else None
+    return None
 
 
 def _weighted_certificate(

@@ -16,6 +16,8 @@ from darkmetrics.distribution.search import LISTABLE, Search
 _STRIDE = 32
 # Combinations that are listed however many nodes each has a mass at.
 _FEW = 512
+# Rows of crossings that are looked for together.
+_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -91,13 +93,19 @@ class ProductLaw(MetricDistribution):
         start = np.rint(np.interp(np.arange(rows), some, known)).astype(np.int64)
         return self._from(t, self._grid, start, low, high)
 
-    def _from(self, t: float, grid: list[FloatArray], start: IntArray, low: IntArray, high: IntArray) -> IntArray:
-        """The crossing within [low, high], tried around `start` first and by bisection when it is not near."""
+    def _from(
+        self, t: float | FloatArray, grid: list[FloatArray], start: IntArray, low: IntArray, high: IntArray
+    ) -> IntArray:
+        """The crossing within [low, high], tried around `start` first and by bisection when it is not near.
+
+        Of one t, or of one for each row.
+        """
         axis, step = self.axes[0], 0
         result, rows, middle = low.copy(), np.flatnonzero(low < high), start
         low, high = low[rows], high[rows]
         middle = np.clip(middle[rows], low, high - 1)
-        here = [g[rows] for g in grid]
+        here, of_rows = [g[rows] for g in grid], np.ndim(t) > 0
+        t = np.asarray(t)[rows] if of_rows else t
         while rows.size:
             value = self.formula(axis[middle], *here)
             before = (value <= t) if self.rising else (value > t)
@@ -107,6 +115,7 @@ class ProductLaw(MetricDistribution):
             if left.size < rows.size:
                 rows, low, high, before = rows[left], low[left], high[left], before[left]
                 here = [g[left] for g in here]
+                t = np.asarray(t)[left] if of_rows else t
             if step <= 16:
                 middle = np.clip(np.where(before, low + step, high - 1 - step), low, high - 1)
                 step = 1 if step == 0 else 4 * step
@@ -134,10 +143,17 @@ class ProductLaw(MetricDistribution):
         low, high = float(shifted.min()), float(shifted.max())
         first, last = self._crossing(low), self._crossing(high)
         share = (shifted - low) / max(high - low, 1e-300)
-        crossings = (
-            self._crossing(x, (first, last, part)) for x, part in zip(shifted.tolist(), share.tolist(), strict=True)
-        )
-        return np.array([self._mass_up_to(crossing) for crossing in crossings])
+        # Some places at a time: of few rows a formula takes longer to be called than to be found.
+        size = max(1, _AT_ONCE // first.size)
+        levels: list[float] = []
+        for some in (slice(i, i + size) for i in range(0, t.size, size)):
+            number = shifted[some].size
+            start = np.rint(first + share[some, None] * (last - first)).astype(np.int64).ravel()
+            grid = [np.tile(g, number) for g in self._grid]
+            ends = (np.tile(end, number) for end in (np.minimum(first, last), np.maximum(first, last)))
+            crossings = self._from(np.repeat(shifted[some], first.size), grid, start, *ends)
+            levels += [self._mass_up_to(crossing) for crossing in crossings.reshape(number, -1)]
+        return np.array(levels)
 
     def _ppf(self, q: FloatArray) -> FloatArray:
         return np.array([self._quantile(float(level)) for level in q])

@@ -20,8 +20,8 @@ from darkmetrics._kernels.sums.smooth import bernoulli_cumulant
 from darkmetrics._kernels.sums.weighted_sum import SumLaws, weighted_sum_laws
 from darkmetrics.data.rules import is_whole
 from darkmetrics.distribution import Discrete, Interval, MetricDistribution, Undefined, mix
-from darkmetrics.exceptions import InputError
-from darkmetrics.functional import CountFunctional, Functional, Split
+from darkmetrics.exceptions import InputError, MethodError
+from darkmetrics.functional import CountFunctional, Functional, RankFunctional, Split
 from darkmetrics.nodes import Nodes, columns_of
 
 F = TypeVar("F", bound=Functional)
@@ -49,6 +49,8 @@ class Problem:
     def __init__(self, nodes: Nodes, counts: CountLaws | None = None) -> None:
         self.nodes, self._counts = nodes, counts
         self._groups: list[Groups] = []
+        # Laws of metrics of ranks, or why there is none: those of the same ranks are images of one another.
+        self.ranked: list[tuple[RankFunctional, MetricDistribution | MethodError]] = []
 
     @cached_property
     def each(self) -> list["Problem"]:

@@ -15,7 +15,14 @@ from darkmetrics._kernels.sums.linear_sum_nodes import mixed_linear_sum
 from darkmetrics._kernels.sums.quadrature import NodeAxis
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.exceptions import MethodError
-from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional, ScenarioFunctional
+from darkmetrics.functional import (
+    CountFunctional,
+    DrawnFunctional,
+    Functional,
+    LinearFunctional,
+    RankFunctional,
+    ScenarioFunctional,
+)
 from darkmetrics.methods.base import (
     LEVEL_MOVED,
     STEP_MOVED,
@@ -29,8 +36,9 @@ from darkmetrics.methods.base import (
     settled,
 )
 from darkmetrics.methods.counts import law_of_groups, product_node_moments
+from darkmetrics.methods.expanded import expanded_law
 from darkmetrics.methods.proofs import certificate_on_cells, certifier
-from darkmetrics.methods.ranks import rank_law, tabulated
+from darkmetrics.methods.ranks import shared_rank_law, tabulated
 from darkmetrics.methods.smooth import law_of_many_losses, law_of_many_weights
 from darkmetrics.nodes import Nodes, columns_of
 
@@ -47,7 +55,8 @@ class Exact(Method):
     Confusion-matrix metrics of any size and, up to 2^15 labelings, everything else are exact to rounding. Linear
     metrics, ROC-AUC and unequally weighted counts with more missing rows have a law that is exact up to a fine lattice,
     to what clusters of ranks leave open, or to a four-cumulant expansion (and, at nodes with less than a thirty-second
-    of the weight, to thousands of fixed labelings); it is called "near exact". Black-box callables cannot go beyond
+    of the weight, to thousands of fixed labelings); it is called "near exact". So is that of average precision with
+    8,192 missing rows or more, unless few of them decide. Black-box callables cannot go beyond
     2^15 labelings (15 missing rows with different scores).
 
     Examples
@@ -110,13 +119,20 @@ def exact_law(functional: Functional, problem: Problem) -> MetricDistribution:
 
 
 @exact_law.register
-def _(functional: ScenarioFunctional, problem: Problem) -> MetricDistribution:
+def scenario_law(functional: ScenarioFunctional, problem: Problem) -> MetricDistribution:
+    """The law by going through every labeling."""
     if not few_labelings(functional):
         raise MethodError(
             f"method: 'exact' goes through every labeling for this metric, which {int(functional.missing.sum()):,} "
             "missing rows forbid (15 rows with different scores are the most). Use method='auto' or 'monte_carlo'."
         )
     return enumerated_law(functional, problem.nodes)
+
+
+@exact_law.register
+def _(functional: DrawnFunctional, problem: Problem) -> MetricDistribution:
+    law = None if few_labelings(functional) else expanded_law(functional, problem.nodes)
+    return scenario_law(functional, problem) if law is None else law
 
 
 @exact_law.register
@@ -132,9 +148,7 @@ def _(functional: RankFunctional, problem: Problem) -> MetricDistribution:
     if few_labelings(functional):
         return enumerated_law(functional, problem.nodes)
     # Few cells are not merged: their ranks stay what they are.
-    if functional.missing.size <= _FEW_CELLS:
-        return rank_law(functional, Problem(problem.nodes.on_all_cells))
-    return rank_law(*problem.on_cells(functional))
+    return shared_rank_law(functional, problem, merged=functional.missing.size > _FEW_CELLS)
 
 
 @exact_law.register
@@ -153,9 +167,11 @@ def _(functional: CountFunctional, problem: Problem) -> MetricDistribution:
                 "use method='auto' or 'monte_carlo'."
             )
         if law is not None and laws.rough:
+            if _blurred(functional, laws, law):  # which takes no time beside another law
+                raise _FEW_DECIDE
             halved = laws.halved
             coarse = None if halved is None else law_of_groups(functional, halved, weight)
-            if not settled(law, coarse) or _blurred(functional, laws, law):
+            if not settled(law, coarse):
                 raise _FEW_DECIDE
         if law is not None and not laws.exact:
             return replace(law, certify=partial(certificate_on_cells, functional, problem.nodes))

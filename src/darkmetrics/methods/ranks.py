@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from darkmetrics._kernels.auc.plan import (
     whole_groups,
 )
 from darkmetrics._kernels.auc.ranks import RankData, half_ties, settle
-from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Tabulated, Undefined, mix
+from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Tabulated, Undefined, image, mix
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import Functional, RankFunctional
 from darkmetrics.methods.base import Problem, about, settled
@@ -59,6 +60,66 @@ _MOST_UNEVEN_ROWS = 600
 _FEW_DECIDE = MethodError(
     "method: no exact law of ROC-AUC where few rows of very different weights decide; use 'auto' or 'monte_carlo'."
 )
+
+
+# Cells that differ in weight, from which on all those of one chance are added up before the nodes are gone through.
+_MANY_CELLS = 1 << 12
+
+
+def shared_rank_law(functional: RankFunctional, problem: Problem, *, merged: bool) -> MetricDistribution:
+    """The law of ROC-AUC, or of what moves with it; the image of a law that is known where it has the same ranks.
+
+    `merged`: cells that the nodes do not tell apart are one.
+    """
+    nodes = problem.nodes if merged else problem.nodes.on_all_cells
+    for other, law in problem.ranked:
+        scale = functional.scale / other.scale
+        shift = functional.shift - scale * other.shift
+        if not (scale > 0.0 and _same(functional, other, shift + scale * other.fill)):
+            continue
+        if isinstance(law, MethodError):
+            raise law
+        moved = image(law, shift, scale, **about(functional, law.method))
+        if moved is not None:
+            certify = None if law.certify is None else partial(certificate_on_cells, functional, nodes)
+            return replace(moved, certify=certify)
+    try:
+        found = law_of_many_ranks(functional, nodes) if merged else None
+        found = found or rank_law(*Problem(nodes).on_cells(functional))
+    except MethodError as why:
+        problem.ranked.append((functional, why))
+        raise
+    problem.ranked.append((functional, found))
+    return found
+
+
+def _same(functional: RankFunctional, other: RankFunctional, fill: float) -> bool:
+    """Whether two metrics have the same ranks, and the image of one's value of a 0/0 stands for the other's."""
+    if not np.array_equal(functional.fill, fill, equal_nan=True):
+        return False
+    pairs: Any = zip(functional.data, other.data, strict=True)
+    return all(a is b or np.array_equal(a, b) for a, b in pairs)
+
+
+def law_of_many_ranks(functional: RankFunctional, nodes: Nodes) -> MetricDistribution | None:
+    """The mixture of expansions where very many cells have few different chances; None unless all nodes are smooth."""
+    data, p, weight, column = functional.data, nodes.probability, nodes.weight, nodes.bucket
+    if column is None or weight.size < _MANY_NODES or column.size < _MANY_CELLS or data.full_ties:
+        return None
+    held = p[:, nodes.used]
+    if np.any((held <= 0.0) | (held >= 1.0)) or functional.never_moves:
+        return None
+    # Cells of few weights are merged, and few are left.
+    if np.unique(data.weight).size < _MANY_CELLS or tie_clusters(data, np.log2(_MOST_MIXED)) is not None:
+        return None
+    found = expansions(data, p, column)
+    if np.any(found.largest > _SHARE[1]) or np.any(found.variance < _VARIANCE[1]):
+        return None
+    if clumped(data, (weight @ p)[None, column], np.ones(1)):
+        return None
+    law, moments = _expanded(functional, found, weight)
+    certify = partial(certificate_on_cells, functional, nodes)
+    return replace(law, by_node=_by_node(functional, weight, moments), certify=certify)
 
 
 def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution:

@@ -94,10 +94,13 @@ def law_of_many_losses(functional: LinearFunctional, nodes: Nodes) -> MetricDist
 
 def _nearly_right(nodes: Nodes, expanded: _Expanded, off: FloatArray, groups: Callable[[], Sequence[Damping]]) -> bool:
     """Whether what expansions are `off` by at the nodes, and what is left of the steps of these groups, is little."""
-    share, most = nodes.weight / nodes.weight.sum(), _OFF[int(len(nodes) >= _MANY_NODES)]
-    if share @ np.minimum(off, 1.0) > most:
-        return False
-    return bool(share @ np.minimum(off + _steps(expanded, groups()), 1.0) <= most)
+    return little_off(nodes, off) and little_off(nodes, off + _steps(expanded, groups()))
+
+
+def little_off(nodes: Nodes, off: FloatArray) -> bool:
+    """Whether expansions at the nodes that may each be `off` by so much make a law that is nearly right."""
+    most = _OFF[int(len(nodes) >= _MANY_NODES)]
+    return bool(nodes.weight / nodes.weight.sum() @ np.minimum(off, 1.0) <= most)
 
 
 def _alike(weight: FloatArray) -> bool:

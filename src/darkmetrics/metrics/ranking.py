@@ -17,6 +17,7 @@ from darkmetrics._kernels.rank_metrics import (
     top_row_influence,
 )
 from darkmetrics._kernels.sums.precision_draws import PrecisionDraws, Ranking
+from darkmetrics._kernels.sums.precision_expansion import PrecisionExpansion
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
@@ -139,7 +140,13 @@ class AveragePrecision(Metric):
         falling = Ranking(known[::-1], total[::-1], data.missing_counts, weight, known.size - 1 - group)
         draws, plain = PrecisionDraws.of(falling), scenario_functional(self, data, fill)
         return DrawnFunctional(
-            missing=plain.missing, fill=fill, range=plain.range, call=plain.call, draw=draws.draw, blur=draws.blur
+            missing=plain.missing,
+            fill=fill,
+            range=plain.range,
+            call=plain.call,
+            draw=draws.draw,
+            blur=draws.blur,
+            expand=PrecisionExpansion(falling).at,
         )
 
     def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:

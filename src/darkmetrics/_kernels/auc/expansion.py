@@ -4,6 +4,7 @@ No ratio is expanded: {A / D <= t} = {A - tD <= 0}, and A - tD is quadratic in t
 matrix of chances. Ties count one half (`half_ties` takes the others there).
 """
 
+from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -28,6 +29,8 @@ _CUBIC = (
 # The cumulants are polynomials in t of degree four at most: these places, in standard deviations, settle them.
 _PLACES = np.array([-6.0, -3.0, 0.0, 3.0, 6.0])
 _TO_POLYNOMIAL = np.linalg.inv(_PLACES[:, None] ** np.arange(5))
+# Stretches of levels, in each of which the largest share of a row is bounded for all nodes at once.
+_LEVELS = 16
 # As many leading rows are settled both ways.
 _MOST_LEADING, _MOST_PARTS = 5, 64
 
@@ -70,23 +73,28 @@ def _horner(poly: FloatArray, u: FloatArray) -> FloatArray:
     return result
 
 
-def expansions(data: RankData, p: FloatArray) -> Expansions:
-    """The expansions at each node (row of `p`)."""
+def expansions(data: RankData, p: FloatArray, column: IntArray | None = None) -> Expansions:
+    """The expansions at each node (row of `p`, whose columns are the cells, or cells have their `column`)."""
+
+    def by_column(values: FloatArray) -> FloatArray:
+        """Sums over the cells of each column."""
+        return values if column is None else np.asarray(np.bincount(column, values, p.shape[1]), np.float64)
+
     share, r = data.weight / data.total, data.rho / data.total - 0.5
-    mean_p = data.known_p / data.total + p @ (data.counts * share)
-    mean_r = (data.known_r / data.total - 0.5 * data.known_p) / data.total + p @ (data.counts * share * r)
+    mean_p = data.known_p / data.total + p @ by_column(data.counts * share)
+    mean_r = (data.known_r / data.total - 0.5 * data.known_p) / data.total + p @ by_column(data.counts * share * r)
     columns, scale = [], data.counts * share
     for order in (2, 3, 4):
         scale = scale * share
-        column = np.empty((order + 1, r.size))
-        column[0] = scale
+        powers = np.empty((order + 1, r.size))
+        powers[0] = scale
         for power in range(order):
-            np.multiply(column[power], r, out=column[power + 1])
-        columns.append(column.T)
+            np.multiply(powers[power], r, out=powers[power + 1])
+        columns.append(np.stack([by_column(each) for each in powers], axis=1) if column is not None else powers.T)
     sums = [np.empty((p.shape[0], order + 1)) for order in (2, 3, 4)]
     for nodes in _portions(p):
-        for order, column, into in zip((2, 3, 4), columns, sums, strict=True):
-            np.matmul(bernoulli_cumulant(order, p[nodes]), column, out=into[nodes])
+        for order, of_cells, into in zip((2, 3, 4), columns, sums, strict=True):
+            np.matmul(bernoulli_cumulant(order, p[nodes]), of_cells, out=into[nodes])
     # The cumulant of orders (i, j) of (P, R) is the j-th sum.
     (pp, pr, rr), third, fourth = (some.T[:, :, None] for some in sums)
 
@@ -112,10 +120,21 @@ def expansions(data: RankData, p: FloatArray) -> Expansions:
         mean_d = mean_p * (1.0 - mean_p) - variance_p
         mean = (mean_r + 0.5 * mean_p * (1.0 - mean_p) - 0.5 * variance_p) / mean_d
         sd = np.sqrt(np.maximum(at(mean[:, None])[1][:, 0], 1e-300)) / mean_d
-        found = at(mean[:, None] + sd[:, None] * _PLACES)
-        largest = np.where(mean_d > 0.0, _largest_share(data, p, mean_p, mean), 1.0)
-    polynomials = [(each @ _TO_POLYNOMIAL.T).T[: degree + 1] for degree, each in enumerate(found, start=1)]
-    return Expansions(polynomials, mean, sd, (p * (1.0 - p)) @ data.counts, largest)
+        found = at(settling_places(mean, sd))
+        level = mean_p + mean * (1.0 - 2.0 * mean_p)
+        largest = _largest_share(data, p, level) if column is None else _most_share(data, p, level, column, sums[0])
+        largest = np.where(mean_d > 0.0, largest, 1.0)
+    return Expansions(polynomials_of(found), mean, sd, (p * (1.0 - p)) @ by_column(data.counts), largest)
+
+
+def settling_places(mean: FloatArray, sd: FloatArray) -> FloatArray:
+    """Places (nodes x places) at which the cumulants of a numerator less t times a denominator settle these."""
+    return np.asarray(mean[:, None] + sd[:, None] * _PLACES)
+
+
+def polynomials_of(cumulants: Sequence[FloatArray]) -> list[FloatArray]:
+    """The polynomials of `Expansions` from the first four cumulants at these places (nodes x places)."""
+    return [(each @ _TO_POLYNOMIAL.T).T[: degree + 1] for degree, each in enumerate(cumulants, start=1)]
 
 
 def _portions(p: FloatArray) -> list[slice]:
@@ -123,11 +142,30 @@ def _portions(p: FloatArray) -> list[slice]:
     return [slice(i, i + size) for i in range(0, p.shape[0], size)]
 
 
-def _largest_share(data: RankData, p: FloatArray, mean_p: FloatArray, mean: FloatArray) -> FloatArray:
+def _most_share(data: RankData, p: FloatArray, level: FloatArray, column: IntArray, second: FloatArray) -> FloatArray:
+    """A bound on that share which does not take every row at every node; `second` are the sums of order two.
+
+    What a row adds is convex in the level: between two levels it is at most what it is at one of them.
+    """
+    off = 0.5 - level
+    total = second[:, 2] + 2.0 * off * second[:, 1] + off**2 * second[:, 0]
+    order = np.argsort(column, kind="stable")
+    starts = np.flatnonzero(np.diff(column[order], prepend=-1))
+    share, rank = (data.weight / data.total)[order], (data.rho / data.total)[order]
+    largest = np.empty(level.size)
+    for nodes in np.array_split(np.argsort(level), _LEVELS):
+        ends = ((share * (rank - end)) ** 2 for end in (level[nodes].min(initial=1.0), level[nodes].max(initial=0.0)))
+        own = np.maximum.reduceat(np.maximum(*ends), starts)
+        v = p[nodes][:, column[order[starts]]]
+        largest[nodes] = (v * (1.0 - v) * own).max(axis=1) / total[nodes]
+    return largest
+
+
+def _largest_share(data: RankData, p: FloatArray, levels: FloatArray) -> FloatArray:
     """The largest share of a row in the variance of A - tD at its mean, to first order."""
     shares = []
     for nodes in _portions(p):
-        level = mean_p[nodes] + mean[nodes] * (1.0 - 2.0 * mean_p[nodes])
+        level = levels[nodes]
         line = data.rho / data.total - level[:, None]
         line *= line
         line *= p[nodes] * (1.0 - p[nodes])

@@ -28,8 +28,10 @@ _ORDERS = 12
 # The series of log(1 + r z) in the odds r is summed until its terms vanish; next to a chance of one half it never ends.
 _MOST_RARE = 0.48
 # Numbers that are held at a time: of all nodes, and of each.
-_NUMBERS, _PORTION = 1 << 22, 1 << 15
+_NUMBERS, _PORTION = 1 << 20, 1 << 13
 _DUST = 1e-17
+# Powers up to this one are found by steps of one, higher ones by steps of as many.
+_BY_STEPS = 24
 
 
 class MixedSum(NamedTuple):
@@ -289,8 +291,7 @@ def _merged(total: _Sum, window: _Window) -> _Steps:
 def _add_series(measure: FloatArray, cells: _Steps, sign: int, odds: FloatArray) -> None:
     """Add to the measure (places x nodes) the series of all cells whose odds (nodes x columns) are not zero."""
     with np.errstate(divide="ignore"):
-        log_odds = np.log(odds.T)
-    largest = log_odds.max(axis=1)
+        largest = np.log(odds.max(axis=0))
     rows = np.bincount(cells.column, cells.rows, largest.size)
     # Until all terms together are below 1e-18.
     terms = np.maximum(1, np.ceil((LOG_TAIL + np.log(np.maximum(rows, 1.0))) / -largest)).astype(np.int64)
@@ -302,13 +303,24 @@ def _add_series(measure: FloatArray, cells: _Steps, sign: int, odds: FloatArray)
         used_columns, own = np.unique(cells.column[some], return_inverse=True)
         first = np.cumsum(terms[used_columns]) - terms[used_columns]
         which, power = _ranges(terms[used_columns])
-        coefficients = np.exp(power[:, None] * log_odds[used_columns[which]])
+        coefficients = _powers(odds.T[used_columns], which, power)
         coefficients *= (np.where(power % 2, 1.0, -1.0) / power)[:, None]
         cell, j = _ranges(terms[used_columns][own])
         # Few of the places are met, and a product with all of them would be mostly zeros.
         met, places = np.unique((sign * cells.moves[some][cell] * j) % measure.shape[0], return_inverse=True)
         entries = cells.rows[some][cell], (places, first[own[cell]] + j - 1)
         measure[met] += scipy.sparse.csc_array(entries, shape=(met.size, power.size)) @ coefficients
+
+
+def _powers(base: FloatArray, which: IntArray, power: IntArray) -> FloatArray:
+    """Rows of `base` to whole powers of one and more, each as a product of two, which takes less time than exp."""
+    size, last = min(_BY_STEPS, int(power.max())), (int(power.max()) - 1) // _BY_STEPS
+    with np.errstate(under="ignore"):
+        small = np.cumprod(np.broadcast_to(base, (size, *base.shape)), axis=0)
+        if not last:
+            return np.asarray(small[power - 1, which], dtype=np.float64)
+        large = np.cumprod(np.concatenate([np.ones((1, *base.shape)), np.repeat(small[-1:], last, axis=0)]), axis=0)
+        return np.asarray(small[(power - 1) % _BY_STEPS, which] * large[(power - 1) // _BY_STEPS, which])
 
 
 def _ranges(sizes: IntArray) -> tuple[IntArray, IntArray]:

@@ -73,7 +73,7 @@ class PrecisionDraws:
         """Blocks for these groups and cells."""
         seen = np.cumsum(ranking.total)
         share = np.divide(1.0, seen, out=np.zeros(seen.size), where=seen > 0.0)
-        starts = _block_starts(seen)
+        starts = block_starts(seen)
         block = np.repeat(np.arange(starts.size), np.diff(starts, append=seen.size))
         highest, lowest = np.maximum.reduceat(share, starts), np.minimum.reduceat(share, starts)
         several = np.diff(starts, append=seen.size) > 1
@@ -147,7 +147,7 @@ class PrecisionDraws:
         return result
 
 
-def _block_starts(seen: FloatArray) -> IntArray:
+def block_starts(seen: FloatArray) -> IntArray:
     """First group of each block: within one the weight seen grows by a small factor, which leaves few blocks enough."""
     if seen.size <= _MOST_BLOCKS:
         return np.arange(seen.size)

@@ -1,0 +1,39 @@
+"""The law of a metric that is drawn otherwise, where so much is random that it has an expansion."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from darkmetrics._kernels.auc.expansion import mixed_cdf
+from darkmetrics.certificate import Certificate
+from darkmetrics.distribution import MetricDistribution, NodeMoments
+from darkmetrics.functional import DrawnFunctional
+from darkmetrics.methods.base import Problem
+from darkmetrics.methods.monte_carlo import MonteCarlo
+from darkmetrics.methods.ranks import tabulated
+from darkmetrics.methods.smooth import little_off
+from darkmetrics.nodes import Nodes, columns_of
+
+# Missing rows from which on an expansion is looked for; fewer are soon drawn.
+_MANY = 1 << 13
+
+
+def expanded_law(functional: DrawnFunctional, nodes: Nodes) -> MetricDistribution | None:
+    """The mixture over the nodes of four-cumulant expansions; None where it is not nearly right."""
+    if int(functional.missing.sum()) < _MANY:
+        return None
+    found = functional.expand(nodes.probability, columns_of(nodes), nodes.weight)
+    if found is None or not little_off(nodes, found.off):
+        return None
+    low, high, _ = functional.extremes
+    cdf = mixed_cdf(found.expansions, nodes.weight / nodes.weight.sum(), low, high)
+    law = tabulated(functional, cdf.grid, cdf.levels)
+    by_node = NodeMoments.of(nodes.weight, cdf.mean, cdf.var)
+    return replace(law, by_node=by_node, certify=partial(certificate_by_draws, functional, nodes))
+
+
+def certificate_by_draws(functional: DrawnFunctional, nodes: Nodes, law: MetricDistribution) -> Certificate | None:
+    """What random labelings prove of a law that was found without them; they are drawn when it is asked for."""
+    drawn = MonteCarlo().law(functional, Problem(nodes), rng=np.random.default_rng(0)).certificate
+    return None if drawn is None else replace(drawn, approximation=law._cdf, known=None, stepwise=False)
