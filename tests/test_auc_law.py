@@ -196,7 +196,9 @@ def of_all_counts(data, p):
     """Atoms and masses from all combinations of the counts of tied rows."""
     clusters = tie_clusters(data, np.inf)
     assert clusters is not None
-    return auc_law_by_clusters(data, p[None], np.ones(1), Plan(clusters), np.nan)[:2]
+    points = auc_law_by_clusters(data, p[None], np.ones(1), Plan(clusters), np.nan)
+    assert points is not None
+    return points[:2]
 
 
 def of_clusters(data, p, most=1 << 13):

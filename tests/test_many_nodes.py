@@ -419,3 +419,21 @@ def test_ties_in_full_are_right_at_nodes_that_expect_different_shares_of_a_group
     slack = 0.005 + math.sqrt(math.log(2.0 / 1e-6) / (2.0 * values.size))
     at = np.linspace(0, values.size - 1, 500).astype(int)
     assert np.abs(law.cdf(values[at]) - np.searchsorted(values, values[at], side="right") / values.size).max() < slack
+
+
+def test_more_combinations_than_can_be_gone_through_are_not_begun(monkeypatch):
+    """A plan is made for few of the nodes; where others ask for far more, thousands of millions of masses were held."""
+    data, p, weight = problem(60, 40, nodes=8)
+    assert auc_law_by_clusters(data, p, weight, Plan([np.array([i]) for i in range(40)]), math.nan) is None
+    few, *_ = rank_clusters(data, p, weight, 1 << 10)
+    assert auc_law_by_clusters(data, p, weight, Plan(few), math.nan) is not None
+
+    # Who asks for the metric then gets a law that is drawn, and it is the same law.
+    rng = np.random.default_rng(1)
+    score = np.sort(rng.random(400))
+    y = np.where(np.arange(400) >= 380, math.nan, (rng.random(400) < score).astype(float))
+    found = dm.evaluate(y, score, metrics="roc_auc", missingness="by_score")["roc_auc"]
+    monkeypatch.setattr("darkmetrics._kernels.auc.clusters._MOST_MASSES", 100)
+    drawn = dm.evaluate(y, score, metrics="roc_auc", missingness="by_score")["roc_auc"]
+    assert (found.method, drawn.method) == ("near exact", "monte carlo")
+    assert drawn.interval(0.9) == pytest.approx(found.interval(0.9), abs=0.1 * float(np.ptp(found.interval(0.9))))

@@ -38,9 +38,9 @@ _MOST_UNEVEN = 1 << 15
 # leverage decide or the law falls into clumps. The errors of many laws that are mixed average out: a smaller variance
 # and larger shares of one row will do.
 _MANY_NODES, _VARIANCE, _SHARE = 8, (16.0, 4.0), (0.05, 0.2)
-# A node of less variance v is off by less than 2 exp(-v), and by half at most: together they may move the mixture by so
-# much, which is less than what is asked of each law by itself.
-_MOVED, _MOST_OFF = 0.004, 0.5
+# A node of less variance v is off by less than 4 exp(-v), and may be wholly off: together they may move the mixture by
+# so much, which is less than what is asked of each law by itself.
+_MOVED, _OFF = 0.004, 4.0
 # Nodes of no more weight than this together have thousands of labelings for their law, which leave a thousandth of the
 # mixture open; clusters would take longer for them than expansions for all others.
 _LITTLE = 1.0 / 32.0
@@ -143,7 +143,7 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
     mixed_in = int(weight.size >= _MANY_NODES)
     even = found.largest <= _SHARE[mixed_in]
     smooth = even & (found.variance >= _VARIANCE[mixed_in])
-    off = np.minimum(2.0 * np.exp(-found.variance), _MOST_OFF)
+    off = np.minimum(_OFF * np.exp(-found.variance), 1.0)
     if mixed_in and weight[even & ~smooth] @ off[even & ~smooth] <= _MOVED:
         smooth = even
     no_group = np.zeros(data.group_total.size, dtype=np.bool_)
@@ -205,6 +205,8 @@ def _all_counts(
     if clusters is None or combinations(data, p, clusters) > most:
         return None
     atoms = auc_law_by_clusters(data, p, weight, Plan(clusters), fill)
+    if atoms is None:
+        return None
     law = _discrete(functional, atoms.values, atoms.masses, "exact")
     if weight.size == 1 or isinstance(law, Undefined):
         return law
@@ -304,7 +306,10 @@ def _points(data: RankData, p: FloatArray, weight: FloatArray, fill: float, most
             "method: no exact law of ROC-AUC with ties in full where few groups of ties decide and their rows have "
             "several weights; use 'auto' or 'monte_carlo'."
         )
-    return auc_law_of_alike_nodes(data, halved, p, weight, plan, fill)
+    points = auc_law_of_alike_nodes(data, halved, p, weight, plan, fill)
+    if points is None:
+        raise _FEW_DECIDE
+    return points
 
 
 def _in_all(functional: RankFunctional, law: MetricDistribution, moments: FloatArray, weight: FloatArray) -> FloatArray:

@@ -123,6 +123,9 @@ def _trimmed(low: int, moments: FloatArray) -> tuple[int, FloatArray]:
 
 # So many labelings that differ from the likeliest are gone through at most, and numbers to hold them.
 _MOST_FLIPPED, _MOST_NUMBERS = 20_000, 2_000_000
+# Masses of combinations (times nodes) of a half at most, and pairs of combinations of two halves: a plan is made for
+# few of the nodes, and others may ask for far more.
+_MOST_MASSES, _MOST_PAIRS = 1 << 25, 1 << 23
 # How many combinations are looked at in one go.
 _PORTION = 1 << 16
 # A law has this many points for a mass of one, and one for each combination.
@@ -174,24 +177,26 @@ class _Combos(NamedTuple):
 
 def auc_law_of_alike_nodes(
     data: RankData, halved: RankData, p: FloatArray, weight: FloatArray, plan: Plan, fill: float
-) -> Points:
+) -> Points | None:
     """`auc_law_by_clusters` for one group of alike nodes after another; `halved` are the data with half ties."""
     values, masses, moments = [], [], np.zeros((3, weight.size))
     for own in alike_nodes(halved, p, weight, plan.clusters):
         share = float(weight[own].sum())
         part = plan._replace(least=plan.least / share)
         points = auc_law_by_clusters(data, p[own], weight[own] / share, part, fill)
+        if points is None:
+            return None
         moments[:, own] = points[2:]
         values.append(points.values)
         masses.append(share * points.masses)
     return Points(np.concatenate(values), np.concatenate(masses), *moments)
 
 
-def auc_law_by_clusters(data: RankData, p: FloatArray, weight: FloatArray, plan: Plan, fill: float) -> Points:
+def auc_law_by_clusters(data: RankData, p: FloatArray, weight: FloatArray, plan: Plan, fill: float) -> Points | None:
     """The mixture over the nodes (rows of `p`) of the laws of ROC-AUC; `weight` sums to one.
 
-    The moments of the nodes take `fill` where ROC-AUC is
-    undefined, or leave that out if `fill` is nan.
+    The moments of the nodes take `fill` where ROC-AUC is undefined, or leave that out if `fill` is nan. None where
+    more combinations matter than can be gone through.
     """
     mean = weight @ p
     original, (clusters, least, likely) = data, plan
@@ -211,7 +216,11 @@ def auc_law_by_clusters(data: RankData, p: FloatArray, weight: FloatArray, plan:
     ]
     for part in sorted(parts, key=lambda part: -part.p_sum.size):
         place = int(halves[1].p_sum.size < halves[0].p_sum.size)
+        if weight.size * halves[place].p_sum.size * part.p_sum.size > _MOST_MASSES:
+            return None
         halves[place] = halves[place].plus(part, least, weight)
+    if _pairs(halves[0], halves[1], weight, least) > _MOST_PAIRS:
+        return None
     values, masses, flipped = np.empty(0), np.empty(0), -1
     if likely is not None:
         values, masses, flipped = _few_flips(original, p, weight, likely)
@@ -275,6 +284,14 @@ def _likely(mass: FloatArray, weight: FloatArray, least: float) -> FloatArray:
     """What decides if a combination is kept: its mass in the mixture or, where nothing may be lost, at any node."""
     result: FloatArray = mass.max(axis=0) if least <= FAINTEST else weight @ mass
     return result
+
+
+def _pairs(one: _Combos, two: _Combos, weight: FloatArray, least: float) -> int:
+    """How many pairs of combinations of two halves are looked at, of which those that matter are some."""
+    upper, likely = np.sort(one.mass.max(axis=0)), weight @ two.mass
+    if least <= FAINTEST:
+        return upper.size * likely.size
+    return int((upper.size - np.searchsorted(upper, least / np.maximum(likely, 1e-300))).sum())
 
 
 def _joined(
