@@ -18,7 +18,7 @@ from believed import Believed
 from darkmetrics.label_models import Nodes
 from fuzz.measures import MEASURES, Measure
 from fuzz.problems import Case
-from fuzz.truth import Truth, dkw
+from fuzz.truth import Truth, dkw, drawn_off
 
 LEVELS = (0.0, 1e-6, 0.05, 0.3, 0.5, 0.77, 0.95, 0.999, 1.0)
 # Exact probabilities are sums of at most 2^20 products, each rounded to 1e-16 of its size.
@@ -246,7 +246,7 @@ def wrong_law(law: Any, truth: Truth, case: Case, measure: Measure, counts: Coun
             return rounding(t) + width
 
     elif method == "monte carlo":
-        off = dkw(10_000) + case.node_weight.size / 10_000
+        off = drawn_off(law, case.node_weight.size)
     off += truth.doubt
     if method != "gaussian":
         found += wrong_cdf(law, truth, move, off)

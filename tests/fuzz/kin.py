@@ -19,7 +19,7 @@ import darkmetrics as dm
 from fuzz import checks
 from fuzz.measures import MEASURES
 from fuzz.problems import Case, case_of
-from fuzz.truth import dkw
+from fuzz.truth import drawn_off
 
 LEVELS = np.array([0.001, 0.1, 0.5, 0.8, 0.99])
 # Near exact laws choose their lattice by the data as given: twice what each may be off.
@@ -264,7 +264,7 @@ def _off(one: Any, other: Any, nodes: int) -> float:
     if "gaussian" in methods:
         off = 1e-6
     if "monte carlo" in methods:
-        off += sum(dkw(10_000) + nodes / 10_000 for law in (one, other) if law.method == "monte carlo")
+        off += sum(drawn_off(law, nodes) for law in (one, other) if law.method == "monte carlo")
     return off
 
 

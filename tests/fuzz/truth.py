@@ -49,9 +49,15 @@ class Truth(NamedTuple):
         return math.sqrt(max(0.0, float(self.masses @ (self.values - self.mean()) ** 2)))
 
 
-def dkw(draws: int) -> float:
+def dkw(draws: float) -> float:
     """How far the cdf of so many draws may be from the true one."""
     return math.sqrt(math.log(2.0 / _DOUBT) / (2.0 * draws))
+
+
+def drawn_off(law: Any, nodes: int) -> float:
+    """How far the cdf of a law of 10,000 draws may be from the true one: those with 0/0 say nothing of it."""
+    draws = 10_000 * (1.0 - law.undefined)
+    return dkw(draws) + nodes / draws if draws else 0.0
 
 
 def truths(names: list[str], case: Case, fills: dict[str, float], draws: int = 40_000) -> dict[str, Truth]:

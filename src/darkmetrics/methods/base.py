@@ -16,7 +16,7 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray, dots
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis
-from darkmetrics._kernels.sums.smooth import bernoulli_cumulant
+from darkmetrics._kernels.sums.smooth import FINE, LAST, bernoulli_cumulant, turned
 from darkmetrics._kernels.sums.weighted_sum import SumLaws, weighted_sum_laws
 from darkmetrics.data.rules import is_whole
 from darkmetrics.distribution import Discrete, Interval, MetricDistribution, Undefined, mix
@@ -31,9 +31,8 @@ CountLaws: TypeAlias = Callable[[IntArray], tuple[int, FloatArray]]
 
 # Numbers that the laws of one group may hold at all nodes on their common window.
 _WINDOW_LIMIT = 2**24
-# Rows of a group that are asked for their part in its characteristic function; up to which frequency, in units of
-# 1 / sd, and at which steps: a peak at a frequency at which all weights turn alike is about as wide as 1 / sd.
-_ROWS_ASKED, LAST, FINE = 1024, 1e3, 0.5
+# Rows of a group that are asked for their part in its characteristic function.
+_ROWS_ASKED = 1024
 # Frequencies at most; the damping beyond which nothing is left of a peak, even if that is half as much by all rows; and
 # terms that are added up where something is left.
 _MOST_FREQUENCIES, _GONE, _TURNS = 1 << 14, 24.0, 1 << 21
@@ -328,14 +327,14 @@ class WeightSums(NamedTuple):
         every = 1 + self.missing.size // _ROWS_ASKED
         some = slice(None, None, every)  # which stand for the others
         least = every * self.missing[some] * v.min(axis=0)[self.column[some]]
-        damped = _turned(least, weight[some], step, size)
+        damped = turned(least, weight[some], step, size)
         table = np.repeat(damped[None], v.shape[0], axis=0)
         close = np.flatnonzero(damped < _GONE)
         every = 1 + self.missing.size * close.size // _TURNS
         rows = np.argsort(self.column, kind="stable")[::every]
-        turned = every * self.missing[rows, None] * (1.0 - np.cos(np.multiply.outer(weight[rows], step * close)))
+        turns = every * self.missing[rows, None] * (1.0 - np.cos(np.multiply.outer(weight[rows], step * close)))
         columns, first = np.unique(self.column[rows], return_index=True)
-        table[:, close] = v[:, columns] @ np.add.reduceat(turned, first, axis=0) if rows.size else 0.0
+        table[:, close] = v[:, columns] @ np.add.reduceat(turns, first, axis=0) if rows.size else 0.0
         return Damping(step, table)
 
     @property
@@ -356,14 +355,6 @@ class Damping(NamedTuple):
         whole = np.minimum(place, self.table.shape[1] - 2.0).astype(np.int64)
         low, high = (np.take_along_axis(self.table, whole + i, axis=1) for i in (0, 1))
         return np.where(place <= self.table.shape[1] - 1.0, low + (place - whole) * (high - low), 0.0)
-
-
-def _turned(v: FloatArray, weight: FloatArray, step: float, size: int) -> FloatArray:
-    """`sum v_i (1 - cos(t w_i))` at `size` multiples of a step: exp(i t w) is a product of few far and near turns."""
-    side = int(np.ceil(np.sqrt(size)))
-    near = np.exp(1j * np.multiply.outer(weight, step * np.arange(side)))
-    far = np.exp(1j * np.multiply.outer(step * side * np.arange(side), weight)) * v
-    return np.asarray(v.sum() - (far @ near).real.ravel()[:size])
 
 
 class Method(ABC):

@@ -9,10 +9,10 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.auc.expansion import Expansions, mixed_cdf
-from darkmetrics._kernels.sums.smooth import smooth_cumulants
+from darkmetrics._kernels.sums.smooth import frequencies_of_steps, left_out, of_steps, smooth_cumulants
 from darkmetrics.distribution import MetricDistribution, NodeMoments
 from darkmetrics.functional import CountFunctional, LinearFunctional
-from darkmetrics.methods.base import FINE, LAST, Damping, GroupSums, Problem, WeightSums
+from darkmetrics.methods.base import Damping, GroupSums, Problem, WeightSums
 from darkmetrics.methods.ranks import tabulated
 from darkmetrics.nodes import Nodes, columns_of
 
@@ -24,11 +24,6 @@ _STEP = 0.25
 # together, where these are few or many (their errors lie at different places then), and how often a group may be at an
 # end, next to which 0/0 is.
 _MANY_WEIGHTS, _MANY_NODES, _OFF, _UNDEFINED = 512, 8, (2e-3, 8e-3), 1e-7
-# The first terms that Edgeworth's expansion leaves out, at their largest: of the fifth cumulant, of the product of the
-# third and fourth, and of the cube of the third, each of a standardised variable.
-_LEFT_OUT = (0.010, 0.042, 0.033)
-# The frequency, in units of 1 / sd, from which on an expansion says nothing of the characteristic function.
-_FIRST = 5.0
 # Where the formula is held against its parabola: points of Gauss and Hermite.
 _POINTS, _SHARES = np.polynomial.hermite_e.hermegauss(5)
 
@@ -168,9 +163,7 @@ def _next_terms(expanded: _Expanded, fifths: FloatArray) -> FloatArray:
     `fifths` are the fifth cumulants of the sums: nodes x groups.
     """
     _, variance, k3, k4 = expanded.cumulants
-    fifth = np.abs(expanded.gradient**5 * fifths).sum(axis=1) / variance**2.5
-    third, fourth = np.abs(k3) / variance**1.5, np.abs(k4) / variance**2
-    return np.asarray(np.stack([fifth, third * fourth, third**3], axis=1) @ np.array(_LEFT_OUT))
+    return left_out(variance, k3, k4, np.abs(expanded.gradient**5 * fifths).sum(axis=1))
 
 
 def _beyond_parabola(functional: CountFunctional, expanded: _Expanded, sums: GroupSums) -> FloatArray:
@@ -189,15 +182,14 @@ def _beyond_parabola(functional: CountFunctional, expanded: _Expanded, sums: Gro
 def _steps(expanded: _Expanded, groups: Sequence[Damping]) -> FloatArray:
     """What is left at each node of the characteristic function beyond the expansion, where weights are nearly alike.
 
-    `|phi(t)| <= exp(-sum v_i (1 - cos(t w_i)))`, and cdfs differ by the integral of |phi| / t by pi. Weights near whole
-    multiples of one have peaks there, which are narrow: t goes in steps that a peak is wider than.
+    `|phi(t)| <= exp(-sum v_i (1 - cos(t w_i)))`. Weights near whole multiples of one have peaks there, which are
+    narrow: t goes in steps that a peak is wider than.
     """
-    t = np.arange(_FIRST, LAST, FINE)
-    own = t / np.sqrt(expanded.cumulants[1])[:, None]
+    own = frequencies_of_steps() / np.sqrt(expanded.cumulants[1])[:, None]
     damped = sum(
         group.at(np.abs(slope)[:, None] * own) for group, slope in zip(groups, expanded.gradient.T, strict=True)
     )
-    return np.asarray(np.exp(-damped) @ (FINE / (np.pi * t)))
+    return of_steps(np.asarray(damped))
 
 
 def _derivatives(functional: CountFunctional, mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:

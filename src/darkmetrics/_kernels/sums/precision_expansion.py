@@ -15,7 +15,15 @@ import scipy  # its parts are loaded when they are first used
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.auc.expansion import Expansions, polynomials_of, settling_places
 from darkmetrics._kernels.sums.precision_draws import Ranking, block_starts
-from darkmetrics._kernels.sums.smooth import bernoulli_cumulant, frequencies_of_steps, left_out, of_steps
+from darkmetrics._kernels.sums.smooth import (
+    FINE,
+    LAST,
+    bernoulli_cumulant,
+    frequencies_of_steps,
+    left_out,
+    of_steps,
+    turned,
+)
 
 # Rows that are asked for their part in the characteristic function.
 _ROWS_ASKED = 1024
@@ -161,7 +169,7 @@ class _Blocks(NamedTuple):
         """
         every = 1 + self.column.size // _ROWS_ASKED
         some = np.argsort(self.ranking.group, kind="stable")[::every]
-        t = 10.0 ** frequencies_of_steps() / np.sqrt(variance)
-        turned = 1.0 - np.cos(np.multiply.outer(t, self.ranking.weight[some] * slope[self.block[some]]))
-        damped = every * turned @ (self.ranking.missing[some] * v[self.column[some]])
-        return float(of_steps(damped))
+        own = every * self.ranking.missing[some] * v[self.column[some]]
+        step, size = FINE / float(np.sqrt(variance)), round(LAST / FINE)
+        damped = turned(own, self.ranking.weight[some] * slope[self.block[some]], step, size)
+        return float(of_steps(damped[size - frequencies_of_steps().size :]))

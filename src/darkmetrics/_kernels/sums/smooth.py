@@ -15,8 +15,10 @@ from darkmetrics._kernels.arrays import FloatArray, dot
 # The first terms that Edgeworth's expansion leaves out, at their largest: of the fifth cumulant, of the product of the
 # third and fourth, and of the cube of the third, each of a standardised variable.
 _LEFT_OUT = (0.010, 0.042, 0.033)
-# Frequencies, in units of 1 / sd, at which steps of a law would show, and how many are looked at for each decade.
-_FIRST, _LAST, STEPS_PER_DECADE = 5.0, 1e3, 100
+# Frequencies, in units of 1 / sd, at which steps of a law would show: from where on an expansion says nothing of the
+# characteristic function, up to which one, and how far apart. Where all weights turn alike it has a peak about as wide
+# as 1 / sd.
+_FIRST, LAST, FINE = 5.0, 1e3, 0.5
 
 
 @cache
@@ -92,19 +94,24 @@ def left_out(variance: FloatArray, third: FloatArray, fourth: FloatArray, fifth:
 
 
 def frequencies_of_steps() -> FloatArray:
-    """Frequencies, in units of 1 / sd, at which a characteristic function must have died away: powers of ten.
-
-    From those on that an expansion says nothing of.
-    """
-    return np.linspace(np.log10(_FIRST), np.log10(_LAST), int(STEPS_PER_DECADE * np.log10(_LAST / _FIRST)))
+    """Frequencies, in units of 1 / sd, at which a characteristic function must have died away."""
+    return np.arange(_FIRST, LAST, FINE)
 
 
 def of_steps(damped: FloatArray) -> FloatArray:
     """What is left of the steps of a sum where |phi| is at most exp(-damped) at these frequencies (last axis).
 
-    Cdfs differ by the mean of |phi| / t over the frequencies, by pi.
+    Cdfs differ by the integral of |phi| / t by pi.
     """
-    return np.asarray(np.exp(-damped).mean(axis=-1) * np.log(_LAST / _FIRST) / np.pi)
+    return np.asarray(np.exp(-damped) @ (FINE / (np.pi * frequencies_of_steps())))
+
+
+def turned(v: FloatArray, weight: FloatArray, step: float, size: int) -> FloatArray:
+    """`sum v_i (1 - cos(t w_i))` at `size` multiples of a step: exp(i t w) is a product of few far and near turns."""
+    side = int(np.ceil(np.sqrt(size)))
+    near = np.exp(1j * np.multiply.outer(weight, step * np.arange(side)))
+    far = np.exp(1j * np.multiply.outer(step * side * np.arange(side), weight)) * v
+    return np.asarray(v.sum() - (far @ near).real.ravel()[:size])
 
 
 def cornish_fisher(z: FloatArray, skewness: FloatArray, kurtosis: FloatArray) -> FloatArray:
