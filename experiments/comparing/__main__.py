@@ -94,7 +94,7 @@ def _rows(found, y, y_true, scores):
 def main() -> None:
     """Measure what is not on file, then write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--masks", type=int, default=50)
+    parser.add_argument("--masks", type=int, default=500)
     parser.add_argument("--first", type=int, default=0, help="the first mask, where several runs share the work")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--write", action="store_true", help="write the results of what is on file, measure nothing")
