@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray, dot
-from darkmetrics._kernels.sums.linear_sum import Lattice, common_unit
+from darkmetrics._kernels.sums.linear_sum import Lattice, common_unit, multiply_in
 from darkmetrics._kernels.sums.poisson_binomial import LOG_TAIL
 from darkmetrics._kernels.sums.smooth import bernoulli_cumulant
 
@@ -207,27 +207,10 @@ def _by_factors(total: _Sum, t: FloatArray, large: np.ndarray, origin: float) ->
     for order in range(2, _ORDERS + 1):
         cumulant = bernoulli_cumulant(order, total.chance) @ moments[order - 1]
         log_cf += np.multiply.outer(cumulant, (1j * t) ** order / math.factorial(order))
-    single = large & (total.counts == 1.0)
-    cf: ComplexArray = np.ones(log_cf.shape, dtype=np.complex128)
-    for i in np.flatnonzero(single).tolist():
-        cf *= 1.0 + np.multiply.outer(total.chance[:, total.column[i]], np.expm1(1j * t * total.u[i]))
-    for i in np.flatnonzero(large & ~single).tolist():
-        factor = 1.0 + np.multiply.outer(total.chance[:, total.column[i]], np.expm1(1j * t * total.u[i]))
-        _multiply(cf, factor, int(total.counts[i]))
-    cf *= np.exp(log_cf)
+    cf: ComplexArray = np.exp(log_cf)
+    rows = total.chance, total.column, total.counts
+    multiply_in(cf, *rows, np.flatnonzero(large), lambda i: np.expm1(1j * t * total.u[i]))
     return cf
-
-
-def _multiply(cf: ComplexArray, factor: ComplexArray, times: int) -> None:
-    """Multiply by the factor so many times, both in place: by squares, as a complex logarithm takes fifty products."""
-    with np.errstate(under="ignore"):
-        while True:
-            if times & 1:
-                cf *= factor
-            times >>= 1
-            if not times:
-                return
-            factor *= factor
 
 
 def _by_series(total: _Sum, window: _Window, share: FloatArray) -> ComplexArray:

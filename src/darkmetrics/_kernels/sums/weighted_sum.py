@@ -12,7 +12,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
-from darkmetrics._kernels.sums.linear_sum import common_unit
+from darkmetrics._kernels.sums.linear_sum import common_unit, multiply_in
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs, tail_reach
 from darkmetrics._kernels.sums.smooth import bernoulli_cumulant
 
@@ -39,6 +39,8 @@ _RARE, _TINY, _TERMS = 0.05, 0.1, 6
 _LESS_RARE, _MORE_TERMS, _MANY_FACTORS = 0.2, 18, 1e7
 # Nodes at which it is seen first which frequencies matter, and from where on they do.
 _PILOTS, _DAMPED_AWAY = 4, 1e-10
+# How many frequencies are glanced at first, and by how much too many these have to show.
+_GLANCED, _ENOUGH = 48, 1.25
 # Rows of huge weight that are positive with this chance together at most are put back as single places.
 _LONE_CHANCE, _LONE_SHARE = 1e-3, 8.0
 _FAINT, _FAINT_END = 1e-18, 1e-30
@@ -336,9 +338,8 @@ def _smooth(rows: _Rows, small: BoolArray, origin: float, step: float, length: i
     # Beyond its own frequencies a node is damped away, and the series says nothing.
     inside = np.multiply.outer(sd, t) <= _DAMPED
     spectrum = np.where(inside, np.exp(np.where(inside, log, 0.0) - 1j * t * origin), 0.0)
-    large = rows.some(~small)
-    for weight, count, column in zip(large.weight.tolist(), large.counts.tolist(), large.column.tolist(), strict=True):
-        spectrum *= (1.0 + np.multiply.outer(rows.p[:, column], np.exp(1j * t * weight) - 1.0)) ** count
+    large = np.flatnonzero(~small)
+    multiply_in(spectrum, rows.p, rows.column, rows.counts, large, lambda i: np.exp(1j * t * rows.weight[i]) - 1.0)
     return _inverted(spectrum, length)
 
 
@@ -387,7 +388,14 @@ def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: i
         heaviest = rows.p[:, rows.column[int(np.argmax(rows.weight))]]
         alone = np.argmax(heaviest * (1.0 - heaviest) / np.maximum(variance, 1e-300))  # one row may decide a node
         some = np.append(order[np.linspace(0, order.size - 1, _PILOTS).astype(np.int64)], alone)
-        held = np.abs(spectrum_at(rows._replace(p=rows.p[some]), held=held)).max(axis=0) > _DAMPED_AWAY
+        pilots = rows._replace(p=rows.p[some])
+        # A few frequencies tell at once where those that matter are too many.
+        last = math.ceil(_ENOUGH * _FACTOR_BUDGET / max(1.0, nodes * explicit))
+        if last < t.size:
+            few = np.isin(np.arange(t.size), np.linspace(0, last, _GLANCED).astype(np.int64))
+            if np.all(np.abs(spectrum_at(pilots, held=few)).max(axis=0) > _DAMPED_AWAY):
+                return None
+        held = np.abs(spectrum_at(pilots, held=held)).max(axis=0) > _DAMPED_AWAY
         if nodes * float(np.sum(held)) * explicit > _FACTOR_BUDGET:
             return None
     phi = spectrum_at(rows, held=held)
@@ -419,14 +427,11 @@ def _spectrum(
     tiny = np.abs(place) <= _TINY
     rare = rare & ~tiny
     phi: ComplexArray = np.ones((rows.p.shape[0], int(np.sum(held))), dtype=np.complex128)
-    factor, turns = np.empty_like(phi), np.flatnonzero(held)
-    for i in np.flatnonzero(~tiny & ~rare):
-        chance = rows.p[:, rows.column[i]]
-        np.multiply.outer(1.0 - chance if flip[i] else chance, _shared(place[i], turns, roots) - 1.0, out=factor)
-        factor += 1.0
-        phi *= factor if rows.counts[i] == 1.0 else factor ** rows.counts[i]
+    turns = np.flatnonzero(held)
     for turned in (False, True):
         chances = 1.0 - rows.p if turned else rows.p
+        single = np.flatnonzero(~tiny & ~rare & (flip == turned))
+        multiply_in(phi, chances, rows.column, rows.counts, single, lambda i: _shared(place[i], turns, roots) - 1.0)
         for kind, series, number in ((tiny, _tiny_series, _TERMS), (rare, _rare_series, terms)):
             own = kind & (flip == turned)
             if own.any():
