@@ -299,7 +299,10 @@ class WeightSums(NamedTuple):
 
     @classmethod
     def of(cls, column: IntArray, missing: IntArray, weight: FloatArray | None, nodes: Nodes) -> "WeightSums":
-        columns, own = np.unique(column, return_inverse=True)
+        if np.all(column[1:] > column[:-1]):  # each cell has its own, and there is nothing to sort
+            columns, own = column, np.arange(column.size)
+        else:
+            columns, own = np.unique(column, return_inverse=True)
         counts = np.bincount(own, missing, columns.size).astype(np.float64)
         return cls(nodes.probability[:, columns], counts, own, missing, weight)
 

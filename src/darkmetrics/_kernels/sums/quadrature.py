@@ -143,8 +143,11 @@ class JointMass:
 
 def cdfs(masses: FloatArray) -> FloatArray:
     """Cumulated masses of each node (row), or of the only one, each from zero on, one after another."""
-    total = np.cumsum(np.atleast_2d(masses), axis=1)
-    return np.pad(total / total[:, -1:], ((0, 0), (1, 0))).ravel()
+    masses = np.atleast_2d(masses)
+    total = np.zeros((masses.shape[0], masses.shape[1] + 1))
+    np.cumsum(masses, axis=1, out=total[:, 1:])
+    total /= total[:, -1:].copy()
+    return total.ravel()
 
 
 def own_window(values: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
