@@ -1,4 +1,4 @@
-"""Names for the array types that the whole package passes around."""
+"""Names for the array types that the whole package passes around, and what their numbers are rounded by."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -14,6 +14,8 @@ CountArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 ComplexArray: TypeAlias = npt.NDArray[np.complex128]
 Formula: TypeAlias = Callable[..., Any]
+# Rounding in cumulated masses must not push a quantile to the next atom: levels are asked for less this.
+LEVEL_ROUNDING = 1e-14
 
 
 def dot(a: Any, b: Any) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray, IntArray
 from darkmetrics.distribution.base import MetricDistribution, slack
 from darkmetrics.distribution.search import LISTABLE
 
@@ -51,8 +51,7 @@ class Discrete(MetricDistribution):
         return level
 
     def _ppf(self, q: FloatArray) -> FloatArray:
-        # Rounding in the cumulated masses must not push a quantile to the next atom.
-        place = np.searchsorted(self._cumulative, q - 1e-14, side="left")
+        place = np.searchsorted(self._cumulative, q - LEVEL_ROUNDING, side="left")
         return self.atoms[np.minimum(place, self.atoms.size - 1)]
 
     def _crossing(self, t: float, between: tuple[IntArray, IntArray, float] | None = None) -> IntArray:

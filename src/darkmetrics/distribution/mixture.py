@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray
 from darkmetrics.certificate import Certificate, mixture_certificate
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
 from darkmetrics.distribution.kinds import Discrete, Normal, Tabulated, Undefined
@@ -71,7 +71,7 @@ class Mixture(MetricDistribution):
         result: FloatArray = np.where(q <= 0.0, a, b)
         inside = np.flatnonzero((q > 0.0) & (q < 1.0) & (a < b))
         if inside.size:
-            result[inside] = self._search(q[inside] - 1e-14, a[inside], b[inside])
+            result[inside] = self._search(q[inside] - LEVEL_ROUNDING, a[inside], b[inside])
         return result
 
     def _quantile_of_atoms(self, laws: Sequence[Discrete | ProductLaw], q: float) -> float:
@@ -81,7 +81,7 @@ class Mixture(MetricDistribution):
         if q <= 0.0 or low == high:
             return low
         assert self.by_node is not None
-        return Search(laws, self.weight.tolist(), (low, high), q - 1e-14).quantile(self.by_node, self.noise)
+        return Search(laws, self.weight.tolist(), (low, high), q - LEVEL_ROUNDING).quantile(self.by_node, self.noise)
 
     def _search(self, q: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
         """Smallest value at which the cdf reaches q, known to lie in [a, b]."""

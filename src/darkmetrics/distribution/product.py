@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
+from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray, Formula, IntArray
 from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis, cdfs, product_moments, product_moments_by_node
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
 from darkmetrics.distribution.search import LISTABLE, Search
@@ -163,7 +163,7 @@ class ProductLaw(MetricDistribution):
         if q <= 0.0 or low == high:
             return low
         nodes = self.by_node or NodeMoments(np.ones(1), np.array([self.mean()]), np.array([self.var()]))
-        return Search([self], [1.0], (low, high), q - 1e-14).quantile(nodes, self.noise)
+        return Search([self], [1.0], (low, high), q - LEVEL_ROUNDING).quantile(nodes, self.noise)
 
     @property
     def _listable(self) -> int:

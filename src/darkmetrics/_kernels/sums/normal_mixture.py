@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray
 
 
 def normal_mixture_density(t: float, weight: FloatArray, mean: FloatArray, sd: FloatArray) -> float:
@@ -43,8 +43,7 @@ def normal_mixture_quantiles(q: FloatArray, weight: FloatArray, mean: FloatArray
     centre = (weight * mean).sum(axis=0)
     spread = np.sqrt((weight * (sd**2 + (mean - centre) ** 2)).sum(axis=0))
     guess = (centre + spread * np.asarray(ndtri(q))[:, None]).ravel()
-    # The rounding of the sum of levels must not carry the quantile past an atom.
-    level, column = np.repeat(q - 1e-14, centre.size), np.tile(np.arange(centre.size), q.size)
+    level, column = np.repeat(q - LEVEL_ROUNDING, centre.size), np.tile(np.arange(centre.size), q.size)
     tolerance = 1e-13 * np.maximum(np.abs(a), np.abs(b))
     rows = np.flatnonzero(b - a > tolerance)
     x = np.clip(guess, a, b)[rows]
