@@ -3,6 +3,7 @@
 import inspect
 import math
 import warnings
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -360,6 +361,17 @@ def test_an_unknown_metric_is_answered_with_the_nearest_name(text, suggestion):
 def test_an_unknown_metric_is_answered_with_how_many_there_are():
     with pytest.raises(dm.UnknownNameError, match=rf"list_metrics\(\) shows all {len(dm.list_metrics())}\."):
         dm.metrics.metrics_from("roc-auc")
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3, 0.7, 1.0 / 3.0])
+@pytest.mark.parametrize(("k", "rows"), [(0.1, 55), (0.1, 25), (0.29, 50), (0.3, 15)])
+def test_a_top_that_ends_in_half_a_row_is_the_same_whatever_all_rows_weigh(weight, k, rows):
+    """A sum of 55 weights of 0.1 is a little less than 5.5: half a row must not be lost in that."""
+    y, score = np.zeros(rows), np.arange(rows) / rows
+    top = int(Fraction(str(k)) * rows + Fraction(1, 2))
+    y[rows - top] = 1.0  # the last row of the top
+    found = dm.evaluate(y, score, sample_weight=np.full(rows, weight), metrics=f"recall_at_k({k})")
+    assert found[f"recall_at_k({k})"].mean() == 1.0
 
 
 @pytest.mark.parametrize("name", ["fbeta", "precision_at_k", "recall_at_k", "lift_at_k"])

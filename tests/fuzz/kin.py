@@ -234,7 +234,7 @@ def differences(one: Any, other: Any, off: float, room: float, floor: float) -> 
     if one.bounds_sharp != other.bounds_sharp:
         # The bounds of a formula of which nothing is known are found where there are few sums; a Gaussian ends there.
         low, high = (one if one.bounds_sharp else other).support()
-        t = t[(t >= low) & (t <= high)]
+        t = t[(t >= low) & (t < high)]
     std = 0.5 * (one.std() + other.std())
     move = room * np.maximum(np.abs(t), floor) + (checks.MOVED * std if off > checks.EXACT else 0.0)
     for first, second in ((one, other), (other, one)):
@@ -312,10 +312,19 @@ def _relation(title: str, case: Case, rng: Any, number: int) -> Iterator[str]:
             other = WAYS[title](case, names, rng)
         renamed = {name: name for name in names if name in other}
     for name, there in renamed.items():
+        if one[name].method == "gaussian" and _class_of_rounding(case):
+            continue
         room, floor = checks.blur_of(MEASURES[name], case)
         off = _off(one[name], other[there], case.node_weight.size)
         for one_difference in differences(one[name], other[there], off, room, floor):
             yield f"{name} ({one[name].method}, {other[there].method}): {one_difference}"
+
+
+def _class_of_rounding(case: Case) -> bool:
+    """Whether so little of a class is expected that it may be taken for rounding: a Gaussian law is about that."""
+    total, known = case.mass.sum(), case.mass[case.y == 1.0].sum()
+    positive = known + case.chance @ case.mass[np.isnan(case.y)]
+    return bool(np.any(np.minimum(positive, total - positive) <= 1e-11 * total))
 
 
 def _asked_of(kin: Kin, names: list[str], method: str) -> dm.Evaluation:

@@ -78,10 +78,15 @@ def _average_precision(positive, total, score, row):
     return ratio((share * positive[:, ::-1][:, some]).sum(axis=1), found[:, -1])
 
 
+def _half_up(x):
+    return math.floor(round(x, 6) + 0.5)
+
+
 def _top(k, kind):
     def grouped(positive, total, score, row):
         n = total.sum()
-        size = float(k) if isinstance(k, int) else row * max(1.0, math.floor(k * n / row + 0.5)) if row else k * n
+        # A sum of equal weights is a number of rows, whichever way it was rounded.
+        size = float(k) if isinstance(k, int) else row * max(1, _half_up(k * round(n / row, 6))) if row else k * n
         above = np.cumsum(total[::-1])[::-1] - total
         share = np.clip((size - above) / np.where(total > 0.0, total, 1.0), 0.0, 1.0)
         top, every = positive @ share, positive.sum(axis=1)

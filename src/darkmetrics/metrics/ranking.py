@@ -260,7 +260,8 @@ class TopMetric(Metric):
             row = float(counting[0])
             if np.any(counting != row):
                 return self.k * n
-        return row * np.maximum(1.0, np.floor(self.k * n / row + 0.5))
+        # Halves are rounded up, and the rounding of a sum of weights must not say otherwise.
+        return row * np.maximum(1.0, np.floor(self.k * n / row * (1.0 + 1e-12) + 0.5))
 
 
 def _at_positives(formula: Callable[..., Any], part: float, k: float, n: float, top: Any, below: Any, tied: Any) -> Any:
