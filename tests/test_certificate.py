@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -146,3 +147,29 @@ def test_a_form_that_is_not_the_formula_is_refused():
     )
     with pytest.raises(dm.InputError, match="form: 'mistaken' has the value"):
         evaluated("gaussian", youden)
+
+
+def test_bound_of_a_law_with_very_many_atoms_asks_few_of_them():
+    """Rows of different weights have a hundred thousand values: at each of them every node was asked, for 12 s."""
+    rng = np.random.default_rng(1)
+    score = rng.random(60)
+    y = np.where(rng.random(60) < 0.5, np.nan, rng.random(60) < score)
+    law = dm.evaluate(y, score, sample_weight=rng.lognormal(size=60), metrics="roc_auc", missingness="random")[
+        "roc_auc"
+    ]
+    assert law.atoms.size > 50_000
+    certificate = law.certificate
+    assert certificate is not None
+    asked = []
+
+    def counted(t, enclosure=certificate.enclosure):
+        asked.append(t.size)
+        return enclosure(t)
+
+    found = replace(certificate, enclosure=counted).ks_bound
+    assert sum(asked) < 5_000
+    # It is a bound at each of the atoms, those that were not asked too, and hardly above the largest of what they say.
+    some = law.atoms[:: law.atoms.size // 5000]
+    lower, upper = certificate.cdf_bounds(some)
+    gap = max(float((upper - law.cdf(some)).max()), float((law.cdf(some) - lower).max()))
+    assert gap <= found <= gap + 0.01
