@@ -1,6 +1,7 @@
 """ROC-AUC at many posterior nodes at once, against the same law node by node; and what it is made of."""
 
 import math
+import tracemalloc
 
 import mpmath
 import numpy as np
@@ -437,3 +438,16 @@ def test_more_combinations_than_can_be_gone_through_are_not_begun(monkeypatch):
     drawn = dm.evaluate(y, score, metrics="roc_auc", missingness="by_score")["roc_auc"]
     assert (found.method, drawn.method) == ("near exact", "monte carlo")
     assert drawn.interval(0.9) == pytest.approx(found.interval(0.9), abs=0.1 * float(np.ptp(found.interval(0.9))))
+
+
+def test_labelings_that_would_take_long_are_refused_before_rows_are_gone_through():
+    """Three million missing rows in forty cells: what is asked of them first takes no room for a row."""
+    data, p, _ = problem(833, 40, nodes=4, sure=1.0, seed=3)
+    data, p = data._replace(counts=np.full(40, 75_000.0)), p[:, :40]
+    tracemalloc.start()
+    try:
+        assert spread_labelings(data, p) is None
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20

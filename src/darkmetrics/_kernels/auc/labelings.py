@@ -36,11 +36,12 @@ def spread_labelings(data: RankData, p: FloatArray) -> Labelings | None:
     """
     nodes = len(p)
     n = max(_LEAST, _LABELINGS >> (nodes - 1).bit_length())
+    # By cells, before anything is made that has a place for every row.
+    if n * float((np.minimum(p, 1.0 - p) @ data.counts).sum()) + nodes * float(data.counts.sum()) > _MOST_FLIPS:
+        return None
     cell = np.repeat(np.arange(p.shape[1]), data.counts.astype(np.int64))
     q = p[:, cell]
     rare = np.minimum(q, 1.0 - q)
-    if n * float(rare.sum()) + rare.size > _MOST_FLIPS:
-        return None
     rng = np.random.default_rng(_SEED)
     number = np.floor(n * rare + rng.random(rare.shape)).astype(np.int64).ravel()
     first, stride = rng.integers(n, size=(2, number.size))
