@@ -5,19 +5,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import ks_1samp
+from scipy.stats import binom, ks_1samp
 from sklearn.metrics import average_precision_score
 
 import darkmetrics as dm
 from darkmetrics._kernels.sums.precision_draws import Ranking
 from darkmetrics._kernels.sums.precision_expansion import PrecisionExpansion
+from darkmetrics._kernels.sums.smooth import edgeworth_cdf
 from darkmetrics.methods import ranks
 
 DRAWS = 40_000
 
 
 def by_all_labelings(ranking, p):
-    """Mean of Q and P, and variance of Q - t P where its mean is zero, over all labelings."""
+    """Where the mean of Q - t P is zero, and the cumulants of orders two to four of it there, over all labelings."""
     values, masses = [], []
     for labels in product((0, 1), repeat=p.size):
         y = np.array(labels)
@@ -26,25 +27,82 @@ def by_all_labelings(ranking, p):
         masses.append(np.where(y == 1, p, 1.0 - p).prod())
     (q, positive), mass = np.array(values).T, np.array(masses)
     t = (mass @ q) / (mass @ positive)
-    return t, float(mass @ (q - t * positive) ** 2)
+    second, third, fourth = (float(mass @ (q - t * positive) ** order) for order in (2, 3, 4))
+    return t, second, third, fourth - 3.0 * second**2
+
+
+def few_rows(seed, labelled, spread=1.0):
+    """Nine rows in five groups, with about so many labelled ones in each, and their chances."""
+    rng = np.random.default_rng(seed)
+    groups, rows = 5, 9
+    group = np.sort(rng.integers(0, groups, rows))
+    weight = rng.lognormal(sigma=spread, size=rows) if seed % 2 else np.ones(rows)
+    known = labelled * rng.integers(0, 3, groups).astype(np.float64)
+    total = known + max(1.0, labelled) * rng.random(groups) + np.bincount(group, weight, groups)
+    p = rng.random(rows)
+    return Ranking(known, total, np.ones(rows, dtype=np.int64), weight, group), p
+
+
+def expansion_of(ranking, p):
+    found = PrecisionExpansion(ranking).at(p[None], np.arange(p.size), np.ones(1))
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_mean_and_variance_of_the_numerator_equal_brute_force(seed):
-    rng = np.random.default_rng(seed)
-    groups, rows = 5, 9
-    group = np.sort(rng.integers(0, groups, rows))
-    weight = rng.lognormal(size=rows) if seed % 2 else np.ones(rows)
-    known = 0.7 * rng.integers(0, 3, groups).astype(np.float64)
-    total = known + rng.random(groups) + np.bincount(group, weight, groups)
-    p = rng.random(rows)
-    ranking = Ranking(known, total, np.ones(rows, dtype=np.int64), weight, group)
-    found = PrecisionExpansion(ranking).at(p[None], np.arange(rows), np.ones(1))
-    assert found is not None
-    mean, variance = by_all_labelings(ranking, p)
+    ranking, p = few_rows(seed, 0.7)
+    found = expansion_of(ranking, p)
+    mean, variance, _, _ = by_all_labelings(ranking, p)
     assert found.expansions.mean[0] == pytest.approx(mean, rel=1e-12)
     # The polynomial of the variance at the mean; five places settle it to rounding.
     assert found.expansions.polynomials[1][0, 0] == pytest.approx(variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_third_and_fourth_cumulant_of_the_numerator_are_near_brute_force(seed):
+    """Both leave out terms of pairs: next to nothing where labelled rows are hundreds of times the missing ones."""
+    ranking, p = few_rows(seed, 2_000.0, spread=0.3)
+    found = expansion_of(ranking, p).expansions.polynomials
+    _, variance, third, fourth = by_all_labelings(ranking, p)
+    assert found[2][0, 0] / variance**1.5 == pytest.approx(third / variance**1.5, abs=1e-4)
+    assert found[3][0, 0] / variance**2 == pytest.approx(fourth / variance**2, abs=0.01)
+
+
+def test_steps_of_one_group_of_ties_are_seen_among_very_many_cells():
+    """Of 300,001 cells one has 20,000 missing rows, and nothing else varies; the largest atom has a chance of 0.09."""
+    single, labelled, giant, chance = 300_000, 20_000, 20_000, 1e-3
+    missing = np.ones(single + 1, dtype=np.int64)
+    missing[0] = giant
+    known = np.zeros(single + 1)
+    known[-labelled:] = 1.0
+    total = missing + 2.0 * known
+    ranking = Ranking(known, total, missing, np.ones(single + 1), np.arange(single + 1))
+    found = expansion_of(ranking, np.append(chance, np.full(single, 1e-9)))
+    # No law without atoms is nearer than half an atom; 0.008 are the most that is let pass.
+    assert 0.5 * binom.pmf(giant * chance, giant, chance) > 0.04
+    assert found.off[0] > 0.04
+
+
+def test_pairs_that_spread_the_law_by_themselves_are_seen():
+    """Rows at the end of the ranking, where a single one moves average precision neither up nor down."""
+    rng, n = np.random.default_rng(0), 600
+    weight, known = rng.uniform(0.5, 1.5, n), np.append(4_000.0, np.zeros(n))
+    total = np.append(36_000.0, weight)
+    total[1] += 2_592.0
+    ranking = Ranking(known, total, np.ones(n, dtype=np.int64), weight, np.arange(1, n + 1))
+    p = np.full(n, 0.5)
+    found = expansion_of(ranking, p)
+    polynomials, seen = found.expansions.polynomials, np.cumsum(total)
+    t, variance = found.expansions.mean[0], polynomials[1][0, 0]
+    a = np.empty((100_000, n + 1))
+    a[:, 0], a[:, 1:] = known[0], (rng.random((100_000, n)) < p) * weight
+    z = np.sort(((a * np.cumsum(a, axis=1)) @ (1.0 / seen) - t * a.sum(axis=1)) / np.sqrt(variance))
+    levels = edgeworth_cdf(z, polynomials[2][0, 0] / variance**1.5, polynomials[3][0, 0] / variance**2)
+    gap = np.abs(levels - (np.arange(z.size) + 0.5) / z.size).max()
+    # What 100,000 draws are off by with a chance of 1e-4, and 0.002 that a single expansion may be.
+    assert gap > 0.007 + 0.002
+    assert found.off[0] > gap
 
 
 def rows(n, kind):

@@ -11,6 +11,7 @@ import darkmetrics as dm
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Split
 from darkmetrics.methods import Problem
+from darkmetrics.methods.base import WeightSums
 from darkmetrics.methods.counts import EVERY_LIMIT
 from darkmetrics.methods.exact import Exact
 from darkmetrics.methods.smooth import law_of_many_weights
@@ -290,6 +291,24 @@ def bound_to(metric, y, score, weight):
     data = dm.EvaluationSet(y, score, sample_weight=weight)
     functional = dm.metrics.metrics_from(metric)[0].bind(data, np.nan)
     return functional, Problem(Nodes.single(data.cells.score[data.missing_cells]))
+
+
+@pytest.mark.parametrize("place", [0, 1, 2_000])
+def test_a_giant_cell_counts_once_among_very_many_cells(place):
+    """Each cell's part in the characteristic function, against the sum over all of them."""
+    rng, cells = np.random.default_rng(0), 40_000
+    weight, missing = rng.uniform(0.5, 1.5, cells), np.ones(cells, dtype=np.int64)
+    weight[place], missing[place] = 1.0, 50_000
+    p = np.full((2, cells), 1e-5)
+    p[:, place] = 1e-3, 2e-3
+    nodes = Nodes(np.full(2, 0.5), p)
+    found = WeightSums.of(np.arange(cells), missing, weight, nodes).damping()
+    t = found.step * np.arange(found.table.shape[1])
+    for damped, q in zip(found.table, p, strict=True):
+        whole = np.array([(missing * q * (1.0 - q)) @ (1.0 - np.cos(weight * each)) for each in t[::20]])
+        # exp(-damped) is what counts. The small cells add 0.4 at most on average, of which a thousand of them tell all
+        # but 0.4 * 0.7 / sqrt(1000) = 0.009; three times that.
+        np.testing.assert_allclose(np.exp(-damped[::20]), np.exp(-whole), rtol=0.0, atol=0.03)
 
 
 def test_an_expansion_is_refused_where_weights_are_nearly_alike():

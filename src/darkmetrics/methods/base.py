@@ -16,7 +16,7 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray, dots
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis
-from darkmetrics._kernels.sums.smooth import FINE, LAST, bernoulli_cumulant, turned
+from darkmetrics._kernels.sums.smooth import FINE, LAST, bernoulli_cumulant, stand_ins, turned
 from darkmetrics._kernels.sums.weighted_sum import SumLaws, weighted_sum_laws
 from darkmetrics.data.rules import is_whole
 from darkmetrics.distribution import Discrete, Interval, MetricDistribution, Undefined, mix
@@ -31,8 +31,8 @@ CountLaws: TypeAlias = Callable[[IntArray], tuple[int, FloatArray]]
 
 # Numbers that the laws of one group may hold at all nodes on their common window.
 _WINDOW_LIMIT = 2**24
-# Rows of a group that are asked for their part in its characteristic function.
-_ROWS_ASKED = 1024
+# Cells of a group that are asked for their part in its characteristic function, beside as many that have much of it.
+_CELLS_ASKED = 1024
 # Frequencies at most; the damping beyond which nothing is left of a peak, even if that is half as much by all rows; and
 # terms that are added up where something is left.
 _MOST_FREQUENCIES, _GONE, _TURNS = 1 << 14, 24.0, 1 << 21
@@ -319,7 +319,7 @@ class WeightSums(NamedTuple):
     def damping(self) -> "Damping":
         """`sum v_i (1 - cos(t w_i))` at each node, finely enough to show where it is small.
 
-        Where even the least of all nodes is large, as some of the rows tell, that stands for every node.
+        Where even the least of all nodes is large, as some of the cells tell, that stands for every node.
         """
         sd = np.sqrt(self.cumulant(2))
         sd = sd[sd > 0.0] if sd.any() else np.ones(1)
@@ -327,15 +327,16 @@ class WeightSums(NamedTuple):
         size = min(_MOST_FREQUENCIES, int(LAST / float(sd.min()) / step) + 2)
         weight = np.ones(self.missing.size) if self.weight is None else self.weight
         v = self.p * (1.0 - self.p)
-        every = 1 + self.missing.size // _ROWS_ASKED
-        some = slice(None, None, every)  # which stand for the others
-        least = every * self.missing[some] * v.min(axis=0)[self.column[some]]
-        damped = turned(least, weight[some], step, size)
+        least = self.missing * v.min(axis=0)[self.column]
+        some, times = stand_ins(least, weight, _CELLS_ASKED)
+        damped = turned(times * least[some], weight[some], step, size)
         table = np.repeat(damped[None], v.shape[0], axis=0)
         close = np.flatnonzero(damped < _GONE)
-        every = 1 + self.missing.size * close.size // _TURNS
-        rows = np.argsort(self.column, kind="stable")[::every]
-        turns = every * self.missing[rows, None] * (1.0 - np.cos(np.multiply.outer(weight[rows], step * close)))
+        rows = np.argsort(self.column, kind="stable")
+        likely = self.missing[rows] * v.mean(axis=0)[self.column[rows]]
+        some, times = stand_ins(likely, weight[rows], _TURNS // max(1, close.size))
+        rows = rows[some]
+        turns = (times * self.missing[rows])[:, None] * (1.0 - np.cos(np.multiply.outer(weight[rows], step * close)))
         columns, first = np.unique(self.column[rows], return_index=True)
         table[:, close] = v[:, columns] @ np.add.reduceat(turns, first, axis=0) if rows.size else 0.0
         return Damping(step, table)

@@ -22,11 +22,12 @@ from darkmetrics._kernels.sums.smooth import (
     frequencies_of_steps,
     left_out,
     of_steps,
+    stand_ins,
     turned,
 )
 
-# Rows that are asked for their part in the characteristic function.
-_ROWS_ASKED = 1024
+# Cells that are asked for their part in the characteristic function, beside as many that have much of it.
+_CELLS_ASKED = 1024
 
 
 class PrecisionLaws(NamedTuple):
@@ -163,13 +164,14 @@ class _Blocks(NamedTuple):
         return [found[0] + self.known, found[1] + self.known_inner, *found[2:]]
 
     def steps(self, v: FloatArray, slope: FloatArray, variance: float) -> float:
-        """What is left of the characteristic function beyond the expansion, as some of the rows tell.
+        """What is left of the characteristic function beyond the expansion, as some of the cells tell.
 
         `|phi(t)| <= exp(-sum v_i (1 - cos(t u_i)))`.
         """
-        every = 1 + self.column.size // _ROWS_ASKED
-        some = np.argsort(self.ranking.group, kind="stable")[::every]
-        own = every * self.ranking.missing[some] * v[self.column[some]]
+        order = np.argsort(self.ranking.group, kind="stable")
+        own = self.ranking.missing[order] * v[self.column[order]]
+        moved = self.ranking.weight[order] * slope[self.block[order]]
+        some, times = stand_ins(own, moved, _CELLS_ASKED)
         step, size = FINE / float(np.sqrt(variance)), round(LAST / FINE)
-        damped = turned(own, self.ranking.weight[some] * slope[self.block[some]], step, size)
+        damped = turned(times * own[some], moved[some], step, size)
         return float(of_steps(damped[size - frequencies_of_steps().size :]))

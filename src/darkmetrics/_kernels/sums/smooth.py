@@ -10,7 +10,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from scipy.special import ndtr
 
-from darkmetrics._kernels.arrays import FloatArray, dot
+from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
 
 # The first terms that Edgeworth's expansion leaves out, at their largest: of the fifth cumulant, of the product of the
 # third and fourth, and of the cube of the third, each of a standardised variable.
@@ -112,6 +112,25 @@ def turned(v: FloatArray, weight: FloatArray, step: float, size: int) -> FloatAr
     near = np.exp(1j * np.multiply.outer(weight, step * np.arange(side)))
     far = np.exp(1j * np.multiply.outer(step * side * np.arange(side), weight)) * v
     return np.asarray(v.sum() - (far @ near).real.ravel()[:size])
+
+
+def stand_ins(v: FloatArray, weight: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
+    """Few of these cells in order, and how many times each counts, so that `sum v (1 - cos(t w))` stays what it is.
+
+    `v` is the variance of all rows of a cell. What a cell adds is like its part in the variance of the sum for small t,
+    like `v` for large ones. Cells with more of both than others stand for themselves alone: a giant that counted for
+    its neighbours would damp what nothing damps. The others are met at equal steps of these parts.
+    """
+    if v.size <= most:
+        return np.arange(v.size), np.ones(v.size)
+    parts = [each / each.sum() for each in (v, v * weight**2) if each.any()]
+    part = np.sum(parts, axis=0) if parts else np.zeros(v.size)
+    own = part * most > part.sum()
+    step = float(part[~own].sum()) / most
+    ticks = step * (np.arange(most if step > 0.0 else 0) + 0.5)
+    met = np.searchsorted(np.cumsum(np.where(own, 0.0, part)), ticks)
+    chosen = np.union1d(np.flatnonzero(own), met)
+    return chosen, np.where(own[chosen], 1.0, np.maximum(1.0, step / part[chosen]))
 
 
 def cornish_fisher(z: FloatArray, skewness: FloatArray, kurtosis: FloatArray) -> FloatArray:
