@@ -156,6 +156,8 @@ def test_certificate_of_a_law_that_was_not_drawn_comes_of_draws():
     assert certificate.theorem == "Dvoretzky-Kiefer-Wolfowitz"
     assert 0.0195 < certificate.ks_bound < 0.035  # the radius of 10,000 draws, and how far they are from the law
     assert certificate.confidence < 1.0
+    assert "the bound comes of 10,000 random labelings, drawn beside the law, independently" in str(certificate)
+    assert "the law is that of" not in str(certificate)
 
 
 @pytest.mark.parametrize("heavy", [True, False])

@@ -36,4 +36,11 @@ def expanded_law(functional: DrawnFunctional, nodes: Nodes) -> MetricDistributio
 def certificate_by_draws(functional: DrawnFunctional, nodes: Nodes, law: MetricDistribution) -> Certificate | None:
     """What random labelings prove of a law that was found without them; they are drawn when it is asked for."""
     drawn = MonteCarlo().law(functional, Problem(nodes), rng=np.random.default_rng(0)).certificate
-    return None if drawn is None else replace(drawn, approximation=law._cdf, known=None, stepwise=False)
+    if drawn is None:
+        return None
+    # What is drawn beside the law is not the law.
+    words = ("the law is that of", "the bound comes of"), ("drawn independently", "drawn beside the law, independently")
+    assumptions = tuple(
+        each._replace(statement=each.statement.replace(*words[0]).replace(*words[1])) for each in drawn.assumptions
+    )
+    return replace(drawn, assumptions=assumptions, approximation=law._cdf, known=None, stepwise=False)
