@@ -12,6 +12,7 @@ import darkmetrics as dm
 from darkmetrics._kernels.sums.precision_draws import Ranking
 from darkmetrics._kernels.sums.precision_expansion import PrecisionExpansion
 from darkmetrics._kernels.sums.smooth import edgeworth_cdf
+from darkmetrics.exceptions import MethodError
 from darkmetrics.methods import ranks
 
 DRAWS = 40_000
@@ -174,6 +175,8 @@ def test_where_few_rows_decide_average_precision_is_drawn(heavy):
         "rng": 0,
     }
     assert dm.evaluate(label, score, **settings)["average_precision"].method == "monte carlo"
+    with pytest.raises(MethodError, match=r"few of 1[56],[0-9]{3} missing rows decide"):
+        dm.evaluate(label, score, method="exact", **settings)
 
 
 def weighted(n, missing=0.7):

@@ -36,7 +36,7 @@ from darkmetrics.methods.base import (
     settled,
 )
 from darkmetrics.methods.counts import law_of_groups, product_node_moments
-from darkmetrics.methods.expanded import expanded_law
+from darkmetrics.methods.expanded import expanded_law, many_rows
 from darkmetrics.methods.proofs import certificate_on_cells, certifier
 from darkmetrics.methods.ranks import shared_rank_law, tabulated
 from darkmetrics.methods.smooth import law_of_many_losses, law_of_many_weights
@@ -131,7 +131,14 @@ def scenario_law(functional: ScenarioFunctional, problem: Problem) -> MetricDist
 
 @exact_law.register
 def _(functional: DrawnFunctional, problem: Problem) -> MetricDistribution:
-    law = None if few_labelings(functional) else expanded_law(functional, problem.nodes)
+    if few_labelings(functional):
+        return enumerated_law(functional, problem.nodes)
+    law = expanded_law(functional, problem.nodes)
+    if law is None and many_rows(functional):
+        raise MethodError(
+            f"method: 'exact' has no law of this metric where few of {int(functional.missing.sum()):,} missing rows "
+            "decide: an expansion is not near enough there. Use method='auto' or 'monte_carlo'."
+        )
     return scenario_law(functional, problem) if law is None else law
 
 

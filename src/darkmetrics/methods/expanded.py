@@ -19,9 +19,14 @@ from darkmetrics.nodes import Nodes, columns_of
 _MANY = 1 << 13
 
 
+def many_rows(functional: DrawnFunctional) -> bool:
+    """Whether an expansion is looked for at all."""
+    return int(functional.missing.sum()) >= _MANY
+
+
 def expanded_law(functional: DrawnFunctional, nodes: Nodes) -> MetricDistribution | None:
     """The mixture over the nodes of four-cumulant expansions; None where it is not nearly right."""
-    if int(functional.missing.sum()) < _MANY:
+    if not many_rows(functional):
         return None
     found = functional.expand(nodes.probability, columns_of(nodes), nodes.weight)
     if found is None or not little_off(nodes, found.off):
