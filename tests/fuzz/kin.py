@@ -235,6 +235,8 @@ def differences(one: Any, other: Any, off: float, room: float, floor: float) -> 
         # The bounds of a formula of which nothing is known are found where there are few sums; a Gaussian ends there.
         low, high = (one if one.bounds_sharp else other).support()
         t = t[(t >= low) & (t < high)]
+        if not t.size:
+            return
     std = 0.5 * (one.std() + other.std())
     move = room * np.maximum(np.abs(t), floor) + (checks.MOVED * std if off > checks.EXACT else 0.0)
     for first, second in ((one, other), (other, one)):
