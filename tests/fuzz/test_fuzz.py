@@ -16,7 +16,16 @@ LAWS, PAIRS = 5, 3
 # heavy atom that is smeared, the chance of 0/0 and the mean of a law of clusters.
 ONCE_WRONG = (700237, 700336, 800675, 900020)
 # And those where one metric was: weights far apart among like ranks, few rows that are not sure.
-ONCE_WRONG_LAWS = ((300182, "gini"), (960146, "precision_at_k(0.1)"))
+ONCE_WRONG_LAWS = (
+    (300182, "gini"),
+    (960146, "precision_at_k(0.1)"),
+    (2100379, "roc_auc(ties='full')"),
+    (2610252, "roc_auc(ties='full')"),
+    (3001062, "lift_at_k(0.1)"),
+    # Still wrong: two nodes that are sure of other labels share a lattice about one of them, and what the other is sure
+    # of is spread over two of its places.
+    pytest.param(3100371, "precision", marks=pytest.mark.xfail(strict=True, reason="7% of an atom 0.02 sd beside it")),
+)
 
 
 def found_in(block, alarms, **options):
