@@ -219,12 +219,12 @@ def auc_law_by_clusters(data: RankData, p: FloatArray, weight: FloatArray, plan:
         if weight.size * halves[place].p_sum.size * part.p_sum.size > _MOST_MASSES:
             return None
         halves[place] = halves[place].plus(part, least, weight)
-    if _pairs(halves[0], halves[1], weight, least) > _MOST_PAIRS:
-        return None
     values, masses, flipped = np.empty(0), np.empty(0), -1
     if likely is not None:
         values, masses, flipped = _few_flips(original, p, weight, likely)
     points = _joined(data, effects, halves[0], halves[1], weight, fill, least, flipped)
+    if points is None:
+        return None
     # What a cluster does given its count was taken as the same at all nodes: for their means that is put right.
     p_sum, off = data.known_p + p @ (data.counts * data.weight), np.zeros(weight.size)
     for cells, part, is_tied in zip(clusters, parts, tied, strict=True):
@@ -286,14 +286,6 @@ def _likely(mass: FloatArray, weight: FloatArray, least: float) -> FloatArray:
     return result
 
 
-def _pairs(one: _Combos, two: _Combos, weight: FloatArray, least: float) -> int:
-    """How many pairs of combinations of two halves are looked at, of which those that matter are some."""
-    upper, likely = np.sort(one.mass.max(axis=0)), weight @ two.mass
-    if least <= FAINTEST:
-        return upper.size * likely.size
-    return int((upper.size - np.searchsorted(upper, least / np.maximum(likely, 1e-300))).sum())
-
-
 def _joined(
     data: RankData,
     effects: Effects,
@@ -303,16 +295,20 @@ def _joined(
     fill: float,
     least: float,
     flipped: int,
-) -> Points:
+) -> Points | None:
     """All pairs of combinations of two halves that are likely enough; given the node the halves are independent.
 
-    Those of at most `flipped` flips count for the moments alone.
+    Those of at most `flipped` flips count for the moments alone. None where the pairs are too many.
     """
     ties, about = settled_ties(data), effects.auc
     upper = one.mass.max(axis=0)
     one = one.of(np.argsort(-upper, kind="stable"))
     two = two.of(np.argsort(-(weight @ two.mass), kind="stable"))
     upper, likely = -np.sort(-upper), weight @ two.mass
+    # How many of the one half are looked at for each of the other: some of these pairs are likely enough.
+    reached = np.searchsorted(-upper, -least / np.maximum(likely, 1e-300)) if least > FAINTEST else upper.size
+    if np.broadcast_to(reached, likely.shape).sum() > _MOST_PAIRS:
+        return None
     found, moments = [], np.zeros((4, weight.size))
     left_open = bool(one.rest.any() or two.rest.any())
     start = 0
