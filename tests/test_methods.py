@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 import darkmetrics as dm
-from darkmetrics.methods import monte_carlo
+from darkmetrics.methods import Problem, monte_carlo
 from darkmetrics.nodes import Nodes
 
 METRICS = [
@@ -451,3 +451,20 @@ def test_every_method_gives_a_point_when_nothing_is_missing(method):
         law = dm.evaluate(complete, score, metrics=metric, method=method, label_model="half", rng=0)[metric]
         assert law.method == "exact"
         assert law.std() == 0.0
+
+
+def test_a_law_that_is_refused_is_an_error_of_its_own_each_time():
+    """One error raised again and again grows a traceback that keeps the rows of every call that was refused."""
+    rng = np.random.default_rng(0)
+    n = 30
+    label, score = np.append(np.zeros(5), np.full(n, np.nan)), np.arange(n + 5) / (n + 5)
+    weight = np.append(np.full(5, 100.0), 10.0 ** rng.uniform(-4.0, 4.0, n))
+    data = dm.EvaluationSet(label, score, sample_weight=weight, threshold=0.0)
+    nodes = Nodes(np.array([0.01, 0.99]), np.where(rng.random((2, n)) < 0.5, 1e-6, 1.0 - 1e-6))
+    (metric,) = dm.metrics.metrics_from("precision")
+    errors = []
+    for _ in range(2):
+        with pytest.raises(dm.MethodError, match="very different weights") as caught:
+            dm.methods.Exact().law(metric.bind(data, math.nan), Problem(nodes), rng=np.random.default_rng(0))
+        errors.append(caught.value)
+    assert errors[0] is not errors[1]

@@ -175,24 +175,22 @@ def _(functional: CountFunctional, problem: Problem) -> MetricDistribution:
             )
         if law is not None and laws.rough:
             if _blurred(functional, laws, law):  # which takes no time beside another law
-                raise _FEW_DECIDE
+                raise MethodError(_FEW_DECIDE)
             halved = laws.halved
             coarse = None if halved is None else law_of_groups(functional, halved, weight)
             if not settled(law, coarse):
-                raise _FEW_DECIDE
+                raise MethodError(_FEW_DECIDE)
         if law is not None and not laws.exact:
             return replace(law, certify=partial(certificate_on_cells, functional, problem.nodes))
         if law is not None:
             return law
     if functional.split.weight is not None:
-        raise _FEW_DECIDE
+        raise MethodError(_FEW_DECIDE)
     # Each node by itself has a smaller window, in which the formula may be defined and monotone.
     return over_nodes(*problem.on_cells(functional), exact_law)
 
 
-_FEW_DECIDE = MethodError(
-    "method: no exact law where few rows of very different weights decide; use 'auto' or 'monte_carlo'."
-)
+_FEW_DECIDE = "method: no exact law where few rows of very different weights decide; use 'auto' or 'monte_carlo'."
 
 
 def _blurred(functional: CountFunctional, laws: GroupLaws, law: MetricDistribution) -> bool:

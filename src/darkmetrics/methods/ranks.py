@@ -57,13 +57,15 @@ _MOST_ROWS = 20_000
 # The same at several nodes where rows have weights. Clusters with ever more combinations may agree there and be off
 # together: by 0.11 where weights of a thousand rows have no mean to speak of (Pareto, 1.1).
 _MOST_UNEVEN_ROWS = 600
-_FEW_DECIDE = MethodError(
-    "method: no exact law of ROC-AUC where few rows of very different weights decide; use 'auto' or 'monte_carlo'."
-)
-
-
 # Cells that differ in weight, from which on all those of one chance are added up before the nodes are gone through.
 _MANY_CELLS = 1 << 12
+_FEW_DECIDE = (
+    "method: no exact law of ROC-AUC where few rows of very different weights decide; use 'auto' or 'monte_carlo'."
+)
+_FEW_TIES = (
+    "method: no exact law of ROC-AUC with ties in full where few groups of ties decide and their rows have several "
+    "weights; use 'auto' or 'monte_carlo'."
+)
 
 
 def shared_rank_law(functional: RankFunctional, problem: Problem, *, merged: bool) -> MetricDistribution:
@@ -252,7 +254,7 @@ def _clustered(
         return both_ways
     uneven = bool(np.any(data.weight != 1.0))
     if uneven and weight.size > 1 and data.counts.sum() > _MOST_UNEVEN_ROWS:
-        raise _FEW_DECIDE
+        raise MethodError(_FEW_DECIDE)
     by_clusters = partial(_of_clusters, functional, data, p, weight, fill, absent)
     law, moments = by_clusters(_MOST_COMBINATIONS)
     # Of rows of like ranks and very different weights few decide, which clusters of them do not show.
@@ -262,7 +264,7 @@ def _clustered(
         while not settled(law, fewer, step=_STEP):
             most *= _FEWER
             if most > _MOST_UNEVEN:
-                raise _FEW_DECIDE
+                raise MethodError(_FEW_DECIDE)
             fewer, (law, moments) = law, by_clusters(most)
     return law, moments if isinstance(law, Undefined) else _in_all(functional, law, moments, weight)
 
@@ -297,18 +299,14 @@ def _points(data: RankData, p: FloatArray, weight: FloatArray, fill: float, most
     """The law of ROC-AUC by clusters that these nodes share."""
     halved = half_ties(data, weight @ p)
     plan = rank_clusters(halved, p, weight, most)
-    whole = whole_groups(data, plan.clusters)
-    if data.full_ties and any(
-        neglected(data, halved, p[own], weight[own] / weight[own].sum(), whole) > _LEFT_OUT
-        for own in alike_nodes(halved, p, weight, plan.clusters)
-    ):
-        raise MethodError(
-            "method: no exact law of ROC-AUC with ties in full where few groups of ties decide and their rows have "
-            "several weights; use 'auto' or 'monte_carlo'."
-        )
+    if data.full_ties:
+        whole = whole_groups(data, plan.clusters)
+        for own in alike_nodes(halved, p, weight, plan.clusters):
+            if neglected(data, halved, p[own], weight[own] / weight[own].sum(), whole) > _LEFT_OUT:
+                raise MethodError(_FEW_TIES)
     points = auc_law_of_alike_nodes(data, halved, p, weight, plan, fill)
     if points is None:
-        raise _FEW_DECIDE
+        raise MethodError(_FEW_DECIDE)
     return points
 
 
