@@ -451,3 +451,17 @@ def test_labelings_that_would_take_long_are_refused_before_rows_are_gone_through
     finally:
         tracemalloc.stop()
     assert peak < 1 << 20
+
+
+def test_five_metrics_of_many_rows_take_less_than_100_bytes_per_row():
+    """Twelve powers of the rank of every missing row would be 29 bytes per row at once."""
+    n, rng = 400_000, np.random.default_rng(0)
+    score = rng.random(n)
+    y = np.where(rng.random(n) < 0.3, math.nan, (rng.random(n) < score).astype(float))
+    tracemalloc.start()
+    try:
+        dm.evaluate(y, score, label_model=score)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * n

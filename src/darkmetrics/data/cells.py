@@ -96,7 +96,8 @@ def group_rows(rows: Cells, *, split: bool, apart: IntArray | None = None) -> tu
     Rows with different numbers in `apart` stay apart. Also returns one of the rows of each cell.
     """
     order = np.argsort(rows.score)
-    score = rows.score[order] + 0.0  # -0.0 and 0.0 are one score
+    score = rows.score[order]
+    score += 0.0  # -0.0 and 0.0 are one score
     tied = bool(np.any(score[1:] == score[:-1]))
     keys: list[AnyArray] = [score]
     if tied:
@@ -206,9 +207,13 @@ class Totals:
         cells, yes = self.cells, self.cells.decision
         sums = {}
         for name in COUNTS:
-            mass = cells.mass(getattr(cells, name))
-            inside = float(mass @ yes)
-            sums[name] = (inside, float(mass.sum()) - inside if cells.weight is None else float(mass @ ~yes))
+            counts = getattr(cells, name)
+            if cells.weight is None:
+                inside = int(counts[yes].sum(dtype=np.int64))
+                sums[name] = (float(inside), float(self._counts[name] - inside))
+            else:
+                mass = cells.mass(counts)
+                sums[name] = (float(mass @ yes), float(mass @ ~yes))
         return sums
 
     @property

@@ -63,11 +63,16 @@ def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
         cells = replace(cells, weight=None)  # one weight for all is none
     starts = cells.tie_starts
     total = _add_up(cells.mass(cells.total), starts)
-    rho = _spread(np.cumsum(total) - 0.5 * total, cells)
+    rho = np.cumsum(total)
+    rho -= 0.5 * total
+    rho = _spread(rho, cells)
     known = cells.mass(cells.positives)
-    group = rows if starts is None else np.searchsorted(starts, rows, side="right") - 1
-    renumbered = np.cumsum(np.diff(group, prepend=group[:1]) != 0)
-    open_groups = group[np.flatnonzero(np.diff(group, prepend=-1))]
+    if starts is None:
+        renumbered, open_groups = np.arange(rows.size), rows
+    else:
+        group = np.searchsorted(starts, rows, side="right") - 1
+        renumbered = np.cumsum(np.diff(group, prepend=group[:1]) != 0)
+        open_groups = group[np.flatnonzero(np.diff(group, prepend=-1))]
     group_known = _add_up(known, starts)
     settled = 0.0
     if full_ties:

@@ -4,7 +4,7 @@ No ratio is expanded: {A / D <= t} = {A - tD <= 0}, and A - tD is quadratic in t
 matrix of chances. Ties count one half (`half_ties` takes the others there).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -83,18 +83,18 @@ def expansions(data: RankData, p: FloatArray, column: IntArray | None = None) ->
     share, r = data.weight / data.total, data.rho / data.total - 0.5
     mean_p = data.known_p / data.total + p @ by_column(data.counts * share)
     mean_r = (data.known_r / data.total - 0.5 * data.known_p) / data.total + p @ by_column(data.counts * share * r)
-    columns, scale = [], data.counts * share
-    for order in (2, 3, 4):
-        scale = scale * share
-        powers = np.empty((order + 1, r.size))
-        powers[0] = scale
-        for power in range(order):
-            np.multiply(powers[power], r, out=powers[power + 1])
-        columns.append(np.stack([by_column(each) for each in powers], axis=1) if column is not None else powers.T)
-    sums = [np.empty((p.shape[0], order + 1)) for order in (2, 3, 4)]
-    for nodes in _portions(p):
-        for order, of_cells, into in zip((2, 3, 4), columns, sums, strict=True):
-            np.matmul(bernoulli_cumulant(order, p[nodes]), of_cells, out=into[nodes])
+    sums = [np.zeros((p.shape[0], order + 1)) for order in (2, 3, 4)]
+    # Cells without a column of their own are taken in portions too: twelve powers of each would be most of the memory.
+    size = share.size if column is not None else _PORTION
+    for cells in (slice(i, i + size) for i in range(0, share.size, size)):
+        columns = [
+            np.stack([by_column(each) for each in powers], axis=1) if column is not None else powers.T
+            for powers in _powers(data.counts[cells] * share[cells], share[cells], r[cells])
+        ]
+        own = p if column is not None else p[:, cells]
+        for nodes in _portions(own):
+            for order, of_cells, into in zip((2, 3, 4), columns, sums, strict=True):
+                into[nodes] += bernoulli_cumulant(order, own[nodes]) @ of_cells
     # The cumulant of orders (i, j) of (P, R) is the j-th sum.
     (pp, pr, rr), third, fourth = (some.T[:, :, None] for some in sums)
 
@@ -125,6 +125,17 @@ def expansions(data: RankData, p: FloatArray, column: IntArray | None = None) ->
         largest = _largest_share(data, p, level) if column is None else _most_share(data, p, level, column, sums[0])
         largest = np.where(mean_d > 0.0, largest, 1.0)
     return Expansions(polynomials_of(found), mean, sd, (p * (1.0 - p)) @ by_column(data.counts), largest)
+
+
+def _powers(mass: FloatArray, share: FloatArray, r: FloatArray) -> Iterator[FloatArray]:
+    """What the cumulants of order two, three and four are multiplied by: powers of the rank (rows), for each cell."""
+    for order in (2, 3, 4):
+        mass = mass * share
+        powers = np.empty((order + 1, r.size))
+        powers[0] = mass
+        for power in range(order):
+            np.multiply(powers[power], r, out=powers[power + 1])
+        yield powers
 
 
 def settling_places(mean: FloatArray, sd: FloatArray) -> FloatArray:
