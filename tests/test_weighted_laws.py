@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
+from darkmetrics.distribution import Interval, ProductLaw
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Split
 from darkmetrics.methods import Problem
@@ -206,6 +207,37 @@ def test_direction_of_a_large_formula_is_seen_without_looking_everywhere():
     )
     assert law.method == "exact"
     assert asked[0] < 2**20  # the windows of the two counts have millions of combinations
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_quantile_at_an_atom_that_half_of_all_combinations_lead_to_is_found_without_listing_them(nodes):
+    """Nothing is left to halve once a bracket holds one value: two million combinations of it were all listed."""
+    rng = np.random.default_rng(nodes)
+    values, masses = np.cumsum(rng.random((3, 160)), axis=1), rng.dirichlet(np.ones(160), (3, nodes))
+    middle, largest = values[1][80], [0]
+
+    def formula(a, b, c):
+        value = np.where(b <= middle, -0.25, a * (1.0 + c))
+        largest[0] = max(largest[0], np.size(value))
+        return value
+
+    weight = rng.dirichlet(np.ones(nodes))
+    law = ProductLaw(
+        formula=formula,
+        axes=list(values),
+        masses=[each[0] if nodes == 1 else each for each in masses],
+        rising=True,
+        weight=None if nodes == 1 else weight,
+        bounds=Interval(-0.25, np.inf),
+    )
+    atom = float(weight @ masses[1, :, :81].sum(axis=1))
+    law.std()  # moments go through all combinations, a part of them at a time
+    largest[0] = 0
+    assert law.ppf(0.5 * atom) == -0.25
+    assert law.ppf(atom - 1e-9) == -0.25
+    assert law.ppf(0.5 * (1.0 + atom)) > 0.0
+    assert law.cdf(-0.25) == pytest.approx(atom, abs=1e-12)
+    assert largest[0] < 2**17  # of four million; rows of combinations are 25,600
 
 
 def test_formula_that_goes_up_and_down_is_not_taken_for_monotone():

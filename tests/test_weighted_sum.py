@@ -172,3 +172,31 @@ def test_nodes_that_are_nearly_sure_of_every_row_do_not_take_the_law_of_the_othe
         below = drawn_cdf - cdf_of(laws.values, laws.pmf[node], t + step)
         # Atoms are moved by a step of the lattice; draws stray (DKW at one in a million).
         assert max(above.max(), below.max()) < np.sqrt(np.log(2e6) / (2 * sums.size)) + 0.003
+
+
+@pytest.mark.parametrize("nodes", [2, 7])
+def test_nodes_that_are_sure_of_different_labels_have_their_heaviest_atoms_where_they_are(nodes):
+    """Each node leaves little open and holds other labels likely: what one counts from is in between for another."""
+    rng = np.random.default_rng(nodes)
+    rows = 36
+    weight = rng.lognormal(sigma=3.0, size=rows)
+    likely = rng.random((nodes, rows)) < 0.5
+    doubt = rng.choice([1e-12, 1e-6, 1e-3, 0.05], (nodes, rows))
+    p = np.where(likely, 1.0 - doubt, doubt)
+    laws = weighted_sum_laws(weight, np.ones(rows, dtype=np.int64), np.arange(rows), p)
+    assert laws is not None
+    assert laws.rough
+    step = np.median(np.diff(laws.values))
+    # Sharing keeps the mean; what the series of rare outcomes leaves below zero, some 1e-4 of the mass, is cut off.
+    assert laws.pmf @ laws.values == pytest.approx(p @ weight, abs=0.1 * step)
+    for node in range(nodes):
+        atom, mass = weight @ likely[node], np.prod(1.0 - doubt[node])
+        here = np.abs(laws.values - atom) <= 1e-9 * atom
+        # Labelings that differ in rows of no weight beside the step of a lattice may come to lie there as well.
+        assert laws.pmf[node, here].sum() >= mass * (1.0 - 1e-9)
+        # The labelings next to it, each a row that is the other way: within two steps, the one in which it goes
+        # to and that by which the node's own places lie beside those of others.
+        for row in np.argsort(-doubt[node])[:5]:
+            turned = atom + weight[row] * (1.0 - 2.0 * likely[node, row])
+            chance = mass * doubt[node, row] / (1.0 - doubt[node, row])
+            assert laws.pmf[node, np.abs(laws.values - turned) <= 2.0 * step].sum() >= chance * (1.0 - 1e-9)

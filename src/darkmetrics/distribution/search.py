@@ -63,8 +63,13 @@ class Search:
             self.try_at(guess - reach)
             self.try_at(guess + reach)
             reach *= 16.0
-        while self._left() > self._few and self._halves():
-            pass
+        while self._left() > self._few:
+            if self._halves():
+                continue
+            # What no cut takes apart has one value, the end of the bracket, however many combinations lead to it.
+            below = float(np.nextafter(self.b - slack(np.array(self.b), noise), -np.inf))
+            if below <= self.a or self.try_at(below) < self.q:
+                return self.b
         return self._first_atom(noise)
 
     def _spans(self) -> list[IntArray]:

@@ -5,7 +5,6 @@ is 0/0, and a lattice whose steps are wider than the smallest weights cannot tel
 """
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import scipy  # its parts are loaded when they are first used
 from darkmetrics._kernels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from darkmetrics._kernels.sums.linear_sum import common_unit, multiply_in
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs, tail_reach
-from darkmetrics._kernels.sums.smooth import bernoulli_cumulant
+from darkmetrics._kernels.sums.row_by_row import FAINT, Rows, counted_outcomes, inverted, row_by_row
 
 # Masses that may be held at all nodes together.
 _MOST_MASSES = 2**22
@@ -31,19 +30,9 @@ _ORDERS = 12
 _SMALL_SHARE, _DAMPED = 1.0 / 6.0, 9.0
 # Shares of the nodes, those of least variance first, that are left to go row by row, tried in turn.
 _LEFT_OUT = (0.0, 1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0, 1.0 / 2.0)
-# Complex factors that rows may be multiplied in one by one, over all nodes.
-_FACTOR_BUDGET = 1.5e8
-# Chances up to this (and weights up to a tenth of a step) are taken together by a series, right to 1e-8 of a row.
-_RARE, _TINY, _TERMS = 0.05, 0.1, 6
-# The same with more terms, where so many factors would be left to multiply in.
-_LESS_RARE, _MORE_TERMS, _MANY_FACTORS = 0.2, 18, 1e7
-# Nodes at which it is seen first which frequencies matter, and from where on they do.
-_PILOTS, _DAMPED_AWAY = 4, 1e-10
-# How many frequencies are glanced at first, and by how much too many these have to show.
-_GLANCED, _ENOUGH = 48, 1.25
 # Rows of huge weight that are positive with this chance together at most are put back as single places.
 _LONE_CHANCE, _LONE_SHARE = 1e-3, 8.0
-_FAINT, _FAINT_END = 1e-18, 1e-30
+_FAINT_END = 1e-30
 
 
 # Sums of less than so many steps of a lattice are not known to a good part of their size.
@@ -65,49 +54,6 @@ class SumLaws(NamedTuple):
     near: float = 0.0
 
 
-class _Rows(NamedTuple):
-    """Rows of one sum: weight, number, and column of `p` (nodes x columns), in which chances are."""
-
-    weight: FloatArray
-    counts: FloatArray
-    column: IntArray
-    p: FloatArray
-
-    def some(self, which: BoolArray | IntArray) -> "_Rows":
-        return self._replace(weight=self.weight[which], counts=self.counts[which], column=self.column[which])
-
-    def per_column(self, values: FloatArray) -> FloatArray:
-        """Sums over the rows of each column."""
-        return np.asarray(np.bincount(self.column, values, self.p.shape[1]), dtype=np.float64)
-
-    def cumulants(self, orders: int) -> FloatArray:
-        """Cumulants 1..orders at each node (orders x nodes)."""
-        scaled, found = self.counts, []
-        for order in range(1, orders + 1):
-            scaled = scaled * self.weight
-            found.append(bernoulli_cumulant(order, self.p) @ self.per_column(scaled))
-        return np.array(found)
-
-    def chance_of_end(self, *, positive: bool) -> FloatArray:
-        """Probability at each node that every row is positive, or that none is."""
-        number = self.per_column(self.counts)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log(self.p) if positive else np.log1p(-self.p)
-            result: FloatArray = np.exp(np.where(number > 0.0, log, 0.0) @ number)
-        return result
-
-    @property
-    def open(self) -> BoolArray:
-        """Rows that are not sure at every node."""
-        sure = np.all(self.p == self.p[0], axis=0) & ((self.p[0] == 0.0) | (self.p[0] == 1.0))
-        result: BoolArray = ~sure[self.column]
-        return result
-
-    @property
-    def total(self) -> float:
-        return float((self.counts * self.weight).sum())
-
-
 def weighted_sum_laws(
     weights: FloatArray, counts: IntArray, column: IntArray, p: FloatArray, *, coarser: bool = False
 ) -> SumLaws | None:
@@ -121,7 +67,7 @@ def weighted_sum_laws(
     if np.all(weights == weights[0]):
         first, pmfs = poisson_binomial_pmfs(p, np.bincount(column, counts, p.shape[1]).astype(np.int64))
         return SumLaws(weights[0] * (first + np.arange(pmfs.shape[1], dtype=np.float64)), pmfs, exact=True)
-    rows = _Rows(weights, counts.astype(np.float64), column, p)
+    rows = Rows(weights, counts.astype(np.float64), column, p)
     atoms = _few_atoms(rows)
     if atoms is not None:
         return atoms
@@ -130,7 +76,7 @@ def weighted_sum_laws(
     return exact if exact is not None else _on_fine_lattice(rows, coarser)
 
 
-def _few_atoms(rows: _Rows) -> SumLaws | None:
+def _few_atoms(rows: Rows) -> SumLaws | None:
     """All sums there are, where they are few: rows of one weight only differ in how many of them are positive."""
     most = min(_MOST_ATOMS, _MOST_MASSES // rows.p.shape[0])
     sure, rows = rows.some(~rows.open), rows.some(rows.open)
@@ -158,7 +104,7 @@ def _joined(values: FloatArray, masses: FloatArray) -> SumLaws:
     return SumLaws(values[starts], np.add.reduceat(masses, starts, axis=1), exact=True)
 
 
-def _window(rows: _Rows) -> tuple[float, float, FloatArray]:
+def _window(rows: Rows) -> tuple[float, float, FloatArray]:
     """Where the sums of all nodes have their mass, and the variance of each."""
     mean, variance = rows.cumulants(2)
     heaviest = float(rows.weight[rows.open].max(initial=0.0))
@@ -167,7 +113,7 @@ def _window(rows: _Rows) -> tuple[float, float, FloatArray]:
     return low, high, variance
 
 
-def _on_unit_lattice(rows: _Rows, unit: float) -> SumLaws | None:
+def _on_unit_lattice(rows: Rows, unit: float) -> SumLaws | None:
     """Weights that are multiples of a unit: one convolution for each of them, for all nodes at once."""
     level = np.rint(rows.weight / unit).astype(np.int64)
     low, high, _ = _window(rows)
@@ -196,7 +142,7 @@ def _on_unit_lattice(rows: _Rows, unit: float) -> SumLaws | None:
     return SumLaws(unit * (first + window.astype(np.float64)), pmf / pmf.sum(axis=1, keepdims=True), exact=True)
 
 
-def _on_fine_lattice(rows: _Rows, coarser: bool) -> SumLaws | None:
+def _on_fine_lattice(rows: Rows, coarser: bool) -> SumLaws | None:
     """Weights of any size, on a lattice of their own between the exact ends."""
     none, every, least, total = (
         rows.chance_of_end(positive=False),
@@ -228,14 +174,14 @@ def _on_fine_lattice(rows: _Rows, coarser: bool) -> SumLaws | None:
     blurred = float(masses[:, (lattice < near) | (lattice > total - near)].sum(axis=1).max()) if rough else 0.0
     pmf = np.hstack([none[:, None], masses, single, every[:, None]])
     largest = pmf.max(axis=0)
-    kept = largest > _FAINT
+    kept = largest > FAINT
     kept[[0, -1]] = largest[[0, -1]] > _FAINT_END
     order = np.argsort(values[kept], kind="stable")
     pmf = pmf[:, kept][:, order]
     return SumLaws(values[kept][order], pmf / pmf.sum(axis=1, keepdims=True), False, rough, blurred, near)
 
 
-def _lone_rows(rows: _Rows) -> IntArray:
+def _lone_rows(rows: Rows) -> IntArray:
     """Rows so much heavier than the others, and so unlikely, that their lattice would be too coarse for the rest."""
     order = np.argsort(-rows.weight, kind="stable")[:64]
     chance = np.cumsum((rows.counts[order] * rows.p[:, rows.column[order]]).max(axis=0))
@@ -251,7 +197,7 @@ def _lone_rows(rows: _Rows) -> IntArray:
     return lone
 
 
-def _between_the_ends(rows: _Rows, coarser: bool) -> tuple[FloatArray, FloatArray, bool] | None:
+def _between_the_ends(rows: Rows, coarser: bool) -> tuple[FloatArray, FloatArray, bool] | None:
     """Places of a lattice, masses at each node without those of the two ends, and whether few rows decide."""
     low, high, variance = _window(rows)
     nodes = variance.size
@@ -274,27 +220,44 @@ def _between_the_ends(rows: _Rows, coarser: bool) -> tuple[FloatArray, FloatArra
 
 
 def _on_places(
-    rows: _Rows, small: BoolArray, smooth: BoolArray, low: float, step: float, size: int
+    rows: Rows, small: BoolArray, smooth: BoolArray, low: float, step: float, size: int
 ) -> tuple[FloatArray, FloatArray] | None:
     """Places and masses on a lattice of so many steps; None where too many rows would have to go one by one."""
     # Two steps of margin either side, which sharing between neighbours may reach.
     margin = 2 + int(np.sqrt(rows.weight.size))
-    flip = _flipped(rows if smooth.all() else rows._replace(p=rows.p[~smooth]))
-    base = float((rows.counts * rows.weight)[flip].sum())
+    rough = np.flatnonzero(~smooth)
+    choices = counted_outcomes(rows if smooth.all() else rows._replace(p=rows.p[rough]))
+    bases = [float((rows.counts * rows.weight)[flip].sum()) for _, flip in choices]
+    base = bases[0]
     first = math.floor((low - base) / step) - margin
     length = scipy.fft.next_fast_len(size + 2 * margin + 1, real=True)
     pmf = np.zeros((smooth.size, length))
-    if not smooth.all():
-        each = _row_by_row(rows._replace(p=rows.p[~smooth]), flip, step, first, length)
+    apart = np.zeros((smooth.size, len(choices)))
+    for i, (nodes, flip) in enumerate(choices):
+        if not rough.size or not nodes.size:
+            continue
+        own = rows._replace(p=rows.p[rough[nodes]])
+        off = (bases[i] - base) / step
+        each = row_by_row(own, flip, step, first - off, length)
         if each is None:
             return None
-        pmf[~smooth] = each
+        if i > 0 and 0.0 < bases[i] < rows.total:
+            # Between two of these places lies the heaviest atom of the node, which is no end: it has one of its own.
+            whole, likeliest = math.floor(off), own.likeliest
+            for shift, part in ((0, 1.0 - (off - whole)), (1, off - whole)):
+                each[:, (whole - first + shift) % length] -= part * likeliest
+            each = np.maximum(each, 0.0)
+            left = 1.0 - likeliest - own.chance_of_end(positive=False) - own.chance_of_end(positive=True)
+            each *= (np.maximum(left, 0.0) / np.maximum(each.sum(axis=1), _FAINT_END))[:, None]
+            apart[rough[nodes], i] = likeliest
+        pmf[rough[nodes]] = each
     if smooth.any():
         pmf[smooth] = _smooth(rows._replace(p=rows.p[smooth]), small, base + step * first, step, length)
-    return base + step * (first + np.arange(length, dtype=np.float64)), pmf
+    places = base + step * (first + np.arange(length, dtype=np.float64))
+    return np.append(places, bases[1:]), np.hstack([pmf, apart[:, 1:]])
 
 
-def _smooth_nodes(rows: _Rows, sd: FloatArray) -> tuple[BoolArray, BoolArray]:
+def _smooth_nodes(rows: Rows, sd: FloatArray) -> tuple[BoolArray, BoolArray]:
     """Rows of small weight, and the nodes at which all such rows together are smooth enough for a series.
 
     Nodes that are nearly sure of every row have a hundredth of the variance of others, and nothing is small there. They
@@ -314,7 +277,7 @@ def _smooth_nodes(rows: _Rows, sd: FloatArray) -> tuple[BoolArray, BoolArray]:
     return best
 
 
-def _small_rows(rows: _Rows, node: int) -> BoolArray:
+def _small_rows(rows: Rows, node: int) -> BoolArray:
     """The rows that are small beside the standard deviation of all such rows, at a node."""
     p = rows.p[node, rows.column]
     order = np.argsort(rows.weight, kind="stable")
@@ -326,7 +289,7 @@ def _small_rows(rows: _Rows, node: int) -> BoolArray:
     return small
 
 
-def _smooth(rows: _Rows, small: BoolArray, origin: float, step: float, length: int) -> FloatArray:
+def _smooth(rows: Rows, small: BoolArray, origin: float, step: float, length: int) -> FloatArray:
     """Masses by inversion of the characteristic function: cumulants of the small rows, the others one by one."""
     cumulants = rows.some(small).cumulants(_ORDERS)
     sd = np.sqrt(cumulants[1])
@@ -340,145 +303,4 @@ def _smooth(rows: _Rows, small: BoolArray, origin: float, step: float, length: i
     spectrum = np.where(inside, np.exp(np.where(inside, log, 0.0) - 1j * t * origin), 0.0)
     large = np.flatnonzero(~small)
     multiply_in(spectrum, rows.p, rows.column, rows.counts, large, lambda i: np.exp(1j * t * rows.weight[i]) - 1.0)
-    return _inverted(spectrum, length)
-
-
-def _inverted(spectrum: ComplexArray, length: int) -> FloatArray:
-    full: ComplexArray = np.zeros((spectrum.shape[0], length // 2 + 1), dtype=np.complex128)
-    full[:, : spectrum.shape[1]] = np.conj(spectrum)
-    return np.maximum(scipy.fft.irfft(full, n=length, axis=1), 0.0)
-
-
-def _flipped(rows: _Rows) -> BoolArray:
-    """Rows that are negative less often than positive, all nodes taken together.
-
-    Counting the rarer outcome of each row puts the largest atom on a place, where no rounding can move it.
-    """
-    flipped: BoolArray = rows.p.mean(axis=0) > 0.5
-    return flipped[rows.column]
-
-
-def _likeliest(rows: _Rows, flip: BoolArray) -> FloatArray:
-    """The largest chance of each row's counted outcome: what is rare at one node may be common at another."""
-    return np.asarray(np.where(flip, (1.0 - rows.p).max(axis=0)[rows.column], rows.p.max(axis=0)[rows.column]))
-
-
-def _row_by_row(rows: _Rows, flip: BoolArray, step: float, first: int, length: int) -> FloatArray | None:
-    """Masses by multiplying in each row, whose weight is shared between two places so that the mean stays right.
-
-    None where that takes too long.
-    """
-    place = np.where(flip, -1.0, 1.0) * rows.weight / step
-    t = np.arange(length // 2 + 1, dtype=np.float64) * (2.0 * np.pi / length)
-    held = np.ones(t.size, dtype=np.bool_)
-    nodes, rare, terms = rows.p.shape[0], _likeliest(rows, flip) <= _RARE, _TERMS
-    explicit, least = float(np.sum(~rare & (np.abs(place) > _TINY))), min(nodes, _PILOTS + 1) * t.size
-    if least * explicit > _MANY_FACTORS:
-        rare, terms = _likeliest(rows, flip) <= _LESS_RARE, _MORE_TERMS
-        explicit = float(np.sum(~rare & (np.abs(place) > _TINY)))
-    if least * explicit > _FACTOR_BUDGET:
-        return None
-    # Rows ask for the same powers of exp(2 pi i / length) by the thousand, and an exponential takes longer.
-    roots = np.exp(2j * np.pi / length * np.arange(length))
-    spectrum_at = partial(_spectrum, flip=flip, place=place, t=t, rare=rare, terms=terms, roots=roots)
-    if nodes > _PILOTS:
-        # Where nothing is left of the characteristic function at a few nodes, nothing is at those in between.
-        variance = rows.cumulants(2)[1]
-        order = np.argsort(variance)
-        heaviest = rows.p[:, rows.column[int(np.argmax(rows.weight))]]
-        alone = np.argmax(heaviest * (1.0 - heaviest) / np.maximum(variance, 1e-300))  # one row may decide a node
-        some = np.append(order[np.linspace(0, order.size - 1, _PILOTS).astype(np.int64)], alone)
-        pilots = rows._replace(p=rows.p[some])
-        # A few frequencies tell at once where those that matter are too many.
-        last = math.ceil(_ENOUGH * _FACTOR_BUDGET / max(1.0, nodes * explicit))
-        if last < t.size:
-            few = np.isin(np.arange(t.size), np.linspace(0, last, _GLANCED).astype(np.int64))
-            if np.all(np.abs(spectrum_at(pilots, held=few)).max(axis=0) > _DAMPED_AWAY):
-                return None
-        held = np.abs(spectrum_at(pilots, held=held)).max(axis=0) > _DAMPED_AWAY
-        if nodes * float(np.sum(held)) * explicit > _FACTOR_BUDGET:
-            return None
-    phi = spectrum_at(rows, held=held)
-    # The ends are set apart, each where sharing has put it: 0 with every flipped row turned, the total with all others.
-    for of_end, positive in ((flip, False), (~flip, True)):
-        chance = rows.chance_of_end(positive=positive)
-        if chance.max() > _FAINT:
-            image: ComplexArray = np.ones(phi.shape[1], dtype=np.complex128)
-            for i in np.flatnonzero(of_end):
-                image *= _shared(place[i], np.flatnonzero(held), roots) ** rows.counts[i]
-            phi -= np.multiply.outer(chance, image)
-    spectrum: ComplexArray = np.zeros((phi.shape[0], t.size), dtype=np.complex128)
-    spectrum[:, held] = phi * np.exp(-1j * t[held] * first)
-    return _inverted(spectrum, length)
-
-
-def _spectrum(
-    rows: _Rows,
-    *,
-    flip: BoolArray,
-    place: FloatArray,
-    t: FloatArray,
-    held: BoolArray,
-    rare: BoolArray,
-    terms: int,
-    roots: ComplexArray,
-) -> ComplexArray:
-    """The characteristic function at each node, at the frequencies that are held; `rare` rows by so many terms."""
-    tiny = np.abs(place) <= _TINY
-    rare = rare & ~tiny
-    phi: ComplexArray = np.ones((rows.p.shape[0], int(np.sum(held))), dtype=np.complex128)
-    turns = np.flatnonzero(held)
-    for turned in (False, True):
-        chances = 1.0 - rows.p if turned else rows.p
-        single = np.flatnonzero(~tiny & ~rare & (flip == turned))
-        multiply_in(phi, chances, rows.column, rows.counts, single, lambda i: _shared(place[i], turns, roots) - 1.0)
-        for kind, series, number in ((tiny, _tiny_series, _TERMS), (rare, _rare_series, terms)):
-            own = kind & (flip == turned)
-            if own.any():
-                phi *= np.exp(series(rows.some(own)._replace(p=chances), place[own], t, number)[:, held])
-    return phi
-
-
-def _shared(place: float, turns: IntArray, roots: ComplexArray) -> ComplexArray:
-    """The characteristic function of a point between two places, its mass shared by both, at some of the roots of 1."""
-    whole = math.floor(place)
-    part = place - whole
-    result: ComplexArray = roots[turns * whole % roots.size] * ((1.0 - part) + part * roots[turns])
-    return result
-
-
-def _tiny_series(rows: _Rows, place: FloatArray, t: FloatArray, terms: int) -> ComplexArray:
-    """The sum of log(1 + p (E - 1)) over rows that leave their place by a small part f of a step: E - 1 = f (z - 1)."""
-    turn = np.exp(np.sign(place[0]) * 1j * t) - 1.0
-    log: ComplexArray = np.zeros((rows.p.shape[0], turn.size), dtype=np.complex128)
-    for j in range(1, terms + 1):
-        moved = rows.p**j @ rows.per_column(rows.counts * np.abs(place) ** j)
-        log += np.multiply.outer((-1.0) ** (j + 1) / j * moved, turn**j)
-    return log
-
-
-def _rare_series(rows: _Rows, place: FloatArray, t: FloatArray, terms: int) -> ComplexArray:
-    """The sum of log(1 + p (E - 1)) over rows of small chance p, where E^l is that of the l-fold weight."""
-    columns, where = np.unique(rows.column, return_inverse=True)
-    p = rows.p[:, columns]
-    nodes, length = p.shape[0], round(2.0 * np.pi / float(t[1]))
-    by_node = nodes * rows.weight.size < columns.size * length
-    log: ComplexArray = np.zeros((nodes, t.size), dtype=np.complex128)
-    for multiple in range(terms + 1):
-        # The part of each power (E - 1)^j that is E^multiple.
-        factor = np.zeros_like(p)
-        for j in range(max(1, multiple), terms + 1):
-            factor += (-1.0) ** (1 - multiple) / j * math.comb(j, multiple) * p**j
-        spot = multiple * place
-        whole = np.floor(spot).astype(np.int64)
-        part = spot - whole
-        held = np.zeros((nodes if by_node else columns.size, length))
-        for shift, mass in ((0, rows.counts * (1.0 - part)), (1, rows.counts * part)):
-            spots = (whole + shift) % length
-            if by_node:
-                held += np.array([np.bincount(spots, own[where] * mass, length) for own in factor])
-            else:
-                held += np.bincount(where * length + spots, mass, held.size).reshape(held.shape)
-        spectrum = np.conj(scipy.fft.rfft(held, axis=1))
-        log += spectrum if by_node else factor @ spectrum
-    return log
+    return inverted(spectrum, length)
