@@ -59,18 +59,24 @@ def test_commensurate_weights_are_an_exact_lattice(kind):
     assert found.law.exact
 
 
+def convolved(weights, counts, bucket, p):
+    """Masses at every node of whole numbers from -reach to reach, row after row, and that reach."""
+    reach = int(counts @ np.abs(weights))
+    masses = np.zeros((p.shape[0], 2 * reach + 1), dtype=np.longdouble)
+    masses[:, reach] = 1.0
+    for weight, column in zip(np.repeat(weights, counts).astype(int), np.repeat(bucket, counts), strict=True):
+        chance = p[:, column, None]
+        masses = (1.0 - chance) * masses + chance * np.roll(masses, weight, axis=1)
+    return masses, reach
+
+
 @pytest.mark.parametrize("half", [0.5, 0.4999, 0.49, None])
 @pytest.mark.parametrize("m", [60, 400])
 def test_whole_weights_equal_exact_convolution(m, half):
     weights, counts, bucket, p, share = problem(m, "whole", nodes=3, counts=4)
     if half is not None:
         p[:, ::2] = half  # where the series in the odds converges slowly, or not at all
-    reach = int(counts @ np.abs(weights))
-    reference = np.zeros((3, 2 * reach + 1), dtype=np.longdouble)
-    reference[:, reach] = 1.0
-    for weight, column in zip(np.repeat(weights, counts).astype(int), np.repeat(bucket, counts), strict=True):
-        chance = p[:, column, None]
-        reference = (1.0 - chance) * reference + chance * np.roll(reference, weight, axis=1)
+    reference, reach = convolved(weights, counts, bucket, p)
     found = mixed_linear_sum(weights, counts, bucket, p, share)
     assert found is not None
     mass = np.zeros(2 * reach + 1)
@@ -185,6 +191,25 @@ def test_series_and_factors_agree(monkeypatch):
     levels = cdf(by_series.law.values(), by_series.law.pmf, edges, "right")
     # Rounding to a lattice moves the sum by about a thousandth of a standard deviation.
     assert float(np.abs(levels - np.cumsum(by_factors.law.pmf)).max()) < 2e-3
+
+
+@pytest.mark.parametrize("low", [0, 1024])
+def test_wide_and_narrow_nodes_equal_exact_convolution(low, monkeypatch):
+    """Nothing is left of wide nodes but low frequencies, which are found row by row; narrow ones go by a series."""
+    monkeypatch.setattr(linear_sum_nodes, "_MOST_FACTORS", -1.0)
+    monkeypatch.setattr(linear_sum_nodes, "_LOW", low)
+    weights, counts, bucket, p, _ = problem(300, "whole", nodes=6, counts=3)
+    weights[:6] = 60.0  # moves beyond the reach of cumulants
+    p[:2] *= 1e-4
+    found, held = [], linear_sum_nodes._held_low
+    monkeypatch.setattr(linear_sum_nodes, "_held_low", lambda *given: found.append(held(*given)) or found[-1])
+    law = mixed_linear_sum(weights, counts, bucket, p, np.full(6, 1.0 / 6.0))
+    assert law is not None
+    assert sum(nodes.size for nodes, _ in found[0]) == (4 if low else 0)
+    masses, reach = convolved(weights, counts, bucket, p)
+    places = np.rint(law.law.values()).astype(int) + reach
+    # A few thousand roundings of numbers below one.
+    np.testing.assert_allclose(law.law.pmf, masses.mean(axis=0)[places].astype(float), rtol=0.0, atol=1e-13)
 
 
 @pytest.mark.parametrize("chance", [0.3, 0.4999, 0.5, 0.52])

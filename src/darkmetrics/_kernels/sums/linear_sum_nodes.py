@@ -32,6 +32,11 @@ _NUMBERS, _PORTION = 1 << 20, 1 << 13
 _DUST = 1e-17
 # Powers up to this one are found by steps of one, higher ones by steps of as many.
 _BY_STEPS = 24
+# Nodes that are looked at together, frequencies at which every row may be a factor of each, and after how many in a row
+# that need more of them no further are looked at.
+_ALIKE, _LOW, _FAILED = 4, 1024, 2
+# Turns, in radians, beyond which a row is a factor there; below, twelve cumulants do: their series ends at pi.
+_LARGE = 1.5
 
 
 class MixedSum(NamedTuple):
@@ -232,7 +237,8 @@ def _by_series(total: _Sum, window: _Window, share: FloatArray) -> ComplexArray:
     spectrum: ComplexArray = np.zeros(window.length // 2 + 1, dtype=np.complex128)
     turn = 2j * np.pi / window.length
     roots = np.exp(turn * np.arange(window.length))
-    for nodes in np.array_split(np.arange(share.size), -(-share.size * window.length // _NUMBERS)):
+    left = _by_low_frequencies(spectrum, total, window, cells, roots, share)
+    for nodes in np.array_split(left, -(-left.size * window.length // _NUMBERS)) if left.size else []:
         measure = np.zeros((window.length, nodes.size))
         for sign in (1, -1):
             counted = ~direct[nodes] & (turned[nodes] == (sign < 0))
@@ -254,6 +260,65 @@ def _by_series(total: _Sum, window: _Window, share: FloatArray) -> ComplexArray:
                 cf *= factor.prod(axis=0)
             spectrum[k] += share[node] * cf
     return spectrum
+
+
+def _by_low_frequencies(
+    spectrum: ComplexArray, total: _Sum, window: _Window, cells: "_Steps", roots: ComplexArray, share: FloatArray
+) -> IntArray:
+    """Add the nodes of which nothing is left but at the lowest frequencies, row by row there; returns the others.
+
+    Small moves go by cumulants, as in `_by_factors`.
+    """
+    held = _held_low(total, window, cells, min(_LOW, _NUMBERS // cells.rows.size))
+    if not held:
+        return np.arange(share.size)
+    k = np.arange(max(size for _, size in held))
+    t = 2.0 * np.pi / window.length * k
+    moved = roots[cells.moves[:, None] * k % window.length] - 1.0
+    orders = range(1, _ORDERS + 1)
+    cumulants, terms = (
+        [bernoulli_cumulant(i, total.chance) for i in orders],
+        np.array([(1j * t) ** i / math.factorial(i) for i in orders]),
+    )
+    start = roots[k * (-window.first % window.length) % window.length]
+    for nodes, size in held:
+        large = np.abs(cells.moves) * t[size - 1] > _LARGE
+        small, own = np.where(large, 0.0, cells.moves), np.flatnonzero(large)
+        sums = [
+            kappa[nodes] @ np.bincount(cells.column, cells.rows * small**i, total.chance.shape[1])
+            for i, kappa in zip(orders, cumulants, strict=True)
+        ]
+        cf = np.exp(np.array(sums).T @ terms[:, :size]) * start[:size]
+        many = np.flatnonzero(cells.rows[own] > 1.0)
+        for i, node in enumerate(nodes.tolist()):
+            factor = 1.0 + total.chance[node, cells.column[own], None] * moved[own, :size]
+            factor[many] **= cells.rows[own][many, None]
+            cf[i] *= factor.prod(axis=0)
+        spectrum[:size] += share[nodes] @ cf
+    return np.setdiff1d(np.arange(share.size), np.concatenate([nodes for nodes, _ in held]))
+
+
+def _held_low(total: _Sum, window: _Window, cells: "_Steps", few: int) -> list[tuple[IntArray, int]]:
+    """Nodes with the number of lowest frequencies beyond which nothing is left there, where that is `few` at most."""
+    v, places = total.chance * (1.0 - total.chance), cells.moves % window.length
+    held, failed = [], 0
+
+    def needed(nodes: IntArray) -> int:
+        spread = np.bincount(places, cells.rows * v[nodes].min(axis=0)[cells.column], window.length)
+        return 1 + int(np.flatnonzero(spread.sum() - scipy.fft.rfft(spread).real < _LOG_NOTHING)[-1])
+
+    # Those of about the same variance are looked at together, and each by itself only where that says nothing.
+    order = np.argsort(-total.var, kind="stable")
+    for nodes in np.array_split(order, -(-order.size // _ALIKE)):
+        found = [(nodes, needed(nodes))]
+        if found[0][1] > few:
+            found = [(node, needed(node)) for node in nodes[:, None]]
+        found = [(some, size) for some, size in found if size <= few]
+        held += found
+        failed = 0 if found else failed + 1
+        if failed > _FAILED:
+            break
+    return held
 
 
 class _Steps(NamedTuple):
