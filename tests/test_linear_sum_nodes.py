@@ -202,7 +202,12 @@ def test_wide_and_narrow_nodes_equal_exact_convolution(low, monkeypatch):
     weights[:6] = 60.0  # moves beyond the reach of cumulants
     p[:2] *= 1e-4
     found, held = [], linear_sum_nodes._held_low
-    monkeypatch.setattr(linear_sum_nodes, "_held_low", lambda *given: found.append(held(*given)) or found[-1])
+
+    def watched(*given):
+        found.append(held(*given))
+        return found[-1]
+
+    monkeypatch.setattr(linear_sum_nodes, "_held_low", watched)
     law = mixed_linear_sum(weights, counts, bucket, p, np.full(6, 1.0 / 6.0))
     assert law is not None
     assert sum(nodes.size for nodes, _ in found[0]) == (4 if low else 0)
