@@ -10,7 +10,8 @@ import pytest
 
 import darkmetrics as dm
 import oracle
-from darkmetrics.distribution import Discrete
+from darkmetrics._kernels.auc.cdf_bounds import auc_line, auc_sums
+from darkmetrics.distribution import Discrete, Mixture
 from darkmetrics.functional import BentForm
 from oracle import Problem
 
@@ -175,3 +176,41 @@ def test_bound_of_a_law_with_very_many_atoms_asks_few_of_them():
     lower, upper = certificate.cdf_bounds(some)
     gap = max(float((upper - law.cdf(some)).max()), float((law.cdf(some) - lower).max()))
     assert gap <= found <= gap + 0.01
+
+
+@pytest.mark.parametrize("n", [300, 15_000])  # the sums below each cell are kept of few cells, of many below blocks
+def test_the_third_moment_behind_the_bounds_of_roc_auc_is_the_sum_over_rows(n):
+    rng = np.random.default_rng(0)
+    score, p = np.sort(rng.random(n)), rng.random(n)
+    y = np.where(rng.random(n) < 0.5, np.nan, (rng.random(n) < score).astype(float))
+    gone = np.isnan(y)
+    functional = dm.metrics.roc_auc().bind(dm.EvaluationSet(y, score), math.nan)
+    line = auc_line(auc_sums(functional.data, p[gone], None), 1.0, 0.0)
+    assert line is not None
+    t = np.append(rng.random(50), [0.0, 1.0])
+    v, rank, expected = (p * (1.0 - p))[gone], (np.arange(n) + 0.5)[gone], np.nansum(y) + p[gone].sum()
+    off = rank - (expected + t[:, None] * (n - 2.0 * expected))
+    np.testing.assert_allclose(line.variance(t), (v * off**2).sum(axis=1), rtol=1e-9)
+    # The bound allows for rounding of 1e-13 of the largest possible sum.
+    np.testing.assert_allclose(line.third(t), (v * (1.0 - 2.0 * v) * np.abs(off) ** 3).sum(axis=1), rtol=1e-8)
+
+
+def test_nodes_at_once_have_the_weighted_bounds_of_each_node():
+    rng = np.random.default_rng(0)
+    y_score = rng.random(400)
+    y_true = np.where(rng.random(400) < 0.5, np.nan, rng.random(400) < y_score)
+    result = dm.evaluate(
+        y_true, y_score, missingness="by_score", method="gaussian", metrics=["recall", "f1", "roc_auc"]
+    )
+    for name, law in result.items():
+        assert isinstance(law, Mixture)
+        whole, t = law.certificate, np.linspace(0.0, 1.0, 41)
+        parts = [part.certificate for part in law.components]
+        bounds = [np.array(part.enclosure(t)) for part in parts if part is not None]
+        gaps = [part.between(t) for part in parts if part is not None and part.between is not None]
+        assert whole is not None
+        assert whole.between is not None
+        assert len(gaps) == len(bounds) == law.weight.size
+        expected = np.einsum("i,ijk->jk", law.weight, np.array(bounds))
+        np.testing.assert_allclose(np.array(whole.enclosure(t)), expected, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(whole.between(t), law.weight @ gaps, atol=1e-9, err_msg=name)

@@ -1,5 +1,6 @@
 """Certificate: a proven bound on the error of an approximate law, with what it rests on."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -20,6 +21,27 @@ _PLACES, _ROUNDS = 31, 4
 # Points of the grid of a mixture.
 _GRID = 128
 _EXACT = "the law itself, without approximation"
+
+
+class Together(ABC):
+    """What is known at one node of a law at any places, and cheaper to find for many nodes at once than one by one."""
+
+    @abstractmethod
+    def __call__(self, t: FloatArray) -> Any:
+        """What is known at these places."""
+
+    @classmethod
+    @abstractmethod
+    def weighted(cls, parts: Sequence[Self], weight: FloatArray, t: FloatArray) -> FloatArray:
+        """The weighted sum over the nodes of what is known there."""
+
+
+def _weighted(parts: Sequence[Callable[[FloatArray], Any]], weight: FloatArray, t: FloatArray) -> Any:
+    """The weighted sum of what these parts say about some places."""
+    alike = [part for part in parts if isinstance(part, Together) and type(part) is type(parts[0])]
+    if len(alike) == len(parts):
+        return type(alike[0]).weighted(alike, weight, t)
+    return sum(share * np.asarray(part(t)) for share, part in zip(weight.tolist(), parts, strict=True))
 
 
 class Assumption(NamedTuple):
@@ -218,9 +240,7 @@ def mixture_certificate(
     """The weighted certificate of a mixture; `moved` is the part of the weight that 0/0 at the nodes shifts."""
 
     def enclosure(t: FloatArray) -> CdfBounds:
-        total = np.zeros((3, t.size))
-        for share, part in zip(weight.tolist(), parts, strict=True):
-            total += share * np.stack(part.enclosure(t))
+        total = _weighted([part.enclosure for part in parts], weight, t)
         lower, upper, below = np.clip(total + np.array([[-moved], [moved], [moved]]), 0.0, 1.0)
         return CdfBounds(lower, upper, below)
 
@@ -230,14 +250,14 @@ def mixture_certificate(
         every = np.sort(np.concatenate([np.empty(0), *(part.grid for part in inexact)]))
         grid = every[:: max(1, every.size // _GRID)]
 
+    known = [1.0 if part.known is None else part.known for part in parts]
+    open_ = [i for i, part in enumerate(parts) if part.known is None and part.between is not None]
+    searched = [gaps for part in parts if part.known is None and (gaps := part.between) is not None]
+    shares, settled_gaps = weight[open_], float(weight @ known) - float(weight[open_].sum())
+
     def between(points: FloatArray) -> FloatArray:
-        total: FloatArray = np.full(points.size - 1, moved)
-        for share, part in zip(weight.tolist(), parts, strict=True):
-            if part.known is not None:
-                total += share * part.known
-            else:
-                total += share * (1.0 if part.between is None else part.between(points))
-        return total
+        total: FloatArray = np.full(points.size - 1, moved + settled_gaps)
+        return total + _weighted(searched, shares, points) if searched else total
 
     # Bounds that need no search, as of laws with jumps, are averaged; others are better taken of the mixture at once.
     settled = all(part.known is not None for part in parts) or grid.size < 2

@@ -16,10 +16,14 @@ ComplexArray: TypeAlias = npt.NDArray[np.complex128]
 Formula: TypeAlias = Callable[..., Any]
 # Rounding in cumulated masses must not push a quantile to the next atom: levels are asked for less this.
 LEVEL_ROUNDING = 1e-14
+# Fewer numbers are no work: what takes time is the call.
+_SMALL = 4096
 
 
 def dot(a: Any, b: Any) -> float:
     """Inner product on one core: the threads of a BLAS cost more than they bring for one pass over the data."""
+    if np.size(a) < _SMALL:  # where a BLAS takes one thread too
+        return float(np.dot(a, b))
     return float(np.einsum("i,i->", a, b))
 
 

@@ -13,7 +13,7 @@ tangent of g at P0, `sum - t g(P) = sum - t (g0 + g1 e1) + t r`, where r is at l
 |e1| <= x. So for t > 0 it only lowers the cdf, for t < 0 it only raises it (`bent_cdf_bounds`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,14 +72,17 @@ def sum_cdf_lower(
 
 def sum_cdf_bounds(s: FloatArray, *facts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Bounds on P(S <= s), and on P(S < s); `facts` as in `sum_cdf_lower`."""
-    return sum_cdf_lower(s, *facts), 1.0 - sum_cdf_lower(-s, *facts)
+    lower, above = sum_cdf_lower(np.stack([s, -s]), *facts)
+    return lower, 1.0 - above
 
 
 _DENSITY = 1.0 / np.sqrt(2.0 * np.pi)
 
 
 class Line(NamedTuple):
-    """The event {S(t) <= slope (t - root)}, slope > 0: moments of S at any t, and the t at which its variance is least.
+    """The event {S(t) <= slope (t - root)}, slope > 0: variance and third moment of S at any t.
+
+    `vertex` is the t at which the variance is least.
 
     `remainder` gives, for the intervals between points, by how much a part of S that is not linear in the labels can
     raise and lower the threshold, and the chance that it does so by more; None when there is no such part.
@@ -87,33 +90,43 @@ class Line(NamedTuple):
 
     slope: float
     root: float
-    moments: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+    variance: Callable[[FloatArray], FloatArray]
+    third: Callable[[FloatArray], FloatArray]
     vertex: float
     remainder: Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray, FloatArray]] | None = None
 
 
-def gaps_between(line: Line, points: FloatArray, loc: float, scale: float) -> FloatArray:
-    """Bound on |P(S(t) <= slope (t - root)) - Phi((t - loc) / scale)| on each interval between rising points."""
+def gaps_between(lines: Sequence[Line], points: FloatArray, loc: FloatArray, scale: FloatArray) -> FloatArray:
+    """Bound on |P(S(t) <= slope (t - root)) - Phi((t - loc) / scale)| on each interval between rising points.
+
+    Rows are events, each with the Gaussian that it is held against.
+    """
     first, last = points[:-1], points[1:]
-    variance, third = line.moments(points)
-    least = line.moments(np.clip(line.vertex, first, last))[0]
+    variance, third = (
+        np.stack([of(points) for of in each]) for each in zip(*(line[2:4] for line in lines), strict=True)
+    )
+    least = np.stack([line.variance(np.clip(line.vertex, first, last)) for line in lines])
     # Rounding may put the variance at the vertex above that at an end.
-    least = np.minimum(least, np.minimum(variance[:-1], variance[1:]))
-    most = np.maximum(variance[:-1], variance[1:])
-    ends, y = np.stack([first, last]), (points - loc) / scale
-    raised = lowered = tail_up = tail_down = np.zeros(first.shape)
-    if line.remainder is not None:
-        raised, lowered, tail_up, tail_down = line.remainder(points)
+    least = np.minimum(least, np.minimum(variance[:, :-1], variance[:, 1:]))
+    most = np.maximum(variance[:, :-1], variance[:, 1:])
+    slope, root = np.array([(line.slope, line.root) for line in lines]).T[:, :, None]
+    loc, scale = loc[:, None], scale[:, None]
+    off, y = np.stack([first, last])[:, None] - root, (points - loc) / scale
+    raised = lowered = tail_up = tail_down = np.zeros(least.shape)
+    if any(line.remainder is not None for line in lines):
+        none = [np.zeros(first.shape)] * 4
+        found = [none if line.remainder is None else line.remainder(points) for line in lines]
+        raised, lowered, tail_up, tail_down = np.stack(found, axis=1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # without variance nothing is known
-        error = CONSTANT * np.maximum(third[:-1], third[1:]) / least**1.5
+        error = CONSTANT * np.maximum(third[:, :-1], third[:, 1:]) / least**1.5
         raised, lowered = raised / np.sqrt(least), lowered / np.sqrt(least)
-        steep = line.slope / np.sqrt(np.stack([least, most]))
-        z = steep[:, None] * (ends - line.root)  # (least or most variance) x (first or last) x interval
+        steep = slope / np.sqrt(np.stack([least, most]))
+        z = steep[:, None] * off  # (least or most variance) x (first or last) x event x interval
         # z - y is linear in 1 / sd and in t, so that its extremes are at the four corners.
-        corners = (steep - 1.0 / scale)[:, None] * (ends - line.root) + (loc - line.root) / scale
+        corners = (steep - 1.0 / scale)[:, None] * off + (loc - root) / scale
         above, below = corners.max(axis=(0, 1)) + raised, lowered - corners.min(axis=(0, 1))
-        low = np.minimum(z.min(axis=(0, 1)) - lowered, y[:-1])
-        high = np.maximum(z.max(axis=(0, 1)) + raised, y[1:])
+        low = np.minimum(z.min(axis=(0, 1)) - lowered, y[:, :-1])
+        high = np.maximum(z.max(axis=(0, 1)) + raised, y[:, 1:])
         nearest = np.maximum(np.maximum(low, -high), 0.0)
         density = _DENSITY * np.exp(-0.5 * nearest**2)
         up = np.minimum(np.maximum(above, 0.0) * density, 1.0) + tail_up

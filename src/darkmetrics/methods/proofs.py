@@ -5,6 +5,7 @@ proves of one law on these data.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial, singledispatch
 from typing import NamedTuple, TypeAlias
 
@@ -25,7 +26,7 @@ from darkmetrics._kernels.cdf_bounds import (
     sum_cdf_bounds,
     third_moment,
 )
-from darkmetrics.certificate import Assumption, Certificate, mixture_certificate
+from darkmetrics.certificate import Assumption, Certificate, Together, mixture_certificate
 from darkmetrics.distribution import Discrete, MetricDistribution, Normal, Tabulated
 from darkmetrics.distribution.base import slack
 from darkmetrics.functional import BentForm, CountFunctional, Functional, LinearFunctional, RankFunctional
@@ -98,7 +99,7 @@ def _(functional: LinearFunctional, p: FloatArray) -> Proof:
         return sum_cdf_bounds(t - mean, *facts)
 
     uniform = _uniform(variance, third) if spread is None else None
-    line = Line(1.0, mean, lambda t: (np.full(t.shape, variance), np.full(t.shape, third)), mean)
+    line = Line(1.0, mean, lambda t: np.full(t.shape, variance), lambda t: np.full(t.shape, third), mean)
     return Proof("Berry-Esseen", assumptions, bounds, functional.undefined_mass(p), uniform, line)
 
 
@@ -136,15 +137,14 @@ def _proof_of_counts(functional: CountFunctional, sums: GroupSums) -> Proof:
 
     mean_n, mean_d = dot(numerator, known), dot(denominator, known)
 
-    def moments(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def coefficients(t: FloatArray) -> FloatArray:
         # metric <= t exactly when numerator - t denominator <= 0, a sum with these coefficients
-        k = np.abs(numerator[1:, None] - t * denominator[1:, None])
-        return variances @ k**2, thirds @ k**3
+        return np.abs(numerator[1:, None] - t * denominator[1:, None])
 
     def bounds(t: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rounding = 1e-12 * (size_n + np.abs(t) * size_d)
-        reach = (np.abs(numerator[1:, None] - t * denominator[1:, None]) * largest[:, None]).max(axis=0)
-        return sum_cdf_bounds(t * mean_d - mean_n, *moments(t), reach, rounding)
+        rounding, k = 1e-12 * (size_n + np.abs(t) * size_d), coefficients(t)
+        facts = variances @ k**2, thirds @ k**3, (k * largest[:, None]).max(axis=0), rounding
+        return sum_cdf_bounds(t * mean_d - mean_n, *facts)
 
     change = denominator[1:] * functional.totals
     start = float(denominator[0] + denominator[1:] @ functional.offset)
@@ -172,7 +172,8 @@ def _proof_of_counts(functional: CountFunctional, sums: GroupSums) -> Proof:
     theorem = "Berry-Esseen" if constant else "Berry-Esseen at every t, with the Geary-Hinkley gap"
     curve = dot(variances, denominator[1:] ** 2)
     vertex = dot(variances, numerator[1:] * denominator[1:]) / curve if curve > 0.0 else 0.0
-    line = Line(mean_d, mean_n / mean_d, moments, vertex) if mean_d > 0.0 else None
+    of_t = (lambda t: variances @ coefficients(t) ** 2), (lambda t: thirds @ coefficients(t) ** 3)
+    line = Line(mean_d, mean_n / mean_d, *of_t, vertex) if mean_d > 0.0 else None
     return Proof(theorem, assumptions, bounds, undefined, uniform, line)
 
 
@@ -252,7 +253,7 @@ def _certificate(
 
 
 def _of_one_node(functional: Functional, proof: Proof, law: MetricDistribution, points: FloatArray) -> Certificate:
-    enclosure = partial(_enclosure, functional, proof)
+    enclosure = _Enclosure(functional, proof)
     known = None
     if proof.uniform is not None and (isinstance(law, Normal) or proof.uniform >= 1.0):
         known = proof.uniform + proof.undefined + _ROUNDING
@@ -263,15 +264,29 @@ def _of_one_node(functional: Functional, proof: Proof, law: MetricDistribution, 
         known = float(max(point.below[0], 1.0 - point.lower[0]))
     between = None
     if proof.line is not None and isinstance(law, Normal) and law.scale > 0.0:
-        between = partial(_between, proof, proof.line, law)
+        between = _Between(proof, proof.line, law)
     # A law that is summed on demand is not worth a finer search.
     tolerance = 0.0 if isinstance(law, (Normal, Discrete, Tabulated)) else 1.0
     facts = proof.theorem, proof.assumptions, law._cdf, enclosure, points
     return Certificate(*facts, known=known, between=between, tolerance=tolerance)
 
 
-def _between(proof: Proof, line: Line, law: Normal, points: FloatArray) -> FloatArray:
-    return gaps_between(line, points, law.loc, law.scale) + proof.undefined + _ROUNDING
+@dataclass(frozen=True, eq=False)
+class _Between(Together):
+    """Bounds on the distance to a Gaussian law between points."""
+
+    proof: Proof
+    line: Line
+    law: Normal
+
+    def __call__(self, t: FloatArray) -> FloatArray:
+        return self.weighted([self], np.ones(1), t)
+
+    @classmethod
+    def weighted(cls, parts: Sequence["_Between"], weight: FloatArray, t: FloatArray) -> FloatArray:
+        loc, scale, undefined = np.array([(part.law.loc, part.law.scale, part.proof.undefined) for part in parts]).T
+        gaps = gaps_between([part.line for part in parts], t, loc, scale)
+        return np.asarray(weight @ (gaps + undefined[:, None] + _ROUNDING))
 
 
 def _grid(law: MetricDistribution) -> FloatArray:
@@ -294,28 +309,37 @@ def _coarse_grid(law: MetricDistribution) -> FloatArray:
     return np.unique(np.concatenate([points[[0, -1]], law._ppf(np.asarray(ndtr(_PLACES)))]))
 
 
-def _enclosure(functional: Functional, proof: Proof, t: FloatArray) -> CdfBounds:
+@dataclass(frozen=True, eq=False)
+class _Enclosure(Together):
     """Bounds on the true cdf: those of the theorem, widened by the mass of 0/0, and what the extremes leave no doubt.
 
     With A = P(metric <= t and defined), the law given that the metric is defined has the cdf A / (1 - u), the law with
     a value in place of 0/0 has A or A + u, and the event of the theorem a probability between A and A + u.
     """
-    low, high, _ = functional.extremes
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        lower, upper = proof.bounds(t)
-    lower = np.nan_to_num(np.maximum(lower - proof.undefined, 0.0), nan=0.0)
-    upper = np.nan_to_num(np.minimum(upper + proof.undefined, 1.0), nan=1.0)
-    # Each end has a margin of its own: the two may be of very different size.
-    # Neither may be as wide as the law.
-    width = 1e-6 * (high - low)
-    at_low, at_high = (np.minimum(slack(np.array(end), functional.noise), width) for end in (low, high))
-    none, every = t < low - at_low, t >= high - at_high
-    below = np.where(t <= low + at_low, 0.0, np.where(t > high + at_high, 1.0, upper))
-    return CdfBounds(
-        lower=np.where(every, 1.0, np.where(none, 0.0, lower)),
-        upper=np.where(none, 0.0, np.where(every, 1.0, upper)),
-        below=below,
-    )
+
+    functional: Functional
+    proof: Proof
+
+    def __call__(self, t: FloatArray) -> CdfBounds:
+        return CdfBounds(*self.weighted([self], np.ones(1), t))
+
+    @classmethod
+    def weighted(cls, parts: Sequence["_Enclosure"], weight: FloatArray, t: FloatArray) -> FloatArray:
+        functional = parts[0].functional  # the same at all nodes
+        low, high, _ = functional.extremes
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            lower, upper = np.stack([part.proof.bounds(t) for part in parts], axis=1)
+        undefined = np.array([part.proof.undefined for part in parts])[:, None]
+        lower = weight @ np.nan_to_num(np.maximum(lower - undefined, 0.0), nan=0.0)
+        upper = weight @ np.nan_to_num(np.minimum(upper + undefined, 1.0), nan=1.0)
+        # Each end has a margin of its own: the two may be of very different size.
+        # Neither may be as wide as the law.
+        width, all_ = 1e-6 * (high - low), float(weight.sum())
+        at_low, at_high = (np.minimum(slack(np.array(end), functional.noise), width) for end in (low, high))
+        none, every = t < low - at_low, t >= high - at_high
+        below = np.where(t <= low + at_low, 0.0, np.where(t > high + at_high, all_, upper))
+        lower = np.where(every, all_, np.where(none, 0.0, lower))
+        return np.stack([lower, np.where(none, 0.0, np.where(every, all_, upper)), below])
 
 
 def sampled_certificate(

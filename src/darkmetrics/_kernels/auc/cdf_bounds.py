@@ -9,10 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, dot
+from darkmetrics._kernels.arrays import FloatArray, IntArray, dot
 from darkmetrics._kernels.auc.ranks import RankData
 from darkmetrics._kernels.cdf_bounds import Line, bernstein, sum_cdf_lower, third_moment
 
+# Sums below each cell are kept of so many; of more of them below each block, and what is below within it is summed when
+# it is asked for.
+_FEW_CELLS, _BLOCK = 4096, 512
 # Where the squares of tied groups are cut, in standard deviations.
 _TIE_CUTS = np.array([4.0, 16.0, 64.0])
 
@@ -29,11 +32,13 @@ class AucSums(NamedTuple):
     """Sums over the missing rows from which the bounds at any t follow."""
 
     # Moments of rank around `centre` in units of the total weight: weighted by variance (all rows), and by the third
-    # moment (all rows below a place, for each place).
+    # moment (all rows below a block of cells, for each block); `third` has the latter of each cell.
     centre: float
     rank: FloatArray
     variance_moments: FloatArray
+    third: FloatArray
     third_moments: FloatArray
+    block: int
     hidden_variance: float
     hidden_third: float
     hidden_step: float
@@ -51,38 +56,46 @@ def auc_sums(data: RankData, p: FloatArray, spread: Spread | None) -> AucSums:
     """One pass over the cells; O(cells), or O(cells log cells) when ties count in full."""
     c, w, v = data.counts, data.weight, p * (1.0 - p)
     unit = bool(np.all(w == 1.0))
-    mean_p = data.known_p + dot(c, w * p)
-    mean_a = data.known_r + dot(c, w * p * data.rho) - 0.5 * mean_p**2
+    mass = c if unit else c * w
+    expected = mass * p
+    open_p = float(expected.sum())
+    mean_p = data.known_p + open_p
+    mean_a = data.known_r + dot(expected, data.rho) - 0.5 * mean_p**2
     rho, ties = data.rho, (0.0, 0.0, 0.0)
     second = c * v if unit else c * w * w * v
     third = second * (1.0 - 2.0 * v) if unit else second * w * (1.0 - 2.0 * v)  # E|Y - p|^3 = v (1 - 2 v)
     if data.full_ties:
         size = data.group_total.size
-        group_mean = data.group_known + np.bincount(data.group, c * w * p, size)
+        group_open = np.bincount(data.group, expected, size)
+        group_mean = data.group_known + group_open
         mean_a += data.settled_ties + 0.5 * float((group_mean * (data.group_total - group_mean)).sum())
         rho = rho + 0.5 * (data.group_total - 2.0 * group_mean)[data.group]
         group_v = np.bincount(data.group, second, size)
         spread_v = dot(c, w**4 * v * (1.0 - 6.0 * v)) + 2.0 * dot(group_v, group_v)
-        reach = np.maximum(np.bincount(data.group, c * w * p, size), np.bincount(data.group, c * w * (1.0 - p), size))
+        reach = np.maximum(group_open, np.bincount(data.group, mass * (1.0 - p), size))
         ties = float(group_v.sum()), max(spread_v, 0.0), dot(reach, reach)
     if np.any(rho[1:] < rho[:-1]):
         order = np.argsort(rho, kind="stable")
         rho, second, third = rho[order], second[order], third[order]
     centre = float(np.clip(mean_p, rho[0], rho[-1]))
     rank = (rho - centre) / data.total
-    square = rank * rank
-    below = np.zeros((4, rank.size + 1))
-    for row in below:
-        np.cumsum(third, out=row[1:])
-        third = third * rank
+    variance_p = float(second.sum())
+    block = 1 if rank.size <= _FEW_CELLS else _BLOCK
+    starts = np.arange(0, rank.size, block)
+    below, power = np.zeros((4, starts.size + 1)), third
+    for i, row in enumerate(below):
+        power = power * rank if i else third
+        np.cumsum(power if block == 1 else np.add.reduceat(power, starts), out=row[1:])
     hidden = (0.0, 0.0, 0.0)
     if spread is not None:
         hidden = dot(w * w * v, spread.second), dot(w * w * w * third_moment(p), spread.third), spread.largest
     return AucSums(
         centre=centre,
         rank=rank,
-        variance_moments=np.array([second.sum(), dot(second, rank), dot(second, square)]),
+        variance_moments=np.array([variance_p, dot(second, rank), dot(second * rank, rank)]),
+        third=third,
         third_moments=below,
+        block=block,
         hidden_variance=hidden[0],
         hidden_third=hidden[1],
         hidden_step=hidden[2],
@@ -90,8 +103,8 @@ def auc_sums(data: RankData, p: FloatArray, spread: Spread | None) -> AucSums:
         mean_p=mean_p,
         mean_a=mean_a,
         total=data.total,
-        variance_p=float(second.sum()),
-        reach_p=max(dot(c, w * p), dot(c, w * (1.0 - p))),
+        variance_p=variance_p,
+        reach_p=max(open_p, float(mass.sum()) - open_p),
         ties=ties,
     )
 
@@ -138,12 +151,15 @@ def auc_line(sums: AucSums, scale: float, shift: float) -> Line | None:
     def kappa(t: FloatArray) -> FloatArray:
         return (sums.mean_p + (t - shift) / scale * tilt - sums.centre) / sums.total
 
-    def moments(t: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return _linear_part(sums, kappa(t))[:2]
+    def variance_at(t: FloatArray) -> FloatArray:
+        return _variance(sums, kappa(t))
+
+    def third_at(t: FloatArray) -> FloatArray:
+        return _third(sums, kappa(t))
 
     def remainder(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         t = (points - shift) / scale
-        s, variance = slope * t - sums.mean_a, _linear_part(sums, kappa(points))[0]
+        s, variance = slope * t - sums.mean_a, variance_at(points)
         bend = t - 0.5
         x = _cuts(sums, np.abs(bend)[:, None], s[:, None], variance[:, None])[:-1, 0]
         tail = np.where(
@@ -152,7 +168,8 @@ def auc_line(sums: AucSums, scale: float, shift: float) -> Line | None:
         raised, lowered = np.maximum(-bend[:-1], 0.0) * x**2, np.maximum(bend[1:], 0.0) * x**2
         return raised, lowered, np.where(raised > 0.0, tail, 0.0), np.where(lowered > 0.0, tail, 0.0)
 
-    return Line(slope / scale, shift + scale * sums.mean_a / slope, moments, shift + scale * least, remainder)
+    moments = variance_at, third_at
+    return Line(slope / scale, shift + scale * sums.mean_a / slope, *moments, shift + scale * least, remainder)
 
 
 def _cuts(sums: AucSums, bend: FloatArray, s: FloatArray, variance: FloatArray) -> FloatArray:
@@ -171,15 +188,36 @@ def _cuts(sums: AucSums, bend: FloatArray, s: FloatArray, variance: FloatArray) 
 
 def _linear_part(sums: AucSums, kappa: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Variance, third moment and largest term of `sum (rho_i - kappa) e_i`."""
-    scale = sums.total
-    powers = np.stack([-(kappa**3), 3.0 * kappa**2, -3.0 * kappa, np.ones(kappa.shape)])
+    reach = np.maximum(np.abs(sums.rank[-1] - kappa), np.abs(sums.rank[0] - kappa))
+    largest = sums.largest_weight * (sums.total * reach + sums.hidden_step)
+    return _variance(sums, kappa), _third(sums, kappa), largest
+
+
+def _variance(sums: AucSums, kappa: FloatArray) -> FloatArray:
     m0, m1, m2 = sums.variance_moments
-    variance = scale**2 * np.maximum(m2 - 2.0 * kappa * m1 + kappa**2 * m0, 0.0) + sums.hidden_variance
-    place = np.searchsorted(sums.rank, kappa)
-    every, below = sums.third_moments[:, -1], sums.third_moments[:, place]
+    square = np.maximum(m2 - 2.0 * kappa * m1 + kappa**2 * m0, 0.0)
+    return np.asarray(sums.total**2 * square + sums.hidden_variance)
+
+
+def _third(sums: AucSums, kappa: FloatArray) -> FloatArray:
+    powers = np.stack([-(kappa**3), 3.0 * kappa**2, -3.0 * kappa, np.ones(kappa.shape)])
+    every, below = sums.third_moments[:, -1], _below(sums, np.searchsorted(sums.rank, kappa))
     signed = every @ powers - 2.0 * np.einsum("it,it->t", below, powers)
     noise = 1e-13 * (every[0] * (np.abs(kappa) + np.abs(sums.rank[[0, -1]]).max()) ** 3)
-    cubes = scale**3 * (np.maximum(signed, 0.0) + noise)
-    third = (np.cbrt(cubes) + np.cbrt(sums.hidden_third)) ** 3
-    reach = np.maximum(np.abs(sums.rank[-1] - kappa), np.abs(sums.rank[0] - kappa))
-    return variance, third, sums.largest_weight * (scale * reach + sums.hidden_step)
+    cubes = sums.total**3 * (np.maximum(signed, 0.0) + noise)
+    return np.asarray((np.cbrt(cubes) + np.cbrt(sums.hidden_third)) ** 3)
+
+
+def _below(sums: AucSums, place: IntArray) -> FloatArray:
+    """Sums of the third moments of all cells below each place, times powers of their rank (rows)."""
+    if sums.block == 1:
+        return sums.third_moments[:, place]
+    start = place // sums.block
+    blocks, own = np.unique(start, return_inverse=True)
+    cells = np.minimum(blocks[:, None] * sums.block + np.arange(sums.block), sums.rank.size - 1)
+    third, rank = sums.third[cells], sums.rank[cells]
+    inside = np.zeros((4, blocks.size, sums.block + 1))
+    for row in inside:
+        np.cumsum(third, axis=1, out=row[:, 1:])
+        third = third * rank
+    return np.asarray(sums.third_moments[:, start] + inside[:, own, place - start * sums.block])
