@@ -195,3 +195,14 @@ def test_times_that_are_right_take_one_look_before_rows_are_counted(monkeypatch)
     assert len(looks) == 2
     with pytest.raises(InputError, match="came before scoring"):
         EvaluationSet.from_frame(rows.with_columns(scored=pl.lit(dt.date(2026, 4, 20))), **SETTINGS)
+
+
+def test_a_result_keeps_the_warning_that_a_past_day_hides_no_labels():
+    asked: dict[str, Any] = {"label": "y", "score": "p", "scored_at": "scored", "as_of": "2026-03-20"}
+    rows = table(800)
+    with pytest.warns(dm.MissingnessWarning, match="cannot be hidden without labelled_at="):
+        found = dm.evaluate_frame(rows, **asked, metrics="recall")
+    with pytest.warns(dm.MissingnessWarning, match="cannot be hidden without labelled_at="):
+        by = dm.evaluate_by(rows, **asked, time="scored", every="month", metrics="recall")
+    assert "cannot be hidden" in found.warnings[0].message
+    assert "cannot be hidden" in by.total_notes[0]

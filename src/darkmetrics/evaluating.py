@@ -26,7 +26,7 @@ from darkmetrics.data.ages import are_ages, table_times
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError, reference_from, says_where
+from darkmetrics.exceptions import InputError, heard, reference_from, says_where
 from darkmetrics.label_models import Features, LabelModel, Tilted, label_model_from
 from darkmetrics.label_models.base import LabelModelLike
 from darkmetrics.label_models.score_table import ReferenceLike, reference_set
@@ -242,8 +242,8 @@ def evaluate_frame(
         time zone in both columns or in neither.
     as_of : date, datetime or text like "2026-03-09"
         The day, up to its end, or the moment at which the table was taken; needed with `scored_at`. One in the past
-        answers as of then: rows that were scored later are left out, and labels that came later (`labelled_at`) are
-        hidden.
+        answers as of then: rows that were scored later are left out, and labels that came later are hidden, which needs
+        `labelled_at`: without it they stay, and a `MissingnessWarning` says so.
     maturity : float or timedelta, optional
         Only positives arrive (chargebacks): rows of at least so many days without a label are negative, and younger
         negatives are not known yet, unless they have a time in `labelled_at`.
@@ -291,10 +291,10 @@ def evaluate_frame(
     others = ("threshold", "pos_label", "missing_label", "buckets", "as_of", "maturity", "groups")
     settings = {name: given[name] for name in (*columns, *others)}
     settings |= {"propensity": propensity, "stratum": strata}
-    with strata_by_name(strata):
+    with heard() as said, strata_by_name(strata):
         data = evaluation_set_from(EvaluationSet.from_frame(frame, **settings), None)
     today = None if as_of is None else frames.AsOf.of(as_of).date
-    return question.answer(data, arguments=arguments_given(evaluate_frame, given), as_of=today)
+    return question.answer(data, arguments=arguments_given(evaluate_frame, given), as_of=today, warned=said)
 
 
 def _asked_of_table(given: Mapping[str, Any]) -> dict[str, Any]:

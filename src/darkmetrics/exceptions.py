@@ -94,7 +94,10 @@ class CalibrationWarning(UserWarning):
 
 
 class MissingnessWarning(UserWarning):
-    """Missing rows look different from labelled ones, why they do changes the answer, and nobody has said why."""
+    """Missing rows look different from labelled ones, why they do changes the answer, and nobody has said why.
+
+    Or labels that came after `as_of` count as known, since nobody has said when labels came.
+    """
 
 
 class RefutedWarning(MissingnessWarning):

@@ -1,7 +1,7 @@
 """Question: what is asked of rows, parsed and checked once."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -184,10 +184,12 @@ class Question:
         rng: np.random.Generator | None = None,
         arguments: Mapping[str, str] | None = None,
         as_of: date | None = None,
+        warned: Sequence[Warned] = (),
     ) -> Evaluation:
         """The law of each metric on a set; warnings point to the caller of whoever calls this.
 
-        `arguments` are those of the call as code, for a report to repeat it; `as_of`: when ages of rows were taken.
+        `arguments` are those of the call as code, for a report to repeat it; `as_of`: when ages of rows were taken;
+        `warned`: what was said of the rows when they were read.
         """
         rng, arguments, started = self.rng if rng is None else rng, arguments or {}, time.perf_counter()
         model = self.model_of(data)
@@ -214,7 +216,7 @@ class Question:
             for category, text in [] if arrival is None else arrival.doubts():
                 warn(text, category)
         found = self.in_scope(
-            replace(found, arrival=arrival, model=learnt or model, warnings=tuple(dict.fromkeys(said)))
+            replace(found, arrival=arrival, model=learnt or model, warnings=tuple(dict.fromkeys([*warned, *said])))
         )
         LOGGER.info(
             "evaluated %s of %d rows, %d without a label, by %s in %.3f s",

@@ -63,6 +63,17 @@ def test_a_past_day_and_a_maturity(run, rows, tmp_path):
     assert expected["rows"] < 1000
 
 
+@pytest.mark.parametrize("command", ["evaluate", "diagnose", "monitor"])
+def test_labels_that_a_past_day_cannot_hide_are_warned_of(run, file, command):
+    times = TIMES[: TIMES.index("--labelled-at")]
+    more = ("--time", "scored", "--every", "quarter") if command == "monitor" else ()
+    done = run(command, file, *times, "--as-of", "2026-05-01", *more)
+    said = " ".join((done.out + done.err).split())
+    assert "labels that came after it cannot be hidden without --labelled-at" in said
+    silent = run(command, file, *times, *AS_OF, *more)
+    assert "cannot be hidden" not in silent.out + silent.err
+
+
 @pytest.mark.parametrize("command", ["diagnose", "curves", "monitor", "report"])
 def test_every_command_that_reads_rows_knows_their_times(run, file, tmp_path, command):
     more = {

@@ -122,14 +122,26 @@ def test_every_edge_of_the_grid_is_found(engine):
         same(found, by_arrays(days, end.date()))
 
 
+UNTIMED = {part: name for part, name in NAMES.items() if part != "labelled_at"}
+
+
 def test_ages_alone(engine):
     table = rows()
-    names = {part: name for part, name in NAMES.items() if part != "labelled_at"}
-    as_of = dt.date(2026, 9, 1)
+    as_of = max(table["scored"])
     same(
-        EvaluationSet.from_frame(engine(table), **names, as_of=as_of.isoformat()),
+        EvaluationSet.from_frame(engine(table), **UNTIMED, as_of=as_of.isoformat()),
         by_arrays(table, as_of, timed=False),
     )
+
+
+def test_without_their_times_labels_after_a_past_day_stay_and_a_warning_says_so(engine):
+    table = rows()
+    as_of = dt.date(2026, 9, 1)
+    newest = max(table["scored"]).isoformat()
+    said = rf"^as_of: 2026-09-01, but the newest row was scored on {newest} .* cannot be hidden without labelled_at="
+    with pytest.warns(dm.MissingnessWarning, match=said):
+        found = EvaluationSet.from_frame(engine(table), **UNTIMED, as_of=as_of.isoformat())
+    same(found, by_arrays(table, as_of, timed=False))
 
 
 @pytest.mark.parametrize("maturity", [400, 250.0, dt.timedelta(days=500)])

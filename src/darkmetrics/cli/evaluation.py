@@ -23,7 +23,7 @@ from darkmetrics.cli.options import (
 )
 from darkmetrics.cli.output import in_words
 from darkmetrics.cli.rendering import Check, Result, Table
-from darkmetrics.exceptions import unknown_name
+from darkmetrics.exceptions import heard, unknown_name
 
 
 def targets_from(given: Sequence[str] | None) -> dict[str, float]:
@@ -127,8 +127,10 @@ def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed
     """The evaluation that the options ask for."""
     model = label_model_of(options)
     scope: Any = options.scope if isinstance(options, ScopeOption) else "rows"  # curves are for the rows
+    with heard() as said:
+        data = rows.data(options.threshold, options)
     found = dm.evaluate(
-        **rows.data(options.threshold, options),
+        **data,
         metrics=metrics,
         label_model=rows.columns.get("prob", model),
         missingness=options.missingness,
@@ -139,12 +141,12 @@ def evaluated(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed
         confidence_level=options.confidence_level,
         scope=scope,
     )
-    if found.arrival is None or options.as_of is None:
+    if not said and (found.arrival is None or options.as_of is None):
         return found
     from darkmetrics import frames
 
-    at = found.arrival.at(frames.AsOf.of(options.as_of).date)
-    told = replace(found.rows, arrival=at)
+    at = None if found.arrival is None else found.arrival.at(frames.AsOf.of(options.as_of).date)
+    told = replace(found.rows, arrival=at, warnings=tuple(dict.fromkeys([*said, *found.warnings])))
     return told.population if found.scope == "population" else told
 
 

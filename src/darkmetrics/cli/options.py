@@ -266,8 +266,8 @@ class LateOptions:
         str | None,
         typer.Option(
             metavar="DATE",
-            help="With --scored-at: the day (2026-03-09) or time that ages are counted up to. What came later is not "
-            "seen.",
+            help="With --scored-at: the day (2026-03-09) or time that ages are counted up to. Rows scored later are "
+            "left out, and labels that came later hidden (by --labelled-at).",
             rich_help_panel=LATE,
         ),
     ] = None

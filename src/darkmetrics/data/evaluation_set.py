@@ -216,7 +216,8 @@ class EvaluationSet(Totals):
             A column with the time when each label came; null where there is no label. As `delay` above.
         as_of : date, datetime or ISO text
             The day, up to its end, or the moment that ages are counted up to; needed with `scored_at`. Rows that were
-            scored later are left out, and labels that came later (`labelled_at`) count as missing: what was known then.
+            scored later are left out, and labels that came later count as missing: what was known then. Without
+            `labelled_at` these cannot be told from others, and a `MissingnessWarning` says so.
         maturity : float or timedelta, optional
             As above, in days.
         groups : str, optional

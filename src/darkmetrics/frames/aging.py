@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from darkmetrics._kernels.age_grid import AGE, DAYS, FIRST_AGE_CODE, LOWEST, MATURE, NO_DELAY, WHOLE, age_bin
-from darkmetrics.exceptions import InputError
+from darkmetrics.exceptions import InputError, MissingnessWarning, warn
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.engines import looked_up, looks_up
 from darkmetrics.frames.labels import Labelled
@@ -52,6 +52,13 @@ def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | N
         raise InputError(
             f"as_of: {_shown(as_of)}, but the oldest row was scored on {scored.shown(ends['oldest'])} "
             f"({columns.title('scored_at')}). No row is left; give a later date."
+        )
+    if ends["newest"] > last and "labelled_at" not in clocks:
+        warn(
+            f"as_of: {_shown(as_of)}, but the newest row was scored on {scored.shown(ends['newest'])} "
+            f"({columns.title('scored_at')}). Rows scored after as_of are left out, but labels that came after it "
+            "cannot be hidden without labelled_at=, and count as known then. Name it, or take the table of that day.",
+            MissingnessWarning,
         )
     by_day = _by_day(clocks, ends)
     # A day is over when its last microsecond is; ages up to a moment are ages at that moment.

@@ -32,6 +32,7 @@ from darkmetrics.exceptions import (
     MissingnessWarning,
     RefutedWarning,
     UndefinedMetricWarning,
+    heard,
     level_of_caller,
     reference_from,
     says_where,
@@ -252,7 +253,7 @@ def evaluate_by(
             "label_model=y_score": f"probability={score!r}",
         },
     )
-    with strata_by_name(strata):
+    with heard() as said, strata_by_name(strata):
         cells = frames.count_cells(
             frame,
             columns,
@@ -324,7 +325,7 @@ def evaluate_by(
         since=None if watched is None else watched.first,
         gone=gone,
         arguments=arguments,
-        total_notes=tuple(notes.texts),
+        total_notes=(*(one.message for one in said), *notes.texts),
         remarks=tuple(phrase for kind, phrase in PHRASES.items() if _warned(kind, found)),
         task=task,
         pieces={piece.key: piece for piece in pieces},
