@@ -299,6 +299,25 @@ def test_what_groups_borrow_is_found_once_per_lender(monkeypatch):
     assert done[120] <= 4.5 * done[30]
 
 
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_group_whose_rows_do_not_count_has_no_law_and_the_total_is_that_of_the_others(complete):
+    table = months(3, (0.3, 0.3), 300)
+    table["y"] = table["truth"].astype(float) if complete else table["y"]
+    table["w"] = np.where(table["month"] == 0, 2.0, 0.0)
+    found = by(table, weight="w", missingness="random")
+    alone = by(table[table["month"] == 0], weight="w", missingness="random")
+    assert {name: law.mean() for name, law in found.total.items()} == pytest.approx(
+        {name: law.mean() for name, law in alone.total.items()}, abs=1e-12
+    )
+    assert found.groups[1,].too_small == "weights that sum to zero"
+    assert np.isnan(found.groups[1,].metrics["recall"].mean)
+    assert str(found).count("undefined") == len(found.metrics)
+    with pytest.raises(dm.InputError, match=r"^month=1: weights that sum to zero"):
+        found[1]
+    with pytest.raises(dm.InputError, match=r"^groups: 1 group with enough labels"):
+        found.gap("recall")
+
+
 def test_where_no_group_can_be_fitted_all_rows_are():
     y = np.array([1.0] * 20 + [np.nan] * 10 + [0.0] * 20 + [np.nan] * 10)
     score = np.random.default_rng(0).random(60)

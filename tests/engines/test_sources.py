@@ -234,6 +234,18 @@ def test_pandas_names_of_several_levels_are_refused():
         count_cells(frame, Y_P, threshold=0.5)
 
 
+@pytest.mark.parametrize("name", ["*", "^p.*$"])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_names_that_polars_takes_for_patterns_are_names(name, lazy):
+    table = pl.DataFrame({"y": [1, 0, None, 1], name: [0.1, 0.2, 0.3, 0.4], "p2": [0.9, 0.8, 0.7, 0.6]})
+    frame = table.lazy() if lazy else table
+    cells = count_cells(frame, ColumnNames("y", name), threshold=0.5)
+    assert cells.score.tolist() == [0.1, 0.2, 0.3, 0.4]
+    assert cells.missing.tolist() == [0, 0, 1, 0]
+    counted = count_cells(frame, ColumnNames("y", "p2"), threshold=0.5, by=[name])
+    assert counted.keys == {name: [0.1, 0.2, 0.3, 0.4]}
+
+
 def test_keys_that_hold_lists_are_refused():
     lists = {"y": [1, 0], "p": [0.1, 0.2], "k": [[1], [2]]}
     for frame in (pd.DataFrame(lists), pl.DataFrame(lists), pa.table(lists), pl.LazyFrame(lists)):

@@ -181,6 +181,11 @@ class Totals:
         weight = self.cells.weight
         return np.flatnonzero(self.cells.missing if weight is None else self.cells.missing * weight)
 
+    @property
+    def counts_at_all(self) -> bool:
+        """Whether a row has a weight above zero; a set always has one, a group of a table need not."""
+        return self.cells.weight is None or bool(self.cells.weight.any())
+
     @cached_property
     def dust(self) -> float:
         """A weight so small that it can only be the rounding error of a sum; zero when every row counts once."""

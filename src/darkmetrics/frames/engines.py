@@ -1,5 +1,6 @@
 """What is done to a frame in its own engine, because narwhals has no word for it."""
 
+import re
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -8,16 +9,22 @@ from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.calendar import period_number
 
+# What Polars reads as a pattern of names, and not as a name.
+_PATTERN = re.compile(r"\*|\^.*\$", re.DOTALL)
+
 
 def addressable(frame: Any) -> tuple[Any, list[str]]:
     """The frame with names that a query can hold, and the user's names in the same order."""
-    kind = frame.implementation
-    if not (kind.is_pyspark() or kind.is_pyspark_connect()):
-        return frame, frame.collect_schema().names()
-    # Spark reads a dot as "the field of" and takes two names for one that differ in case; places are never ambiguous.
-    native = frame.to_native()
-    names = list(native.columns)
-    return nw.from_native(native.toDF(*(f"c{place}" for place in range(len(names))))), names
+    kind, names = frame.implementation, frame.collect_schema().names()
+    if kind.is_pyspark() or kind.is_pyspark_connect():
+        # It reads a dot as "the field of" and takes two names for one that differ in case; places are never ambiguous.
+        native = frame.to_native()
+        names = list(native.columns)
+        return nw.from_native(native.toDF(*(f"c{place}" for place in range(len(names))))), names
+    if kind.is_polars() and any(map(_PATTERN.fullmatch, names)):
+        # Polars takes such a name for all the columns that it matches.
+        return nw.from_native(frame.to_native().rename({name: f"c{place}" for place, name in enumerate(names)})), names
+    return frame, names
 
 
 def check_levels(native: Any) -> None:

@@ -64,7 +64,12 @@ def _metric(result: "GroupedEvaluation", metric: Any) -> Metric:
 
 def _told(result: "GroupedEvaluation", keys: Sequence[Key]) -> tuple[list[Key], list[str]]:
     """The groups that say enough, and the names of the others."""
-    small = [key for key in keys if result.groups[key].too_small and result.groups[key].counts["missing"]]
+    small = [
+        key
+        for key in keys
+        if result.groups[key].too_small
+        and (result.groups[key].counts["missing"] or not result.pieces[key].data.counts_at_all)
+    ]
     return [key for key in keys if key not in small], [result.label(key) for key in small]
 
 

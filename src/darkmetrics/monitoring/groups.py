@@ -83,7 +83,7 @@ class GroupSummary:
 
 def cell_text(one: MetricSummary) -> str:
     """What a table says of one metric in a group."""
-    if one.method == "bounds":
+    if one.method == "bounds" and not np.isnan(one.lowest_possible):
         return f"{number_text(one.lowest_possible, 2)} to {number_text(one.highest_possible, 2)} at all"
     if np.isnan(one.mean):
         return "undefined"

@@ -29,6 +29,8 @@ from darkmetrics.question import Question
 
 # What a group may warn of: kept with the group instead of being said thousands of times.
 KEPT = (MissingnessWarning, CalibrationWarning, UndefinedMetricWarning)
+# The labels of no row.
+_NONE = Nodes.single(np.zeros(0))
 
 
 class Group(NamedTuple):
@@ -78,6 +80,8 @@ class Task:
         if group.model is not None:
             question = replace(question, model=group.model, believes=False)
         with self.naming(group.name):
+            if not group.data.counts_at_all:
+                raise InputError.about("weight", "the weights sum to zero. At least one row must count.")
             # A copy, because a generator that was drawn from does not give the same numbers again.
             return question.answer(group.data, deepcopy(group.rng), self.arguments)
 
@@ -116,7 +120,9 @@ class Task:
             warnings=() if evaluation is None else evaluation.warnings,
         )
         p_values = {name: one.p_value for name, one in verdicts.items()}
-        part = None if evaluation is None else Part.of(group.data, evaluation.nodes, self.n_groups)
+        # Of rows that do not count nothing has to be said; for those that do a group that lacks labels borrows.
+        nodes = evaluation.nodes if evaluation is not None else None if group.data.counts_at_all else _NONE
+        part = None if nodes is None else Part.of(group.data, nodes, self.n_groups)
         assumption = "" if evaluation is None else evaluation.assumption
         return Found(summary, p_values, tuple(notes.kinds), part, assumption)
 
@@ -162,6 +168,8 @@ class Task:
         )
 
     def _summary(self, metric: Metric, data: EvaluationSet, evaluation: Evaluation | None) -> MetricSummary:
+        if not data.counts_at_all:
+            return MetricSummary(np.nan, np.nan, np.nan, np.nan, np.nan, np.nan, np.nan, "bounds")
         if evaluation is None:
             fill = self.question.fill_of(metric)
             lowest, highest = metric.bind(data, fill).extremes[:2]
@@ -234,6 +242,8 @@ class Notes:
 
 def _lacking(data: EvaluationSet) -> str:
     """Which labels are missing altogether; empty if both classes have one."""
+    if not data.counts_at_all:
+        return "weights that sum to zero"
     counts = data.counts()
     if not counts["labelled"]:
         return "no labelled row"
