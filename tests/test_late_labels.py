@@ -267,3 +267,37 @@ def test_a_coarse_table_finds_the_way_and_all_rows_the_mode(monkeypatch: pytest.
     # Newton's method stops where less than 1e-9 of log posterior is left to gain: 5e-5 standard deviations.
     sd = np.sqrt(np.diag(np.linalg.inv(from_afar.likelihood.expand(from_afar.mode).precision)))
     assert np.all(np.abs(found.mode - from_afar.mode) < 2e-4 * sd)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0 / 24.0, 1e9])
+def test_the_unit_of_ages_does_not_matter(unit: float) -> None:
+    labels, score, age, delay, _ = late_rows(5)
+    found, expected = (
+        dm.evaluate(labels, score, threshold=0.3, age=age * one, delay=delay * one, metrics="precision")["precision"]
+        for one in (unit, 1.0 / 7.0)
+    )
+    # Bins of another unit end elsewhere, which moves the mean by a fraction of what is open about it.
+    assert found.mean() == pytest.approx(expected.mean(), abs=0.5 * expected.std())
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-6, 1.0 / 8766.0])
+def test_ages_too_small_for_their_unit_are_refused(unit: float) -> None:
+    labels, score, age, delay, _ = late_rows(5, 600)
+    with pytest.raises(
+        InputError, match=r"^age: all are below [\d.]+, and ages are told apart from 0.00098 on, .* unit"
+    ):
+        dm.evaluate(labels, score, age=age * unit, delay=delay * unit, metrics="precision")
+
+
+def test_timedeltas_of_seconds_are_refused_with_what_to_give() -> None:
+    labels, score, age, _, _ = late_rows(5, 600)
+    seconds = age.astype("timedelta64[s]")
+    with pytest.raises(InputError, match=r"^age: all are below 84.4 seconds, .* from 84 seconds on, .* as numbers"):
+        dm.evaluate(labels, score, age=seconds, metrics="precision")
+    dm.EvaluationSet(labels, score, age=seconds)  # a part of a set, which older rows may join
+
+
+def test_a_maturity_that_no_row_has_reached_is_named_as_the_cause() -> None:
+    labels, score, age, _, _ = late_rows(5, 600)
+    with pytest.raises(InputError, match=r"If it was given, no row is that old \(all are below 96\): give older rows"):
+        dm.evaluate(labels == 1, score, age=age, maturity=90)

@@ -7,11 +7,12 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 from scipy.special import softmax
 
+from darkmetrics._kernels.age_grid import EDGES
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.posterior.arrival import ArrivalLikelihood
 from darkmetrics._kernels.posterior.draws import Draws, gaussian_posterior, posterior_mode, representatives
 from darkmetrics.calibrators.base import CalibratorLike
-from darkmetrics.data.ages import Ages, are_ages, read_ages
+from darkmetrics.data.ages import Ages, are_ages, bin_start, read_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, missing_prevalence
@@ -33,6 +34,8 @@ _NEVER, _NEVER_SD, _HARDLY_EVER = -3.0, 2.0, -12.0
 _ZONES, _DRIFTS = (0.1, 0.7), ((0.15, 0.0), (0.15, 0.7), (3.0, 0.0))
 # Two of these at once are left out where each alone makes it clear that they would hardly get a draw.
 _RARELY = 0.01
+# The oldest age is at least so many times the first step of the grid, as two months of whole days are.
+_LEAST_SPAN = 64.0
 # Rows of a table from which on the mode is first looked for with so many neighbours as one.
 _MANY_ROWS, _NEIGHBOURS = 4096, 16
 # Labels of rows' own bins that differ by so many standard deviations, and by such a factor, from what older rows had:
@@ -96,8 +99,9 @@ class LateLabels(LabelModel):
 
     def _fitted(self, data: EvaluationSet) -> tuple["Arrivals", Rows]:
         ages = ages_of(data)
+        _check_unit(ages)
         material = Material.of(data)
-        _check_classes(material)
+        _check_classes(material, ages)
         calibrator = material.logistic_calibrator(self.calibrator)
         grid = grid_of(data, ages, calibrator)
         rows = grid.rows(data, material.table.place)
@@ -129,7 +133,21 @@ def ages_of(data: EvaluationSet) -> Ages:
     return read_ages(stratum)
 
 
-def _check_classes(material: Material) -> None:
+def _check_unit(ages: Ages) -> None:
+    """The grid of ages, which is the same for all data, tells enough of these apart; whole numbers it always does."""
+    oldest = float(bin_start(ages.age.max() + 1))
+    if ages.whole or oldest > _LEAST_SPAN * EDGES[0]:
+        return
+    unit, factor, advice = "", 1.0, "Choose a smaller unit."
+    if ages.days:
+        unit, factor, advice = " seconds", 86_400.0, "Give age= (and delay=) as numbers, such as seconds."
+    raise InputError(
+        f"age: all are below {oldest * factor:.3g}{unit}, and ages are told apart from {EDGES[0] * factor:.2g}{unit} "
+        f"on, which is too coarse for them (LateLabels). {advice}"
+    )
+
+
+def _check_classes(material: Material, ages: Ages) -> None:
     """Both classes have a label: ages tell when labels come, and of a class without any nothing is known."""
     positives, negatives = material.label_counts()
     if positives and negatives:
@@ -137,7 +155,8 @@ def _check_classes(material: Material) -> None:
     if positives:
         raise InputError(
             f"y_true: all {positives:,} labels are positive, and when negatives come no age can tell (LateLabels). If "
-            "only positives ever come, say maturity=: the age from which a row without a label is negative."
+            "only positives ever come, say maturity=: the age from which a row without a label is negative. If it was "
+            f"given, no row is that old (all are below {bin_start(ages.age.max() + 1):.3g}): give older rows too."
         )
     found = f"all {negatives:,} labels are negative" if negatives else "no labelled row"
     raise InputError(
