@@ -303,10 +303,10 @@ class CountFunctional(Functional):
             else:
                 # A monotone formula and a ratio of linear sums have their extremes at the ends, or next to them where
                 # the denominator vanishes there (0/0).
-                choices.append(np.unique([0.0, min(least, total), max(0.0, total - least), total]))
+                choices.append(np.array(sorted({0.0, min(least, total), max(0.0, total - least), total})))
         if np.prod([c.size for c in choices], dtype=np.float64) > _SEARCH_LIMIT:
             return None
-        return self.at(np.meshgrid(*choices, indexing="ij"))
+        return self.at(np.ix_(*choices))
 
     def denominator_keeps_its_sign(self) -> bool:
         """Whether the metric is a ratio of linear sums whose denominator is nowhere negative (or nowhere positive)."""
@@ -489,6 +489,7 @@ def _mean_within(owner: IntArray, counts: FloatArray, values: FloatArray) -> tup
 
 def _extremes_of(values: FloatArray) -> Extremes:
     """Smallest and largest defined value, nan when there is none."""
-    if np.isnan(values).all():
+    defined = values[~np.isnan(values)]
+    if not defined.size:
         return Extremes(np.nan, np.nan, sharp=True)
-    return Extremes(float(np.nanmin(values)), float(np.nanmax(values)), sharp=True)
+    return Extremes(float(defined.min()), float(defined.max()), sharp=True)

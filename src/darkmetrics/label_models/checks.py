@@ -165,9 +165,8 @@ class _Curve(NamedTuple):
     p: FloatArray
 
 
-def _curve(calibrator: LogisticCalibrator, rows: _Labelled) -> _Curve:
+def _curve(calibrator: LogisticCalibrator, rows: _Labelled, X: FloatArray) -> _Curve:
     """The curve fitted to counts; the calibrator was prepared with all scores there are, so that curves are alike."""
-    X = calibrator.design(rows.score)
     beta, _ = logistic_mode(X, rows.positives, rows.negatives, calibrator.prior_mean_, calibrator.prior_scale_**-2.0)
     return _Curve(X, beta, np.asarray(expit(X @ beta), dtype=np.float64))
 
@@ -189,7 +188,8 @@ def _fitted_to_labels(material: Material) -> tuple[_Labelled, _Curve, IntArray]:
             f"needs {LEAST_ROWS} labelled rows of either class; there are {positives:,.0f} positives and "
             f"{negatives:,.0f} negatives."
         )
-    curve = _curve(material.logistic_calibrator("flexible"), rows)
+    calibrator = material.logistic_calibrator("flexible")
+    curve = _curve(calibrator, rows, material.along(calibrator).columns[material.table.labelled > 0.0])
     # Equally much variance: with rare positives, equally many rows would leave most bins without any.
     return rows, curve, equal_bins(rows.total * curve.p * (1.0 - curve.p), most)
 
@@ -243,7 +243,9 @@ def reference_check(material: Material) -> ReferenceCheck:
     if not (both.positives.any() and both.negatives.any()):
         raise AbsentError("all labels, those of the reference rows included, are of one class.")
     calibrator = material.logistic_calibrator("beta")
-    common, now, then = (_curve(calibrator, rows) for rows in (both, labelled, reference))
+    common, now, then = (
+        _curve(calibrator, rows, calibrator.design(rows.score)) for rows in (both, labelled, reference)
+    )
     of_labelled = common.X * (np.arange(both.score.size) < labelled.score.size)[:, None]
     test = logistic_score_test(common.X, of_labelled, both.positives, both.negatives, common.beta)
     expected = expit(now.X @ then.beta)

@@ -131,7 +131,7 @@ class Material:
             rows = np.append(rows, self.reference.labelled)
         return calibrator.prepare(self.scores, rows)
 
-    def _along(self, calibrator: LogisticCalibrator) -> Along:
+    def along(self, calibrator: LogisticCalibrator) -> Along:
         """The columns of a curve along the scores, found once for all that ask."""
         if calibrator not in self._known:
             table = self.table
@@ -160,11 +160,12 @@ class Material:
         """The posterior of calibration and missingness; `scale` and `heavy` are the latter's prior, centred at 0."""
         table, none = self.table, np.zeros(0)
         reference = self.reference
-        of_reference = calibrator.design(none if reference is None else reference.score)
+        none_of_curve = np.zeros((0, calibrator.prior_mean_.size))
+        of_reference = none_of_curve if reference is None else calibrator.design(reference.score)
         # An intercept per stratum, shrunk towards a common one, which is that of reference rows.
         n_strata = self.strata.shape[1]
         curve = [*calibrator.prior_scale_, *np.full(n_strata, STRATUM)]
-        along = None if n_strata or reference is not None else self._along(calibrator)
+        along = None if n_strata or reference is not None else self.along(calibrator)
         return LabelLikelihood(
             X=np.hstack([calibrator.design(table.score), self.strata]) if along is None else along.columns,
             Z=missingness,

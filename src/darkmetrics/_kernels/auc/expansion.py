@@ -243,12 +243,13 @@ def mixed_cdf(nodes: Expansions, weight: FloatArray, low: float, high: float) ->
     # Sheppard's correction: mass that is spread evenly between two points has a little more spread than it had.
     second = (mass * off**2).sum(axis=1) - (reach * place[1]) ** 2 / 12.0
     t, fine = _common_grid(nodes, weight, first, last), _finer(cdf)
-    place, levels = np.linspace(0.0, 1.0, fine.shape[1]), np.zeros(t.size)
-    starts, ends = np.searchsorted(t, first), np.searchsorted(t, last, side="right")
-    for i, share in enumerate(weight.tolist()):
-        inside = slice(int(starts[i]), int(ends[i]))
-        levels[inside] += share * np.interp((t[inside] - first[i]) / reach[i], place, fine[i])
-        levels[inside.stop :] += share
+    place = np.linspace(0.0, 1.0, fine.shape[1])
+    ends = np.searchsorted(t, last, side="right")
+    levels: FloatArray = np.cumsum(np.bincount(ends, weight, t.size + 1), dtype=np.float64)[:-1]
+    # Plain numbers, as a call takes longer here than what it computes.
+    columns = (np.searchsorted(t, first), ends, first, reach, weight)
+    for (start, end, low, long, share), own in zip(zip(*(c.tolist() for c in columns), strict=True), fine, strict=True):
+        levels[start:end] += share * np.interp((t[start:end] - low) / long, place, own)
     levels = np.maximum.accumulate(np.clip(levels, 0.0, float(weight.sum())))
     return MixedCdf(t, levels, centre + mean, np.maximum(second - mean**2, 0.0))
 

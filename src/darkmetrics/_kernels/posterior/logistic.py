@@ -64,6 +64,8 @@ def log_chance(log_odds: FloatArray) -> FloatArray:
 
 _MAX_STEPS = 200
 _MAX_HALVINGS = 40
+# Of a curvature with ones on its diagonal: where each direction adds this much to those before it, all are known.
+_KNOWN = 1e-4
 
 
 def logistic_mode(
@@ -134,8 +136,14 @@ def _solve(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
     """The Newton step; the shortest one where the data say nothing about a direction."""
     scale = np.sqrt(np.diag(hessian))
     scale[scale == 0.0] = 1.0
-    step: FloatArray = np.linalg.lstsq(hessian / np.outer(scale, scale), gradient / scale, rcond=None)[0] / scale
-    return step
+    scaled = hessian / np.outer(scale, scale)
+    try:
+        known = bool(np.linalg.cholesky(scaled).diagonal().min() > _KNOWN)
+    except np.linalg.LinAlgError:
+        known = False
+    if known:  # a fraction of the time
+        return np.asarray(np.linalg.solve(scaled, gradient / scale) / scale)
+    return np.asarray(np.linalg.lstsq(scaled, gradient / scale, rcond=None)[0] / scale)
 
 
 _SEED = 17
