@@ -206,3 +206,12 @@ def test_a_result_keeps_the_warning_that_a_past_day_hides_no_labels():
         by = dm.evaluate_by(rows, **asked, time="scored", every="month", metrics="recall")
     assert "cannot be hidden" in found.warnings[0].message
     assert "cannot be hidden" in by.total_notes[0]
+
+
+def test_periods_of_pandas_are_refused_as_times_as_they_are_by_time():
+    rows = table(50).to_pandas()
+    rows["scored"] = rows["scored"].astype("datetime64[us]").dt.to_period("D")
+    with pytest.raises(InputError, match=r"^scored_at column 'scored': has type period\[D\]\. Ages need dates"):
+        EvaluationSet.from_frame(rows, **SETTINGS)
+    with pytest.raises(InputError, match=r"^time column 'scored': has type period\[D\]\. Periods need dates"):
+        dm.evaluate_by(rows, label="y", score="p", time="scored", every="month")

@@ -35,6 +35,9 @@ def rows(n=400, *, seed=0, kind="dates", days=300):
     if kind == "zones":
         scored = [time.replace(tzinfo=dt.UTC).astimezone(ZoneInfo("Europe/Berlin")) for time in scored]
         came = [time.replace(tzinfo=dt.UTC).astimezone(ZoneInfo("America/New_York")) for time in came]
+    if kind == "midnight of a zone":  # the nights of 29 March and 25 October have 23 and 25 hours
+        berlin = ZoneInfo("Europe/Berlin")
+        scored, came = ([dt.datetime.combine(time, MIDNIGHT, berlin) for time in times] for times in (scored, came))
     return {
         "y": [int(y) if there else None for y, there in zip(truth, arrives, strict=True)],
         "p": np.round(rng.random(n), 1).tolist(),
@@ -75,22 +78,27 @@ def same(found, expected):
         np.testing.assert_array_equal(getattr(found.cells, name), array, err_msg=name)
 
 
-ZONES = {"scored": pa.timestamp("us", "Europe/Berlin"), "came": pa.timestamp("us", "America/New_York")}
+BERLIN, NEW_YORK = (pa.timestamp("us", zone) for zone in ("Europe/Berlin", "America/New_York"))
+ZONES = {
+    "zones": {"scored": BERLIN, "came": NEW_YORK},
+    "midnight of a zone": {"scored": BERLIN, "came": BERLIN},
+}
 
 
 def arrow(table, kind):
-    types = ZONES if kind == "zones" else {}
+    types = ZONES.get(kind, {})
     return pa.table({name: pa.array(values, types.get(name)) for name, values in table.items()})
 
 
 @pytest.mark.parametrize("as_of", [dt.date(2026, 11, 20), dt.date(2026, 6, 15)])
-@pytest.mark.parametrize("kind", ["dates", "midnight", "times", "scored has dates", "came has dates", "zones"])
+@pytest.mark.parametrize("kind", ["dates", "midnight", "times", "scored has dates", "came has dates", *ZONES])
 def test_cells_are_those_of_ages_and_delays(engine, kind, as_of):
     table = rows(kind=kind)
     # Where an engine has one clock for all columns, a day ends by that one, which is UTC here.
     own_clock = engine.name not in ("duckdb", "ibis", "spark")
-    zone = None if kind != "zones" else ZoneInfo("Europe/Berlin") if own_clock else dt.UTC
-    expected = by_arrays(table, as_of, whole_days=kind not in ("times", "zones"), zone=zone)
+    zone = None if kind not in ZONES else ZoneInfo("Europe/Berlin") if own_clock else dt.UTC
+    whole_days = own_clock if kind == "midnight of a zone" else kind not in ("times", "zones")
+    expected = by_arrays(table, as_of, whole_days=whole_days, zone=zone)
     same(EvaluationSet.from_frame(engine(arrow(table, kind)), **NAMES, as_of=as_of), expected)
     assert expected.n_missing > 20
 
@@ -223,6 +231,11 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {},
         {"as_of": "2025-12-31"},
         r"^as_of: 2025-12-31, but the oldest row was scored on 2026-01-01 \(scored_at column 'scored'\)\.",
+    ),
+    "as_of is the end of time": (
+        {},
+        {"as_of": "9999-12-31"},
+        r"^as_of: 9999-12-31\. It must lie in the years 1686 to 2254",
     ),
     "as_of is no date": ({}, {"as_of": "yesterday"}, r"^as_of: cannot read 'yesterday' as a date\."),
     "label before scoring": (

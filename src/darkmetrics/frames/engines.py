@@ -55,6 +55,19 @@ def in_utc(frame: Any, column: str) -> tuple[Any, Any]:
     return frame, frame.collect_schema()[column]
 
 
+def zone_of(frame: Any, column: str) -> str | None:
+    """The time zone of a column, also where narwhals cannot name it; None if there is none."""
+    zone = getattr(frame.collect_schema()[column], "time_zone", None)
+    if zone is None and _has_dtypes(frame):
+        zone = getattr(frame.to_native().dtypes[column], "tz", None)
+    return None if zone is None else str(zone)
+
+
+def has_clocks(frame: Any) -> bool:
+    """Whether each column of times has a zone of its own; other engines have one for all."""
+    return bool(frame.implementation.is_polars() or frame.implementation.is_pyarrow() or _has_dtypes(frame))
+
+
 def with_microseconds(frame: Any, column: str) -> Any:
     """The frame with dates or datetimes as microseconds since 1970, in floats; of a zone, those of the instant."""
     kind, time, dtype = frame.implementation, nw.col(column), frame.collect_schema()[column]
@@ -64,7 +77,7 @@ def with_microseconds(frame: Any, column: str) -> Any:
             f'epoch_us("{name}")::DOUBLE AS "{name}"' if name == column else f'"{name}"' for name in native.columns
         ]
         return nw.from_native(native.project(", ".join(parts)))
-    if kind.is_polars() or kind.is_pyarrow() or _has_dtypes(frame):
+    if has_clocks(frame):
         return frame.with_columns(time.dt.timestamp("us").cast(nw.Float64))
     if (kind.is_pyspark() or kind.is_pyspark_connect()) and getattr(dtype, "time_zone", None) is not None:
         native = frame.to_native()

@@ -4,6 +4,7 @@ A moment is a number of microseconds since 1970, a whole one, as Float64: exact 
 """
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -15,11 +16,14 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.arrays import is_missing, number_column, refuse_shape, shortened, to_numpy
 from darkmetrics.frames.calendar import check_dates, iso_time, without_zone
-from darkmetrics.frames.engines import in_utc, type_name, with_microseconds
+from darkmetrics.frames.collecting import collected, numbers
+from darkmetrics.frames.engines import has_clocks, in_utc, on_wall_clock, type_name, with_microseconds, zone_of
 
 DAY = 86_400_000_000.0
 _EPOCH = dt.datetime(1970, 1, 1)
 _UTC = ("UTC", "Etc/UTC", "Z", "Zulu", "GMT", "+00:00")
+# Those in which every moment is exact.
+_YEARS = (1686, 2254)
 _RULE = "Write a date, a datetime or text like '2026-03-09' or '2026-03-09T14:30'."
 
 
@@ -30,11 +34,12 @@ class Moments:
     dates: bool
     zone: str | None = None
     known: bool = True  # False: nothing but nulls, and no type
+    local: bool = False  # moments are what the clocks of the zone show
 
     @property
     def has_days(self) -> bool:
-        """Whether midnight is the same for all its times, so that those that are all at midnight are dates."""
-        return self.zone is None or self.zone in _UTC
+        """Whether midnight is the same for all its moments, so that those that are all at midnight are dates."""
+        return self.local or self.zone is None or self.zone in _UTC
 
     def clock(self) -> dt.tzinfo | None:
         """The zone, if there is one; an offset such as +02:00 is one too."""
@@ -43,14 +48,18 @@ class Moments:
         try:
             return ZoneInfo(self.zone)
         except (KeyError, ValueError, OSError):
-            return dt.datetime.fromisoformat(f"2000-01-01T00:00{self.zone}").tzinfo
+            pass
+        try:
+            return dt.datetime.fromisoformat(f"2000-01-01T00:00{self.zone.removeprefix('UTC')}").tzinfo
+        except ValueError:  # one that has no name
+            return dt.UTC
 
     def shown(self, moment: float) -> str:
         """A moment as the column would have it: a date, where it is no more than that."""
         time = _EPOCH + dt.timedelta(microseconds=moment)
         if self.dates or (self.has_days and moment % DAY == 0.0):
             return time.date().isoformat()
-        if self.zone is not None:
+        if self.zone is not None and not self.local:
             time = time.replace(tzinfo=dt.UTC).astimezone(self.clock())
         return time.isoformat(timespec="auto")
 
@@ -60,12 +69,33 @@ def read_moments(frame: Any, part: str, dtype: Any, name: str) -> tuple[Any, Mom
     # Of objects that are all None narwhals says that they are text.
     if isinstance(frame, nw.DataFrame) and dtype in (nw.Object, nw.String):
         return _from_objects(frame, part, name)
+    zone = zone_of(frame, part)
     if dtype == nw.Unknown:
         frame, dtype = in_utc(frame, part)
-        if dtype == nw.Unknown:  # a column of nothing but nulls may have no type
+        # A column of nothing but nulls may have no type; one of pandas' periods has values.
+        if dtype == nw.Unknown and not numbers(collected(frame.select(nw.col(part).count())), part)[0]:
             return frame.with_columns(nw.col(part).cast(nw.Float64)), Moments(dates=True, known=False)
     check_dates(dtype, type_name(frame, part, dtype), "ages", name)
-    return with_microseconds(frame, part), Moments(dtype == nw.Date, getattr(dtype, "time_zone", None))
+    return with_microseconds(frame, part), Moments(dtype == nw.Date, zone)
+
+
+def local_days(frame: Any, parts: Sequence[str]) -> tuple[Any, str | None]:
+    """The frame with times as the clocks of their zone show them, where one of its columns has midnights alone.
+
+    A day of the calendar is then meant, though it begins at another hour of UTC, and two of them may be 23 hours apart.
+    Both columns have the same zone, and the engine one for each column; the zone is said if times were changed.
+    """
+    zone, *others = {zone_of(frame, part) for part in parts}
+    if others or zone is None or zone in _UTC or not has_clocks(frame):
+        return frame, None
+    local = frame
+    for part in parts:
+        local = on_wall_clock(local, part)[0].with_columns(nw.col(part).dt.replace_time_zone(None))
+    times = {part: nw.col(part).dt for part in parts}
+    # Zero for midnights alone, and null where there is no time.
+    latest = {part: (t.hour() + t.minute() + t.second() + t.microsecond()).max() for part, t in times.items()}
+    found = collected(local.select(**latest))
+    return (local, zone) if any(numbers(found, part)[0] == 0.0 for part in parts) else (frame, None)
 
 
 def _from_objects(frame: Any, part: str, name: str) -> tuple[Any, Moments]:
@@ -121,6 +151,11 @@ class AsOf:
             value = iso_time(value)
         if is_missing(value) or not isinstance(value, dt.date):
             raise InputError(f"as_of: cannot read {shortened(given)} as a date. {_RULE}")
+        if not _YEARS[0] <= value.year <= _YEARS[1]:
+            raise InputError(
+                f"as_of: {value.isoformat()}. It must lie in the years {_YEARS[0]} to {_YEARS[1]}: say when the table "
+                "was taken, for ages are counted up to then."
+            )
         return cls(None, value) if isinstance(value, dt.datetime) else cls(value, None)
 
     @property
@@ -135,7 +170,7 @@ class AsOf:
         """The last moment that counts; of a day, on the clock of the column, the microsecond before it ends."""
         if self.day is not None:
             end = dt.datetime.combine(self.day, dt.time()) + dt.timedelta(days=1)
-            return _moment(end.replace(tzinfo=scored.clock())) - 1.0
+            return _moment(end.replace(tzinfo=None if scored.local else scored.clock())) - 1.0
         assert self.time is not None
         zone = None if self.time.tzinfo is None else str(self.time.tzinfo)
         if scored.known and (zone is None) != (scored.zone is None):
@@ -144,7 +179,7 @@ class AsOf:
                 f"as_of: {self.time.isoformat()} has {_zone(zone)}, but the columns have {_zone(scored.zone)}. "
                 f"Give it {advice}, or a plain date."
             )
-        return _moment(self.time)
+        return _moment(self.time.astimezone(scored.clock()).replace(tzinfo=None) if scored.local else self.time)
 
 
 def _moment(time: dt.datetime) -> float:

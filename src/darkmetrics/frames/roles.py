@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
@@ -15,7 +15,7 @@ from darkmetrics.frames.arrays import is_container, is_missing, label_column, nu
 from darkmetrics.frames.calendar import check_time_type, period_number, period_start
 from darkmetrics.frames.collecting import collected, in_order
 from darkmetrics.frames.engines import addressable, on_wall_clock, type_name, with_plain_floats
-from darkmetrics.frames.moments import Moments, check_zones, read_moments
+from darkmetrics.frames.moments import Moments, check_zones, local_days, read_moments
 
 # The parts that columns of dates or datetimes play.
 TIMES = ("scored_at", "labelled_at")
@@ -148,9 +148,12 @@ def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | 
     frame = frame.select(**wanted)
     held: dict[str, Values] = {}
     moments: dict[str, Moments] = {}
+    timed = [part for part in wanted if part in TIMES]
+    frame, local = local_days(frame, timed) if timed else (frame, None)
     for part in wanted:
         if part in TIMES:
-            frame, moments[part] = read_moments(frame, part, types[part], titles[part])
+            frame, read = read_moments(frame, part, nw.Datetime() if local else types[part], titles[part])
+            moments[part] = replace(read, zone=local, local=True) if local else read
             continue
         frame, held[part], types[part] = _readable(
             frame, part, types[part], titles[part], time is not None and part == f"by {len(by)}"
