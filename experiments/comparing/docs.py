@@ -1,18 +1,17 @@
 """Writes the measured part of how-to/champion-challenger.md: `python -m experiments.comparing.docs`."""
 
-import re
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-ROOT = Path(__file__).parents[2]
+from experiments.pieces import ROOT, filled, marks_of, results_of
+
 PAGE = ROOT / "docs" / "how-to" / "champion-challenger.md"
-RESULTS = ROOT / "experiments" / "results" / "comparing.csv"
+RESULTS = results_of("comparing")
 # Chances from labelled rows alone, by experiments.comparing.counted.
 COUNTED = RESULTS.with_name("comparing_counted.csv")
-MARKED = re.compile(r"<!-- measured: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+MARKED = marks_of("comparing")
 EDGES = [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]
 # Labels from which on chances are held to a bar.
 ASKED = 50
@@ -64,7 +63,7 @@ def _words_of(place: int) -> str:
     return f"{EDGES[place]:.1f} to {EDGES[place + 1]:.1f}"
 
 
-def best_table(found: pd.DataFrame) -> list[str]:
+def best_table(found: pd.DataFrame) -> str:
     """How often the model was best, by the chance that was said: by number of labels, then by metric."""
     some = found[found["labels"] >= ASKED]
     columns = {f"{n:,} labels": found[found["labels"] == n] for n in sorted(found["labels"].unique())}
@@ -79,10 +78,10 @@ def best_table(found: pd.DataFrame) -> list[str]:
             text = "" if there is None else f"{there['said']:.2f}: {there['came true']:.2f} of {there['cases']:,.0f}"
             cells.append(text)
         lines.append(f"| {low:.0%} to {high:.0%} | " + " | ".join(cells) + " |")
-    return lines
+    return "\n".join(lines)
 
 
-def held_table(found: pd.DataFrame) -> list[str]:
+def held_table(found: pd.DataFrame) -> str:
     """How often 90% intervals of differences held the truth, and their median width."""
     names = [f"{m}, {w}" for m in _metrics(found) for w in _REASONS.values()]
     lines = ["| labels | " + " | ".join(names) + " |", "|:--|" + "--:|" * len(names)]
@@ -93,10 +92,10 @@ def held_table(found: pd.DataFrame) -> list[str]:
                 held, width = (_value(found, kind, reason, labels, metric, "all pairs") for kind in ("held", "width"))
                 cells.append("" if held is None else f"{held:.0%} ({width:.3f})")
         lines.append(f"| {labels:,} | " + " | ".join(cells) + " |")
-    return lines
+    return "\n".join(lines)
 
 
-def error_table(found: pd.DataFrame) -> list[str]:
+def error_table(found: pd.DataFrame) -> str:
     """Mean absolute error of accuracy over the seven models."""
     lines = ["| labels | at random | labelled rows alone | by label | labelled rows alone |", "|:--|--:|--:|--:|--:|"]
     for labels in sorted(found.loc[found["kind"] == "error estimate", "labels"].unique()):
@@ -106,7 +105,7 @@ def error_table(found: pd.DataFrame) -> list[str]:
             for kind in ("error estimate", "error labelled")
         ]
         lines.append(f"| {labels:,} | " + " | ".join(cells) + " |")
-    return lines
+    return "\n".join(lines)
 
 
 TABLES = {"best": best_table, "held": held_table, "error": error_table}
@@ -128,12 +127,7 @@ def _value(*key):
 
 def written(page: str, found: pd.DataFrame) -> str:
     """The page with its tables made anew."""
-
-    def table(match: re.Match[str]) -> str:
-        lines = "\n".join(TABLES[match[1]](found))
-        return f"<!-- measured: {match[1]} -->\n{lines}\n<!-- end -->"
-
-    return MARKED.sub(table, page)
+    return filled(page, MARKED, TABLES, found)
 
 
 if __name__ == "__main__":

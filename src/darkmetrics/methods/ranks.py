@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics._kernels.auc.clusters import Points, auc_law_by_clusters, auc_law_of_alike_nodes
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.auc.clusters import Points, auc_law_by_clusters, auc_law_of_alike_nodes, of_node_groups
 from darkmetrics._kernels.auc.expansion import Expansions, expansions, joined, mixed_cdf, settle_leading_rows
 from darkmetrics._kernels.auc.labelings import spread_labelings
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
@@ -279,23 +279,23 @@ def _of_clusters(
     most: int,
 ) -> tuple[MetricDistribution, FloatArray]:
     """The law by clusters with so many combinations of counts at most, and moments of the nodes."""
-    values, shares, moments = [], [], np.zeros((3, weight.size))
-    for own in nodes_by_labeling(data, p, weight):
-        share = float(weight[own].sum())
-        points = _points(data, p[own], weight[own] / share, fill, most)
-        values.append(points.values)
-        shares.append(share * points.masses)
-        moments[:, own] = points[2:]
-    auc, masses = np.concatenate(values), np.concatenate(shares)
+
+    def law(own: IntArray, share: float) -> Points | None:
+        return _points(data, p[own], weight[own] / share, fill, most)
+
+    found = of_node_groups(nodes_by_labeling(data, p, weight), weight, law)
+    if found is None:
+        raise MethodError(_FEW_DECIDE)
+    auc, masses, *moments = found
     # Clusters leave out a little of the mass, but none of that chance.
     nan = np.isnan(auc)
     if 0.0 < absent < 1.0 and nan.any() and not nan.all():
         masses[nan] *= absent / masses[nan].sum()
         masses[~nan] *= (1.0 - absent) / masses[~nan].sum()
-    return _discrete(functional, auc, masses, "near exact"), moments
+    return _discrete(functional, auc, masses, "near exact"), np.array(moments)
 
 
-def _points(data: RankData, p: FloatArray, weight: FloatArray, fill: float, most: int) -> Points:
+def _points(data: RankData, p: FloatArray, weight: FloatArray, fill: float, most: int) -> Points | None:
     """The law of ROC-AUC by clusters that these nodes share."""
     halved = half_ties(data, weight @ p)
     plan = rank_clusters(halved, p, weight, most)
@@ -304,10 +304,7 @@ def _points(data: RankData, p: FloatArray, weight: FloatArray, fill: float, most
         for own in alike_nodes(halved, p, weight, plan.clusters):
             if neglected(data, halved, p[own], weight[own] / weight[own].sum(), whole) > _LEFT_OUT:
                 raise MethodError(_FEW_TIES)
-    points = auc_law_of_alike_nodes(data, halved, p, weight, plan, fill)
-    if points is None:
-        raise MethodError(_FEW_DECIDE)
-    return points
+    return auc_law_of_alike_nodes(data, halved, p, weight, plan, fill)
 
 
 def _in_all(functional: RankFunctional, law: MetricDistribution, moments: FloatArray, weight: FloatArray) -> FloatArray:

@@ -6,6 +6,7 @@ are known; and it is one value where the rows of each cluster are tied. The law 
 counts. Clusters are split while combinations are few enough, so that with few rows, or few ties, the law is exact.
 """
 
+from collections.abc import Callable
 from itertools import combinations_with_replacement
 from math import comb
 from typing import NamedTuple
@@ -179,11 +180,22 @@ def auc_law_of_alike_nodes(
     data: RankData, halved: RankData, p: FloatArray, weight: FloatArray, plan: Plan, fill: float
 ) -> Points | None:
     """`auc_law_by_clusters` for one group of alike nodes after another; `halved` are the data with half ties."""
-    values, masses, moments = [], [], np.zeros((3, weight.size))
-    for own in alike_nodes(halved, p, weight, plan.clusters):
-        share = float(weight[own].sum())
+
+    def law(own: IntArray, share: float) -> Points | None:
         part = plan._replace(least=plan.least / share)
-        points = auc_law_by_clusters(data, p[own], weight[own] / share, part, fill)
+        return auc_law_by_clusters(data, p[own], weight[own] / share, part, fill)
+
+    return of_node_groups(alike_nodes(halved, p, weight, plan.clusters), weight, law)
+
+
+def of_node_groups(
+    groups: list[IntArray], weight: FloatArray, law: Callable[[IntArray, float], Points | None]
+) -> Points | None:
+    """The mixture over all nodes from the `law` of each group of them, given its nodes and share; None if one is."""
+    values, masses, moments = [], [], np.zeros((3, weight.size))
+    for own in groups:
+        share = float(weight[own].sum())
+        points = law(own, share)
         if points is None:
             return None
         moments[:, own] = points[2:]
