@@ -196,12 +196,28 @@ def test_words_say_how_many_and_by_when(result):
     assert result.words().count(found.headline()) == 1
     assert found.headline().startswith(f"Of the {result.data.n_missing:,} missing rows about {n.mean:,.0f} (")
     assert f"within {found.positives.wait.mean:.0f} days nine in ten" in found.headline()
-    for as_of in (date(2026, 6, 1), datetime(2026, 6, 1, 17, 30)):
+    for as_of in (date(2026, 6, 1), datetime(2026, 6, 1, 17, 30), "2026-06-01", np.datetime64("2026-06-01")):
         by = date(2026, 6, 1) + timedelta(days=int(np.ceil(found.positives.wait.mean)))
         assert f"by {by} nine in ten" in found.at(as_of).headline()
         assert found.at(as_of).headline().startswith("As of 2026-06-01, of the ")
         assert found.at(as_of).to_dict()["by_date"] == by.isoformat()
     assert "no row is old enough to say" in str(found)
+
+
+@pytest.mark.parametrize("as_of", ["x", 30, ["2026-06-01"], "9999-12-31"])
+def test_what_is_no_date_is_refused_at_once(result, as_of):
+    with pytest.raises(dm.InputError, match=r"^as_of: "):
+        arrival(result).at(as_of)
+
+
+def test_a_wait_beyond_the_calendar_has_no_date(result):
+    found = arrival(result).at("2026-06-01")
+    assert found.date_of(1.2) == date(2026, 6, 3)
+    assert found.date_of(1e9) is None
+    assert found.date_of(-1e9) is None
+    for wait in (float("nan"), "30", True):
+        with pytest.raises(dm.InputError, match=r"^wait: .* It must be a number of days\."):
+            found.date_of(wait)
 
 
 def test_bins_hold_every_row_and_label_once(result):

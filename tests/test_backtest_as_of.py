@@ -133,6 +133,9 @@ def test_result_is_told_in_words_and_tables(rows):
         ({"labelled_at": None}, "labelled_at: missing"),
         ({"window": -1}, "window: -1. It must be a positive number"),
         ({"maturity": 0}, "maturity: 0. It must be a positive number"),
+        ({"window": "30"}, "^window: '30'. It must be a positive number or a timedelta.$"),
+        ({"maturity": "60"}, "^maturity: '60'. It must be a positive number or a timedelta.$"),
+        ({"maturity": True}, "^maturity: True. It must be a positive number or a timedelta.$"),
         ({"maturity": 3}, r"maturity: 3, but [\d,]+ of [\d,]+ labels took longer, up to [\d.]+ \("),
         ({"as_of": None}, "scored_at: it says when labels came"),
     ],
@@ -141,6 +144,16 @@ def test_mistakes_are_named(rows, change, message):
     settings: dict[str, Any] = {"as_of": DATES, "scored_at": rows.scored, "labelled_at": rows.came} | change
     with pytest.raises(dm.InputError, match=message):
         dm.backtest(rows.y, rows.score, **settings)
+
+
+def test_without_rows_it_is_said_that_there_are_none():
+    with pytest.raises(dm.InputError, match=r"^y_true: no rows\."):
+        dm.backtest([], [], scored_at=[], labelled_at=[], as_of=["2026-06-01"])
+
+
+@pytest.mark.parametrize("kind", [iter, set])
+def test_dates_may_come_from_an_iterator_or_a_set(rows, kind):
+    assert replayed(rows, kind(DATES)).history == replayed(rows).history
 
 
 def test_times_that_cannot_be_are_named(rows):

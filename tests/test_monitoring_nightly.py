@@ -136,6 +136,7 @@ def test_rows_without_a_date_are_of_no_period():
         ({"since": "2026-07"}, r"^since: '2026-07' is after the newest period, 2026-06\.$"),
         ({"since": "soon"}, r"^since: 'soon' cannot be compared with the periods, such as '2026-01'\.$"),
         ({"since": "2026-13"}, r"^since: '2026-13' cannot be compared"),
+        *(({"since": one}, r"^since: .* is no period\. Give one") for one in (pd.NaT, np.datetime64("NaT"), np.nan)),
         ({"since": 5}, r"^since: 5 cannot be compared"),
         ({"since": ["2026-05"]}, r"^since: \['2026-05'\] cannot be compared"),
         ({"last": 0}, r"^last: 0\. It must be a whole number of periods, at least 1\.$"),

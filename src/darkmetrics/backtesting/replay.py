@@ -5,7 +5,7 @@ never comes are no bias for the others. But of rows that were scored lately, onl
 a date counts only if hardly any label takes longer than the time that has passed since.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from darkmetrics.argument_types import ProgressLike
 from darkmetrics.backtesting.result import Backtest, Replayed
 from darkmetrics.backtesting.scores import Found, check_any, collected, notes_of
 from darkmetrics.backtesting.setups import Ground, Setup
+from darkmetrics.data.ages import positive_span
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, check_length
 from darkmetrics.evaluating import rows_asked_of
@@ -86,7 +87,11 @@ def history_from(
         if value is None:
             raise InputError(f"{name}: missing. as_of replays history, which needs scored_at and labelled_at.")
     scored, came = frames.time_column(scored_at, "scored_at"), frames.time_column(labelled_at, "labelled_at")
-    # One date will do, and a text is one.
+    if not score.size:
+        raise InputError("y_true: no rows. A backtest needs some of both classes.")
+    # One date will do, and a text is one; what can be gone through only once, or has no order, is a list of them too.
+    if isinstance(dates, (Iterator, Set)):
+        dates = list(dates)
     when = frames.time_column([dates] if isinstance(dates, str) or not hasattr(dates, "__len__") else dates, "as_of")
     if not when.number.size or np.isnan(when.number).any():
         raise InputError("as_of: expected the dates to replay, in a list, with none of them missing.")
@@ -120,10 +125,7 @@ def _span(name: str, value: Any, clock: frames.Times) -> float | None:
     """A span of time, in days or in the unit of the user's numbers."""
     if value is None:
         return None
-    span, in_days = frames.duration_column([value], name)
-    if not (np.isfinite(span[0]) and span[0] > 0.0) or (in_days and not clock.days):
-        raise InputError(f"{name}: {value!r}. It must be a positive number or timedelta, in the unit of scored_at.")
-    return float(span[0])
+    return positive_span(name, value, days=clock.days)
 
 
 def _check_alike(scored: frames.Times, *others: frames.Times) -> None:

@@ -193,7 +193,7 @@ def table_times(given: Mapping[str, Any]) -> dict[str, Any]:
 def positive_span(name: str, given: Any, *, days: bool) -> float:
     """A span of time in the unit of ages, which are in days or numbers of the user's own."""
     value, in_days = np.array([np.nan]), False
-    if not isinstance(given, (str, bytes)) and not frames.is_container(type(given)):
+    if not isinstance(given, (str, bytes, bool, np.bool_)) and not frames.is_container(type(given)):
         value, in_days = frames.duration_column([given], name)
     if not (np.isfinite(value[0]) and value[0] > 0.0):
         raise InputError(f"{name}: {given!r}. It must be a positive number or a timedelta.")

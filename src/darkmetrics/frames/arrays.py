@@ -65,6 +65,9 @@ def duration_column(values: Any, name: str) -> tuple[FloatArray, bool]:
                 np.timedelta64("NaT") if gap else np.timedelta64(array[at], "us") for at, gap in enumerate(missing)
             ]
             array = np.array(spans, dtype="timedelta64[us]")
+    kinds = {type(item) for item in array.flat} if array.dtype == object else {array.dtype.type}
+    if not kinds.isdisjoint((bool, np.bool_)):
+        raise InputError.about(name, "has True and False. Give numbers or timedeltas.")
     if array.dtype.kind != "m":
         return number_column(values, name), False
     if array.ndim != 1:

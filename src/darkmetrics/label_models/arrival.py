@@ -9,7 +9,9 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.exceptions import CalibrationWarning, RefutedWarning
+from darkmetrics.argument_types import PointInTime
+from darkmetrics.data.rules import is_number
+from darkmetrics.exceptions import CalibrationWarning, InputError, RefutedWarning
 from darkmetrics.label_models.base import Estimate, percent_text
 from darkmetrics.label_models.delay_checks import CLASSES, DelayCheck
 from darkmetrics.tables import html_lines, html_table, plain_numbers, text_table
@@ -124,9 +126,10 @@ class Arrival:
     maturity: float | None = None
     as_of: date | None = None
 
-    def at(self, as_of: date | None) -> "Arrival":
-        """The same with the date at which ages were taken."""
-        return replace(self, as_of=as_of)
+    def at(self, as_of: PointInTime | None) -> "Arrival":
+        """The same with the date at which ages were taken: a date, a datetime or ISO text, as `as_of` of tables."""
+        when = None if as_of is None else frames.AsOf.of(as_of)
+        return replace(self, as_of=None if when is None else when.day or when.time)
 
     @property
     def oldest(self) -> float:
@@ -141,11 +144,17 @@ class Arrival:
         return labelled >= _LEAST_BINS and max(b.rows for b in self.bins) <= _NEARLY_ALL * rows
 
     def date_of(self, wait: float) -> date | None:
-        """The date after so long a wait, where it is known when ages were taken and they are in days."""
+        """The date after so many days, where it is known when ages were taken and they are in days.
+
+        None where it is not, and where it is beyond the year 9999, the last one of the calendar.
+        """
+        if not is_number(wait) or np.isnan(wait):
+            raise InputError(f"wait: {wait!r}. It must be a number of days.")
         if self.as_of is None or not self.days:
             return None
         start = self.as_of.date() if isinstance(self.as_of, datetime) else self.as_of
-        return start + timedelta(days=int(np.ceil(wait)))
+        left = (date.max - start).days
+        return start + timedelta(days=int(np.ceil(wait))) if -start.toordinal() < wait <= left else None
 
     def headline(self) -> str:
         """How many positives are still to come, and by when, in a sentence."""
@@ -228,7 +237,8 @@ class Arrival:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the keys)."""
-        wait = self.date_of(self.positives.wait.mean)
+        mean = self.positives.wait.mean
+        wait = None if np.isnan(mean) else self.date_of(mean)
         classes = {
             name: {
                 **{key: getattr(of, key).tolist() for key in ("share", "low", "high")},

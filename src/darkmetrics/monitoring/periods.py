@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from darkmetrics import frames
 from darkmetrics._text import number_from
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
@@ -112,6 +113,10 @@ def check_asked(since: Any, last: Any) -> None:
     """What can be said against both before a table is read."""
     if since is not None and last is not None:
         raise InputError("last: since says already from which period on alerts look. Give one of the two.")
+    if since is not None and not frames.is_container(type(since)) and frames.is_missing(since):
+        raise InputError(
+            f"since: {since!r} is no period. Give one as it is written, such as '2026-05', or a date in it."
+        )
     if last is not None and (not is_whole(last) or last < 1):
         raise InputError(f"last: {last!r}. It must be a whole number of periods, at least 1.")
 
