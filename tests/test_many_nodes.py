@@ -369,10 +369,10 @@ def test_labelings_of_nodes_of_little_weight_are_spread_as_drawn_ones_are(missin
 
 def test_nodes_of_little_weight_do_not_go_by_clusters(monkeypatch):
     """One of 128 nodes at which hardly a row is open: its law is that of labels drawn at it, without any cluster."""
-    from darkmetrics.methods import ranks
+    from darkmetrics.methods import rank_laws
 
-    monkeypatch.setattr(ranks, "rank_clusters", None)
-    monkeypatch.setattr(ranks, "_MOVED", 0.0)
+    monkeypatch.setattr(rank_laws, "rank_clusters", None)
+    monkeypatch.setattr(rank_laws, "_MOVED", 0.0)
     rng = np.random.default_rng(6)
     score = rng.beta(1.0, 4.0, 600)
     data = dm.EvaluationSet(np.where(rng.random(600) < 0.35, math.nan, rng.random(600) < score), score)

@@ -19,7 +19,7 @@ from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distribution import ProductLaw
 from darkmetrics.label_models import Nodes
-from darkmetrics.methods import base, counts, exact, monte_carlo, ranks
+from darkmetrics.methods import base, counts, exact, monte_carlo, rank_laws
 from oracle import Problem
 
 REGISTERED = [
@@ -470,7 +470,7 @@ def test_gaussian_is_the_mixture_of_gaussians(name):
 
 def test_auto_samples_all_nodes_when_exact_refuses_one(monkeypatch):
     # As if there were too many rows for clusters.
-    monkeypatch.setattr(ranks, "_MOST_ROWS", 0)
+    monkeypatch.setattr(rank_laws, "_MOST_ROWS", 0)
     rng = np.random.default_rng(2)
     score, weight = rng.random(300), np.ones(300)
     weight[200:212] = 10.0 ** np.arange(-1, 5).repeat(2)

@@ -13,7 +13,7 @@ from darkmetrics._kernels.sums.precision_draws import Ranking
 from darkmetrics._kernels.sums.precision_expansion import PrecisionExpansion
 from darkmetrics._kernels.sums.smooth import edgeworth_cdf
 from darkmetrics.exceptions import MethodError
-from darkmetrics.methods import ranks
+from darkmetrics.methods import rank_laws
 
 DRAWS = 40_000
 
@@ -202,15 +202,15 @@ def test_gini_beside_roc_auc_is_what_it_is_alone(n):
 def test_roc_auc_of_many_weights_is_the_same_added_up_by_chance(monkeypatch):
     data, q = weighted(8_000), np.linspace(0.01, 0.99, 9)
     found, seen = [], []
-    added_up = ranks.law_of_many_ranks
+    added_up = rank_laws.law_of_many_ranks
 
     def spy(functional, nodes):
         seen.append(added_up(functional, nodes))
         return seen[-1]
 
-    monkeypatch.setattr(ranks, "law_of_many_ranks", spy)
+    monkeypatch.setattr(rank_laws, "law_of_many_ranks", spy)
     for many in (1 << 12, 1 << 30):
-        monkeypatch.setattr(ranks, "_MANY_CELLS", many)
+        monkeypatch.setattr(rank_laws, "_MANY_CELLS", many)
         found.append(dm.evaluate(**data, metrics="roc_auc")["roc_auc"])
     assert [law is not None for law in seen] == [True, False]
     assert found[0].ppf(q) == pytest.approx(found[1].ppf(q), abs=1e-10)

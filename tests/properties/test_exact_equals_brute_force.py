@@ -13,7 +13,7 @@ import oracle
 from darkmetrics._kernels.auc import lattice
 from darkmetrics._kernels.sums import linear_sum, weighted_sum
 from darkmetrics.distribution import Discrete, ProductLaw
-from darkmetrics.methods import counts, exact, ranks
+from darkmetrics.methods import counts, exact, rank_laws
 from oracle import Problem
 
 # Read when tests are collected, before any of them can register more.
@@ -298,7 +298,7 @@ def test_rank_sums_added_up_by_group_equal_brute_force(problem, monkeypatch):
 @patched
 def test_rank_sums_on_a_lattice_equal_brute_force(problem, monkeypatch):
     monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    monkeypatch.setattr(ranks, "_MOST_ATOMS", 1)
+    monkeypatch.setattr(rank_laws, "_MOST_ATOMS", 1)
     for name, found, truth in solutions(GROUPS["rank"], problem):
         assert found.method == "exact"
         assert_same_law(name, found, truth)
@@ -353,7 +353,7 @@ def twelve_missing(seed, rows=400):
 @pytest.mark.parametrize("seed", range(2))
 def test_rank_sums_of_clusters_are_close_to_brute_force(seed, monkeypatch):
     monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    monkeypatch.setattr(ranks, "_MOST_ATOMS", 1)
+    monkeypatch.setattr(rank_laws, "_MOST_ATOMS", 1)
     monkeypatch.setattr(lattice, "_WORK", 0.0)
     for name, found, truth in solutions(GROUPS["rank"], twelve_missing(seed, rows=1000)):
         assert found.method == "near exact"

@@ -18,7 +18,7 @@ from darkmetrics.methods import Auto, Exact, Method, MonteCarlo
 from darkmetrics.methods.base import Problem, about, point_mass
 from darkmetrics.methods.counts import law_of_groups
 from darkmetrics.methods.exact import enumerated_law, few_labelings
-from darkmetrics.methods.ranks import rank_law
+from darkmetrics.methods.rank_laws import rank_law
 from darkmetrics.methods.smooth import smooth_law
 from darkmetrics.nodes import Nodes
 

@@ -38,7 +38,7 @@ from darkmetrics.methods.base import (
 from darkmetrics.methods.counts import law_of_groups, product_node_moments
 from darkmetrics.methods.expanded import expanded_law, many_rows
 from darkmetrics.methods.proofs import certificate_on_cells, certifier
-from darkmetrics.methods.ranks import shared_rank_law, tabulated
+from darkmetrics.methods.rank_laws import shared_rank_law, tabulated
 from darkmetrics.methods.smooth import law_of_many_losses, law_of_many_weights
 from darkmetrics.nodes import Nodes, columns_of
 

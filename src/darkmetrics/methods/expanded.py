@@ -11,7 +11,7 @@ from darkmetrics.distribution import MetricDistribution, NodeMoments
 from darkmetrics.functional import DrawnFunctional
 from darkmetrics.methods.base import Problem
 from darkmetrics.methods.monte_carlo import MonteCarlo
-from darkmetrics.methods.ranks import tabulated
+from darkmetrics.methods.rank_laws import tabulated
 from darkmetrics.methods.smooth import little_off
 from darkmetrics.nodes import Nodes, columns_of
 

@@ -13,7 +13,7 @@ from darkmetrics._kernels.sums.smooth import frequencies_of_steps, left_out, of_
 from darkmetrics.distribution import MetricDistribution, NodeMoments
 from darkmetrics.functional import CountFunctional, LinearFunctional
 from darkmetrics.methods.base import Damping, GroupSums, Problem, WeightSums
-from darkmetrics.methods.ranks import tabulated
+from darkmetrics.methods.rank_laws import tabulated
 from darkmetrics.nodes import Nodes, columns_of
 
 # A group is large where its sum has this variance, in units of its heaviest row, at every node that counts.
