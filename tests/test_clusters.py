@@ -218,7 +218,7 @@ def test_bad_columns_of_groups_are_refused(how, words):
 
 
 def test_more_cells_of_groups_than_fit_are_refused(monkeypatch):
-    monkeypatch.setattr("darkmetrics.frames.counting._MOST_EXACT", 100)
+    monkeypatch.setattr("darkmetrics.frames.counting.MOST_EXACT", 100)
     labels, score, group, _ = fours(30)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(named_rows(labels, score + 0.01 * rng.random(120), group))

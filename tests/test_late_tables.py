@@ -139,7 +139,7 @@ def test_large_tables_have_fewer_buckets(monkeypatch):
     """4,096 unless that makes too many cells; exact where a million cells would do, which is less here."""
     rng = np.random.default_rng(0)
     rows = table(20_000).with_columns(p=pl.Series(rng.random(20_000)))
-    monkeypatch.setattr(counting, "_MOST_EXACT", 2**10)
+    monkeypatch.setattr(counting, "MOST_EXACT", 2**10)
     assert EvaluationSet.from_frame(rows, **SETTINGS).buckets == 2**12
     monkeypatch.setattr(counting, "_MOST_WEIGHTED", 2**14)
     few = EvaluationSet.from_frame(rows, **SETTINGS)
@@ -148,7 +148,7 @@ def test_large_tables_have_fewer_buckets(monkeypatch):
     assert few.n_rows == 20_000
     with pytest.raises(InputError, match=r"^buckets: more than 16,384 cells of score, decision, age and delay"):
         EvaluationSet.from_frame(rows, **SETTINGS, buckets=2**12)
-    monkeypatch.setattr(counting, "_MOST_EXACT", 2**14)
+    monkeypatch.setattr(counting, "MOST_EXACT", 2**14)
     rounded = rows.with_columns(p=pl.col("p").round(1))
     assert EvaluationSet.from_frame(rounded, **SETTINGS).buckets is None
 

@@ -49,7 +49,7 @@ def proven(laws: dict[str, MetricDistribution]) -> str:
 
 def buckets_in_words(buckets: int, effects: Mapping[str, float]) -> str:
     """How far buckets can have moved the metrics, in a sentence."""
-    moved = [f"{name} by at most {_rounded_up(effect):.2g}" for name, effect in effects.items() if effect > 0.0]
+    moved = [f"{name} by at most {rounded_up(effect):.2g}" for name, effect in effects.items() if effect > 0.0]
     unknown = [name for name, effect in effects.items() if np.isnan(effect)]
     exact = [name for name, effect in effects.items() if effect == 0.0]
     text = f"Scores are in {buckets:,} buckets"
@@ -60,7 +60,7 @@ def buckets_in_words(buckets: int, effects: Mapping[str, float]) -> str:
     return text + "." + (f" How far it moves {', '.join(unknown)} is not known." if unknown else "")
 
 
-def _rounded_up(bound: float) -> float:
+def rounded_up(bound: float) -> float:
     """Two digits of a bound, which must not become smaller in print."""
     unit = 10.0 ** (np.floor(np.log10(bound)) - 1.0)
     return float(np.ceil(bound / unit) * unit)

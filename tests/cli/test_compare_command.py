@@ -37,6 +37,20 @@ def told(file, *more):
     return ["compare", file, "--label", "fraud", *named, "--missingness", "random", *more]
 
 
+def test_a_file_says_the_same_to_the_command_and_to_the_library(run, tmp_path):
+    pl = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    y = (rng.random(400) < 0.02).astype(int)
+    gains = dict(zip("ABCD", (1.2, 1.3, 1.1, 1.25), strict=True))
+    scores = {name: 1.0 / (1.0 + np.exp(5.0 - rng.normal(size=400) - gain * y)) for name, gain in gains.items()}
+    path = str(tmp_path / "small.parquet")
+    pl.DataFrame({"y": y, **scores}).write_parquet(path)
+    named = [text for name in gains for text in ("--score", name)]
+    done = run("compare", path, "--label", "y", *named, "--threshold", "0.02", "-m", "roc_auc", "--format", "json")
+    expected = dm.compare_frame(path, label="y", scores=list(gains), threshold=0.02, metrics="roc_auc")
+    assert json.loads(done.out) == json.loads(json.dumps(expected.to_dict()))
+
+
 def test_the_numbers_are_those_of_the_library(run, file, columns):
     done = run(*told(file, "-m", "f1", "--threshold", "champion=0.4", "--format", "json", "--seed", 1))
     assert done.code == 0

@@ -360,7 +360,7 @@ def test_a_period_is_the_last_key(engine):
 @pytest.mark.parametrize("distinct", [50, 2000])
 def test_auto_is_exact_while_distinct_scores_fit(engine, monkeypatch, distinct):
     """With limits two thousand times smaller: 3,000 rows are too many, 50 distinct scores fit and 2,000 do not."""
-    monkeypatch.setattr(counting, "_MOST_EXACT", 500)
+    monkeypatch.setattr(counting, "MOST_EXACT", 500)
     monkeypatch.setattr(counting, "_BUCKETS", 32)
     rng = np.random.default_rng(0)
     scores = (rng.integers(0, distinct, 3000) / distinct).tolist()
@@ -374,7 +374,7 @@ def test_auto_is_exact_while_distinct_scores_fit(engine, monkeypatch, distinct):
 
 
 def test_groups_get_buckets_when_rows_are_many(engine, monkeypatch):
-    monkeypatch.setattr(counting, "_MOST_EXACT", 100)
+    monkeypatch.setattr(counting, "MOST_EXACT", 100)
     rng = np.random.default_rng(0)
     frame = engine({"y": [1, 0] * 150, "p": rng.random(300).tolist(), "k": ["a", "b", "b"] * 100})
     assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).buckets == 2**16

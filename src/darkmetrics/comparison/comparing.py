@@ -144,7 +144,8 @@ def compare_frame(
     """Which of these models is better on the rows of this table, wherever the table is?
 
     What `compare` says of arrays, for a table of any engine and any size: its own engine counts rows by label,
-    decisions and scores in one GROUP BY, and only these counts reach this process.
+    decisions and scores in one GROUP BY, and only these counts reach this process. Up to a million rows, or cells of
+    distinct scores, all engines say the same.
 
     Parameters
     ----------
@@ -160,8 +161,10 @@ def compare_frame(
         A column with weights.
     buckets : {"auto", "exact"} or int
         "exact" counts rows by every combination of scores. A number counts each score in so many buckets (a power of
-        two), of which the mean stands for all; decisions stay exact. "auto" is exact for tables in memory of up to
-        131,072 rows, and takes 512 buckets of two models beyond, 128 of three and 32 of more.
+        two), of which the mean stands for all; decisions stay exact. "auto" is exact up to 2^20 rows of any engine, and
+        beyond where so few combinations are found; else it takes 65,536 buckets up to 2^22 rows, and of more rows as
+        many as leave 2^22 cells at most, from 4,096 of two models, 512 of three and 128 of more on. `bucket_effect`
+        bounds how far buckets move a difference, and `best` says what they leave open.
     metrics, label_model, missingness, reference, method, pos_label, missing_label, zero_division, rng, \
     confidence_level, scope
         As in `compare`.

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from darkmetrics._text import short
-from darkmetrics.tables import chance_text, decimals_for, finite, interval_text, level_text, number_text
+from darkmetrics.tables import decimals_for, finite, interval_text, level_text, number_text
 
 if TYPE_CHECKING:
     from darkmetrics.comparison.result import Comparison
@@ -14,7 +14,7 @@ def table_of(comparison: "Comparison") -> tuple[list[str], list[list[str]]]:
     header = ["", "", "estimate", f"{level_text(comparison.confidence_level)} interval", "labelled only", "best"]
     rows = []
     for metric, record in comparison.metrics.items():
-        chances = {} if record.better == "neither" else comparison.best(metric).chances
+        best = None if record.better == "neither" else comparison.best(metric)
         for place, model in enumerate(comparison.models):
             found = comparison[model]
             low, high = found.intervals[metric]
@@ -26,7 +26,7 @@ def table_of(comparison: "Comparison") -> tuple[list[str], list[list[str]]]:
                     number_text(found[metric].mean(), decimals),
                     interval_text((low, high), decimals),
                     number_text(found.labelled_only[metric], 3) if found.data.n_labelled else "no labels",
-                    chance_text(chances[model]) if chances else "",
+                    "" if best is None else best.text(model),
                 ]
             )
     return header, rows
@@ -35,6 +35,7 @@ def table_of(comparison: "Comparison") -> tuple[list[str], list[list[str]]]:
 def numbers_of(comparison: "Comparison") -> dict[str, Any]:
     """Plain numbers at full precision; every other model is compared with the first."""
     level, first = comparison.confidence_level, comparison.models[0]
+    in_buckets = comparison.rows.buckets is not None
     found: dict[str, Any] = {}
     for metric, record in comparison.metrics.items():
         directed = record.better != "neither"
@@ -44,6 +45,7 @@ def numbers_of(comparison: "Comparison") -> dict[str, Any]:
                 "other": first,
                 "better": finite(comparison.better(metric, model, first)) if directed else None,
                 **comparison.difference(metric, model, first).to_dict(level),
+                **({"bucket_effect": finite(comparison.bucket_effect(metric, model, first))} if in_buckets else {}),
             }
             for model in comparison.models[1:]
         ]

@@ -1,7 +1,7 @@
 """Which model is best: the chance of each, of ties, and of every place."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from darkmetrics.tables import chance_text, finite, html_table, number_text, tex
 
 # Values that differ by less are the same: what is left of it is rounding.
 _SAME = 1e-12
-# Ties that are rarer are not worth a word.
+# Ties that are rarer are not worth a word, nor is what buckets change less.
 _NAMED = 0.005
 
 
@@ -34,6 +34,9 @@ class Best:
         How it was found: "exact" from all labelings, else from the law of the difference (two models) or from draws.
     scope : str
         On these "rows", or in the "population" that they came from.
+    ranges : mapping from model to (float, float)
+        Where scores were counted in buckets: between which ends the chance is with exact scores, wherever in their
+        buckets they lie, under the same probabilities of labels; empty where scores are exact.
 
     A model whose metric is never defined has no chance (NaN), and the others are compared without it.
     """
@@ -43,6 +46,7 @@ class Best:
     ties: Mapping[tuple[str, ...], float]
     method: str
     scope: str = "rows"
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def tie(self) -> float:
@@ -63,19 +67,31 @@ class Best:
         """Plain numbers, ready for JSON; None where the metric is never defined."""
         ties = [{"models": list(names), "chance": chance} for names, chance in self.ties.items()]
         chances = {name: finite(chance) for name, chance in self.chances.items()}
-        return {"metric": self.metric, "method": self.method, "scope": self.scope, "chances": chances, "ties": ties}
+        found = {"metric": self.metric, "method": self.method, "scope": self.scope, "chances": chances, "ties": ties}
+        if self.ranges:
+            found["ranges"] = {name: [finite(low), finite(high)] for name, (low, high) in self.ranges.items()}
+        return found
+
+    def text(self, model: str) -> str:
+        """The chance of a model, and between which ends it is with exact scores where buckets leave that open."""
+        chance = self[model]
+        left_open = range_text(chance, self.ranges.get(model, (chance, chance)))
+        return f"{chance_text(chance)} ({left_open})" if left_open else chance_text(chance)
 
     def __str__(self) -> str:
-        ordered = sorted(self.chances.items(), key=lambda item: -np.nan_to_num(item[1], nan=-1.0))
+        ordered = sorted(self.chances, key=lambda name: -np.nan_to_num(self.chances[name], nan=-1.0))
+        texts = {name: self.text(name) for name in ordered}
         text = f"Best {_where(self.metric, self.scope)}: " + ", ".join(
-            f"{short(name)} {chance_text(chance)}" for name, chance in ordered
+            f"{short(name)} {said}" for name, said in texts.items()
         )
         named = [
             f"{' and '.join(map(short, names))} share it {chance_text(chance)}"
             for names, chance in sorted(self.ties.items(), key=lambda item: -item[1])
             if chance >= _NAMED
         ]
-        return "; ".join([text, *named]) + "."
+        open_ = any(said != chance_text(self.chances[name]) for name, said in texts.items())
+        words = " In brackets what it may be with exact scores: these are in buckets." if open_ else ""
+        return "; ".join([text, *named]) + "." + words
 
 
 @dataclass(frozen=True)
@@ -130,8 +146,21 @@ def _where(metric: str, scope: str) -> str:
     return metric if scope == "rows" else f"{metric} in the population"
 
 
-def best_of(metric: str, better: str, names: tuple[str, ...], found: Together) -> Best:
-    """The chances from values of all models together; labelings that leave one undefined are left out."""
+def range_text(chance: float, ends: tuple[float, float]) -> str:
+    """Between which ends a chance is with exact scores; nothing where print shows no difference."""
+    low, high = ends
+    if np.isnan(chance) or max(chance - low, high - chance) < _NAMED:
+        return ""
+    return f"{chance_text(low)} to {chance_text(high)}"
+
+
+def best_of(
+    metric: str, better: str, names: tuple[str, ...], found: Together, effects: FloatArray | None = None
+) -> Best:
+    """The chances from values of all models together; labelings that leave one undefined are left out.
+
+    `effects` is how far buckets can have moved the metric of each model, NaN where that is not known.
+    """
     values, mass, judged = _defined(found)
     chances = dict.fromkeys(names, np.nan)
     if not mass.size:
@@ -148,7 +177,15 @@ def best_of(metric: str, better: str, names: tuple[str, ...], found: Together) -
         for number in np.unique(code).tolist():
             shared = tuple(name for i, name in enumerate(left) if number >> i & 1)
             ties[shared] = float(mass[~alone] @ (code == number))
-    return Best(metric, chances, ties, found.method, found.scope)
+    ranges = {}
+    if effects is not None and np.any(effects[judged] != 0.0):
+        reach = np.nan_to_num(effects[judged], nan=np.inf)
+        for i, name in enumerate(left):
+            ahead = np.delete(sign * (values[:, [i]] - values), i, axis=1)
+            moved = np.delete(reach + reach[i], i)
+            low, high = (float(mass @ np.all(ahead > by, axis=1)) for by in (moved, -moved))
+            ranges[name] = low, high
+    return Best(metric, chances, ties, found.method, found.scope, ranges)
 
 
 def ranks_of(metric: str, better: str, names: tuple[str, ...], found: Together) -> Ranks:

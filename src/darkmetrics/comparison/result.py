@@ -20,35 +20,23 @@ from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
 from darkmetrics.comparison.population import population_law, population_together, sampling_variances
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
+from darkmetrics.comparison.wording import few_labels_of, notes_of, sentence_of, words_of
 from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import Discrete, MetricDistribution
 from darkmetrics.distribution.base import mass_below
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, Warned, unknown_name
-from darkmetrics.footnotes import scope_in_words
 from darkmetrics.label_models import Given
 from darkmetrics.metrics import Metric
 from darkmetrics.nodes import Nodes
 from darkmetrics.question import Question, scope_from
 from darkmetrics.storing import made_of
-from darkmetrics.tables import (
-    chance_text,
-    decimals_for,
-    html_lines,
-    html_table,
-    interval_text,
-    level_text,
-    number_text,
-    text_table,
-)
+from darkmetrics.tables import html_lines, html_table, text_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from darkmetrics.report.render import ReportPage
-
-# Labels from which on chances to be the best of several came true as often as said (how-to, champion and challenger).
-_ENOUGH = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,6 +236,37 @@ class Comparison(Mapping[str, Evaluation]):
         law = self.difference(metric, model, other, scope=scope)
         return float(law.sf(float(by))) if self._better_when(metric) == "higher" else mass_below(law, -float(by))
 
+    def effects(self, metric: str) -> FloatArray:
+        """How far buckets can have moved the metric of each model: a proven bound, as `Evaluation.bucket_effect`."""
+        if metric not in self._effects:
+            record, models = self._metric(metric), range(len(self.models))
+            self._effects[metric] = np.array([record.bucket_effect(self.rows.of(at).data) for at in models])
+        return self._effects[metric]
+
+    @cached_property
+    def _effects(self) -> dict[str, FloatArray]:
+        return {}
+
+    def bucket_effect(self, metric: str, model: str, other: str) -> float:
+        """How far can it have moved a difference that scores were counted in buckets?
+
+        A bound for whatever the missing labels are and wherever in their buckets the scores lie: what either model's
+        metric can have moved, added up. 0 where scores are exact, and for metrics of the decisions; NaN where it is not
+        known.
+        """
+        return float(self.effects(metric)[list(self._pair(model, other))].sum())
+
+    def better_range(self, metric: str, model: str, other: str, *, scope: str | None = None) -> tuple[float, float]:
+        """Between which ends is `better` with exact scores, wherever in their buckets these lie?
+
+        Under the same probabilities of the missing labels; both ends are `better` itself where scores are exact.
+        """
+        by = self.bucket_effect(metric, model, other)
+        if np.isnan(by):
+            return 0.0, 1.0
+        low, high = (self.better(metric, model, other, one, scope=scope) for one in (by, -by))
+        return low, high
+
     def _better_when(self, metric: str) -> str:
         better = self._metric(metric).better
         if better == "neither":
@@ -269,13 +288,17 @@ class Comparison(Mapping[str, Evaluation]):
         """
         better, (a, b) = self._better_when(metric), self.models[:2]
         law = None if len(self.models) > 2 else self.difference(metric, b, a, scope=scope)
+        effects = None if self.rows.buckets is None else self.effects(metric)
         if law is None or law.undefined >= 1.0:
-            return best_of(metric, better, self.models, self._together(metric, scope))
+            return best_of(metric, better, self.models, self._together(metric, scope), effects)
         # Both from one law: that of a - b would be found anew, to say the same.
         sides = mass_below(law, 0.0), float(law.sf(0.0))
         chances = dict(zip((a, b), sides if better == "higher" else sides[::-1], strict=True))
         tie = max(0.0, 1.0 - sum(chances.values()))
-        return Best(metric, chances, {(a, b): tie} if tie > 1e-12 else {}, law.method, scope or self.scope)
+        ends = {}
+        if self.bucket_effect(metric, b, a) != 0.0:
+            ends = {one: self.better_range(metric, one, rest, scope=scope) for one, rest in ((a, b), (b, a))}
+        return Best(metric, chances, {(a, b): tie} if tie > 1e-12 else {}, law.method, scope or self.scope, ends)
 
     def ranks(self, metric: str, *, scope: str | None = None) -> Ranks:
         """How likely is each model to take each place in a metric? Models that tie share the better place.
@@ -385,20 +408,7 @@ class Comparison(Mapping[str, Evaluation]):
         challenger is better than champion in accuracy with probability 40%: the difference is -0.050 (90%: -0.250 to
         0.250).
         """
-        model, other = model or self.models[-1], other or self.models[0]
-        law, a, b = self.difference(metric, model, other), short(model), short(other)
-        if law.undefined >= 1.0:
-            return f"The difference of {a} and {b} in {metric} is never defined (0/0)."
-        low, high = law.interval(self.confidence_level)
-        decimals = decimals_for(high - low)
-        if self._metric(metric).better == "neither":
-            first = f"{a} less {b} in {metric}"
-        else:
-            chance = chance_text(self.better(metric, model, other))
-            where = metric if self.scope == "rows" else f"{metric} in the population"
-            first = f"{a} is better than {b} in {where} with probability {chance}: the difference"
-        interval = interval_text((low, high), decimals)
-        return f"{first} is {number_text(law.mean(), decimals)} ({level_text(self.confidence_level)}: {interval})."
+        return sentence_of(self, metric, model or self.models[-1], other or self.models[0])
 
     def plot(self, metric: str | None = None, *, ax: "Axes | None" = None) -> "Axes":
         """The picture of a metric, the first unless named: the difference of two models, or more side by side.
@@ -441,30 +451,15 @@ class Comparison(Mapping[str, Evaluation]):
 
     def words(self) -> list[str]:
         """What stands above the table: how many rows, what was assumed, and for two models which one is better."""
-        counts = self.rows.counts
-        n, m = counts["rows"], counts["missing"]
-        words = [f"{len(self.models)} models, {n:,} rows: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"]
-        words += filter(None, self.beliefs.assumption.split("\n"))
-        if len(self.models) == 2:
-            words += [self.sentence(metric) for metric in self.metrics]
-        else:
-            words += [str(self.best(metric)) for metric, record in self.metrics.items() if record.better != "neither"]
-        return words
+        return words_of(self)
 
     def few_labels(self) -> list[str]:
         """What so few labels do to the chance to be best among several models; nothing where there are enough."""
-        labels = self.beliefs.labels
-        if len(self.models) < 3 or labels is None or labels >= _ENOUGH or not self.rows.counts["missing"]:
-            return []
-        return [f"Learnt from {labels} labels: below {_ENOUGH} the chance that a model is best is often too sure."]
+        return few_labels_of(self)
 
     def notes(self) -> list[str]:
-        """What stands below the table: what the intervals are for, and whether there are few labels."""
-        notes = [f"{scope_in_words(self.scope, self.rows.counts['rows'])} A tie is not better."]
-        notes += self.few_labels()
-        if self.rows.buckets is not None:
-            notes.append(f"Scores are in {self.rows.buckets:,} buckets, each taken at its mean; decisions are exact.")
-        return notes
+        """What stands below the table: what the intervals are for, few labels, and how far buckets move metrics."""
+        return notes_of(self)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text: one row per metric and model."""

@@ -80,8 +80,11 @@ class SharedRows:
     weight: FloatArray | None = None
     probability: FloatArray | None = None
     pos_label: Any = 1
-    # Each score is in so many buckets, whose mean stands for it; None: scores are exact.
+    # Each score is in so many buckets, whose mean stands for it, with its smallest and largest score beside it; None:
+    # scores are exact.
     buckets: int | None = None
+    low: FloatArray | None = None
+    high: FloatArray | None = None
 
     __getstate__ = made_of
 
@@ -127,9 +130,12 @@ class SharedRows:
                 self.negatives[order],
                 self.missing[order],
                 None if self.weight is None else self.weight[order],
+                low=None if self.low is None else self.low[model][order],
+                high=None if self.high is None else self.high[model][order],
             )
-            # Whatever was counted in buckets is as if all rows of one had its mean.
-            data = EvaluationSet.from_cells(cells, threshold=self.thresholds[model], pos_label=self.pos_label)
+            data = EvaluationSet.from_cells(
+                cells, threshold=self.thresholds[model], pos_label=self.pos_label, buckets=self.buckets
+            )
             place = np.empty(self.missing.size, dtype=np.int64)
             place[self.open] = np.arange(self.open.size)
             self._ordered[model] = Ordered(data, place[order[data.missing_cells]])
@@ -287,7 +293,7 @@ def shared_cells(
     own = counted.weight
     return SharedRows(
         names=tuple(named),
-        score=counted.score + 0.0,
+        score=counted.score,
         decision=counted.decision,
         thresholds=cuts,
         positives=counted.positives,
@@ -296,6 +302,8 @@ def shared_cells(
         weight=None if own is None or bool(np.all(own == 1.0)) else own,
         pos_label=pos_label,
         buckets=counted.buckets,
+        low=counted.low,
+        high=counted.high,
     )
 
 

@@ -32,7 +32,7 @@ from darkmetrics.frames.texts import read_text
 # The column that says which rows share their fate, as a key.
 _KEY = "by 0"
 # Distinct scores are kept up to so many cells; beyond that, or for so many rows, scores go into buckets.
-_MOST_EXACT = 2**20
+MOST_EXACT = 2**20
 _BUCKETS, _FEWEST_PER_GROUP = 2**16, 2**10
 # With ages there are hundreds of cells to a bucket: fewer of them, and fewer still where these are too many.
 _BUCKETS_AGED, _FEWEST_AGED = 2**12, 2**6
@@ -123,9 +123,9 @@ def count_cells(
         counter = _Counter(source, columns, threshold, first)
         if clusters is not None and rows.keys:
             check_exact(clusters, wanted)
-            tally = counter.exact(_MOST_EXACT, or_none=True)
+            tally = counter.exact(MOST_EXACT, or_none=True)
             if tally is None:
-                raise too_many_clustered(clusters, _MOST_EXACT)
+                raise too_many_clustered(clusters, MOST_EXACT)
             return counter.result(tally, None)
         counted = _counted(counter, wanted)
         return replace(counted, settled=maturity is not None)
@@ -133,7 +133,7 @@ def count_cells(
 
 def _counted(counter: "_Counter", wanted: str | int) -> Counted:
     rows = counter.source.rows
-    small = rows.count is not None and rows.count <= _MOST_EXACT
+    small = rows.count is not None and rows.count <= MOST_EXACT
     if wanted == "exact" or (wanted == "auto" and small):
         return counter.result(counter.exact(_MOST_DEMANDED), None)
     few = counter.first_age is not None
@@ -141,7 +141,7 @@ def _counted(counter: "_Counter", wanted: str | int) -> Counted:
     if wanted == "auto" and rows.keys:
         # A look at the keys alone: few groups can have many buckets each.
         groups, count = counter.groups()
-        if count <= _MOST_EXACT:
+        if count <= MOST_EXACT:
             return counter.result(counter.exact(_MOST_DEMANDED), None)
         while buckets > _FEWEST_PER_GROUP and buckets * groups > _MOST_GROUPED:
             buckets //= 2
@@ -150,7 +150,7 @@ def _counted(counter: "_Counter", wanted: str | int) -> Counted:
         buckets //= 4
         tally = counter.bucketed(buckets, or_none=buckets > _FEWEST_AGED)
     if wanted == "auto" and not tally.one_score_each and counter.exact_fits(tally):
-        exact = counter.exact(_MOST_EXACT, or_none=True)
+        exact = counter.exact(MOST_EXACT, or_none=True)
         if exact is not None:
             return counter.result(exact, None)
     return counter.result(tally, buckets)
@@ -189,9 +189,9 @@ class _Counter:
 
     def groups(self) -> tuple[int, int]:
         """How many groups and rows there are."""
-        table = collected(self.frame.group_by(*self.source.rows.keys).agg(rows=nw.len()).head(_MOST_EXACT + 1))
-        if len(table) > _MOST_EXACT:
-            raise InputError(f"by: more than {_MOST_EXACT:,} groups. Group by columns with fewer different values.")
+        table = collected(self.frame.group_by(*self.source.rows.keys).agg(rows=nw.len()).head(MOST_EXACT + 1))
+        if len(table) > MOST_EXACT:
+            raise InputError(f"by: more than {MOST_EXACT:,} groups. Group by columns with fewer different values.")
         return len(table), int(numbers(table, "rows").sum())
 
     def exact(self, most: int, *, or_none: bool = False) -> Tally | None:
@@ -253,7 +253,7 @@ class _Counter:
 
     def exact_fits(self, tally: Tally) -> bool:
         """Whether cells of distinct scores are few enough, as far as a look into a few buckets tells."""
-        if int(tally.rows.sum()) <= _MOST_EXACT:
+        if int(tally.rows.sum()) <= MOST_EXACT:
             return True
         spread, place = tally.spread, tally.keys["bucket"]
         if self.grouped or spread is None:
@@ -264,7 +264,7 @@ class _Counter:
         filled = np.unique(place).size
         # A score has about as many ages and delays as its bucket.
         each = 1.0 if self.first_age is None else place.size / filled
-        if self.first_age is not None and (filled + candidates.size) * each > _MOST_EXACT:
+        if self.first_age is not None and (filled + candidates.size) * each > MOST_EXACT:
             return False  # two scores in each bucket that has several would be too many
         # Spread evenly over the buckets: how many scores one holds changes slowly from each to the next.
         places = (np.arange(_STRETCHES) + 0.5) / _STRETCHES * candidates.size
@@ -277,10 +277,10 @@ class _Counter:
             condition = within if condition is None else condition | within
             looked_at += np.unique(place[inside]).size
         sample = self.frame.select("score").filter(condition).group_by("score").agg(rows=nw.len())
-        found = len(collected(sample.head(_MOST_EXACT + 1)))
+        found = len(collected(sample.head(MOST_EXACT + 1)))
         # Each bucket with one score counts once; the others count as those that were looked into do on average.
         scores = filled - candidates.size + candidates.size * (found / looked_at)
-        return bool(scores * each <= _MOST_EXACT)
+        return bool(scores * each <= MOST_EXACT)
 
     def result(self, tally: Tally | None, buckets: int | None) -> Counted:
         """What the caller gets."""

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from darkmetrics.comparison.ranking import range_text
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.plotting import style
 from darkmetrics.plotting.shape import density_curve, few_atoms
@@ -72,6 +73,8 @@ def plot_difference(
     if better != "neither":
         chance = comparison.better(metric, model, other)
         words = [f"{names[0]} better: {chance_text(chance)}", f"not better: {chance_text(1.0 - chance)}"]
+        left_open = range_text(chance, comparison.better_range(metric, model, other))
+        words[0] += f" ({left_open} with exact scores)" if left_open else ""
     stems = few_atoms(law)
     x, y = density_curve(law) if stems is None else stems
     for own, colour, hatch, depth, word in (
@@ -179,7 +182,7 @@ def plot_models(comparison: Comparison, metric: str, *, ax: "Axes | None" = None
     if directed:
         best = comparison.best(metric)
         right = ax.secondary_yaxis("right")
-        right.set_yticks(place, [chance_text(best[model]) for model in comparison.models])
+        right.set_yticks(place, [best.text(model) for model in comparison.models])
         right.tick_params(length=0)
         right.set_ylabel("chance\nto be best" if best.tie < 0.005 else f"best alone\n(tie {chance_text(best.tie)})")
     style.legend_above(ax)

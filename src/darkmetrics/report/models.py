@@ -8,6 +8,7 @@ import numpy as np
 
 from darkmetrics._text import called
 from darkmetrics.argument_types import PageSettings, PathLike
+from darkmetrics.comparison.ranking import range_text
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import SharedRows
 from darkmetrics.distribution import MetricDistribution
@@ -93,7 +94,7 @@ def _tiles(found: Comparison, judged: Sequence[str]) -> list[tuple[str, str, str
     chances, tie = dict(best.chances), best.tie
     # Those that are likeliest to be best, where there is no room for all.
     likeliest = sorted(chances, key=lambda model: -np.nan_to_num(chances[model]))[:_TILES]
-    tiles = [(model, chance_text(chances[model]), what) for model in chances if model in likeliest]
+    tiles = [(model, best.text(model), what) for model in chances if model in likeliest]
     return [*tiles, ("a tie", chance_text(tie), f"for the best {called(metric, 40)}")] if tie >= 0.005 else tiles
 
 
@@ -114,6 +115,9 @@ def _difference(found: Comparison, metric: str, model: str) -> Difference:
     directed = found.metrics[metric].better != "neither"
     better = finite(found.better(metric, model, first)) if directed else None
     caption = f"{called(model, 60)} is better with probability {_chance(better)}" if directed else ""
+    if directed:
+        left_open = range_text(np.nan if better is None else better, found.better_range(metric, model, first))
+        caption += f" ({left_open} with exact scores)" if left_open else ""
     about = {"metric": metric, "model": model, "other": first, "better": better, "directed": directed}
     name = f"{called(metric, 60)}: {called(model, 40)} less {called(first, 40)}"
     return Difference(name, found.sentence(metric, model, first), caption, entry | about)
