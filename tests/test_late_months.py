@@ -187,3 +187,36 @@ def test_total_of_evaluate_by_is_the_sum_of_its_months(months):
     by_month = sum(expected(one.data, one.nodes) for one in months.values())
     assert expected(months.total.data, months.total.nodes) == pytest.approx(by_month, rel=1e-9)
     assert months.total.data.n_rows == sum(group.counts["rows"] for group in months.groups.values())
+
+
+def test_the_arrival_of_all_groups_is_that_of_all_rows():
+    names: dict[str, Any] = {"label": "y", "score": "p", "scored_at": "scored", "metrics": "precision"}
+    rng = np.random.default_rng(0)
+    age = rng.integers(0, 100, 1500)
+    score = rng.random(1500)
+    y = rng.random(1500) < score
+    took = np.where(y, rng.exponential(40, 1500), rng.exponential(10, 1500))
+    today = pd.Timestamp("2026-07-01")
+    rows = pd.DataFrame(
+        {"y": np.where(took <= age, y, np.nan), "p": score, "scored": today - pd.to_timedelta(age, "D")}
+    )
+    grouped = dm.evaluate_by(rows, **names, as_of="2026-07-01", time="scored", every="month")
+    found, expected = grouped.arrival, dm.evaluate_frame(rows, **names, as_of="2026-07-01").arrival
+    assert found is not None
+    assert expected is not None
+    assert found.headline() == expected.headline()
+    assert found.table() == expected.table()
+    pytest.importorskip("matplotlib").use("Agg")
+    assert dm.plotting.plot_arrival(grouped).get_xlabel() == "age in days"
+    for part in (grouped.total, grouped["2026-06"]):
+        with pytest.raises(dm.InputError, match=r"learns from all groups at once when labels come\. Give the grouped"):
+            part.plot_arrival()
+
+
+def test_groups_without_ages_have_no_arrival():
+    rows = pd.DataFrame({"y": [1, 0, None] * 20, "p": [0.9, 0.2, 0.6] * 20, "shop": ["a", "b"] * 30})
+    grouped = dm.evaluate_by(rows, "shop", label="y", score="p", missingness="random", metrics="recall")
+    assert grouped.arrival is None
+    for one in (grouped, grouped.total, grouped["a"]):
+        with pytest.raises(dm.InputError, match="did not learn from ages"):
+            dm.plotting.plot_arrival(one)

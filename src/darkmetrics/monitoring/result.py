@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -11,6 +12,7 @@ from darkmetrics.argument_types import GroupLike, PageSettings, PathLike
 from darkmetrics.changes import Change, Gap, Trend
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
+from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.alerts import SCHEMA, Alert, probability_text, side_of
 from darkmetrics.monitoring.comparing import change_of_groups, gap_of_groups, trend_of_groups
@@ -27,7 +29,7 @@ from darkmetrics.monitoring.groups import (
     plain,
 )
 from darkmetrics.monitoring.periods import as_known, late_labels
-from darkmetrics.monitoring.tasks import Group, Notes, Task
+from darkmetrics.monitoring.tasks import Group, Notes, Task, arrival_in
 from darkmetrics.monitoring.wording import bucket_texts, gone_texts, rows_of, verdict_text, window_text
 from darkmetrics.tables import html_lines, html_table, level_text, plain_numbers, text_table
 
@@ -133,6 +135,11 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     task: Task = field(repr=False)
     pieces: Mapping[Key, Group] = field(repr=False)
     _kept: dict[Key, Evaluation] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def arrival(self) -> Arrival | None:
+        """When labels come (`Evaluation.arrival`), learnt from the rows of all groups; None unless they have ages."""
+        return arrival_in(list(self.pieces.values()), self.evaluated_on)
 
     def __getitem__(self, key: GroupLike) -> Evaluation:
         key = self.key_of(key)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,11 @@ from darkmetrics.exceptions import (
     UndefinedMetricWarning,
     UnknownNameError,
 )
+from darkmetrics.label_models.arrival import Arrival
+from darkmetrics.label_models.arrival_shares import arrival_of
 from darkmetrics.label_models.base import LabelModel, missing_rows
+from darkmetrics.label_models.late import Arrivals
+from darkmetrics.label_models.late_groups import GroupArrivals
 from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.groups import GroupSummary, Key, MetricSummary
 from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
@@ -41,6 +46,15 @@ class Group(NamedTuple):
     data: EvaluationSet
     rng: np.random.Generator
     model: LabelModel | None = None
+
+
+def arrival_in(groups: Sequence[Group], as_of: date) -> Arrival | None:
+    """When labels come, as the model says that was learnt from the rows of all groups; None if none was."""
+    model = next(iter(groups)).model
+    fitted = model.arrivals if isinstance(model, GroupArrivals) else model
+    if not isinstance(fitted, Arrivals):
+        return None
+    return arrival_of(fitted, EvaluationSet.merged([group.data for group in groups]), as_of)
 
 
 class Found(NamedTuple):

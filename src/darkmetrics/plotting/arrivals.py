@@ -6,13 +6,16 @@ import numpy as np
 
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
+from darkmetrics.label_models.late import Arrivals
+from darkmetrics.label_models.late_groups import GroupArrivals
+from darkmetrics.monitoring import GroupedEvaluation
 from darkmetrics.plotting import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_arrival(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
+def plot_arrival(evaluation: Evaluation | GroupedEvaluation, *, ax: "Axes | None" = None) -> "Axes":
     """How many labels are in by age, of positives and of negatives?
 
     Lines are the shares of labels that have come by each age, bands their 90% intervals. Where the lines differ, young
@@ -21,8 +24,8 @@ def plot_arrival(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
 
     Parameters
     ----------
-    evaluation : Evaluation
-        The result of `evaluate` for rows with ages.
+    evaluation : Evaluation or GroupedEvaluation
+        The result of `evaluate` for rows with ages, or that of `evaluate_by`, which learns delays from all groups.
     ax : Axes, optional
         Axes to draw on; a new figure if none are given.
 
@@ -44,8 +47,14 @@ def plot_arrival(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_ylabel()
     'share of labels that are in'
     """
-    style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
+    if not isinstance(evaluation, GroupedEvaluation):
+        style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
     arrival = evaluation.arrival
+    if arrival is None and isinstance(evaluation, Evaluation) and _learnt_in_groups(evaluation):
+        raise InputError(
+            "evaluation: it is one of evaluate_by, which learns from all groups at once when labels come. Give the "
+            "grouped result itself, whose arrival has it."
+        )
     if arrival is None:
         raise InputError("evaluation: its label model did not learn from ages of rows. Give age= to evaluate.")
     ax = style.axes(ax)
@@ -60,3 +69,8 @@ def plot_arrival(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     ax.set_xlim(0.0, arrival.oldest)
     style.legend_above(ax, ["bands: 90%"])
     return ax
+
+
+def _learnt_in_groups(evaluation: Evaluation) -> bool:
+    """Whether it is a group, or the total, of an `evaluate_by` of rows with ages."""
+    return isinstance(evaluation.model, (Arrivals, GroupArrivals)) or "scored_at" in evaluation.arguments
