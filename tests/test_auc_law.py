@@ -14,7 +14,7 @@ from darkmetrics._kernels.auc.clusters import auc_law_by_clusters
 from darkmetrics._kernels.auc.expansion import expansions
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
 from darkmetrics._kernels.auc.plan import Plan, rank_clusters, tie_clusters
-from darkmetrics._kernels.auc.ranks import auc_moments, auc_moments_of_columns, auc_values, half_ties
+from darkmetrics._kernels.auc.ranks import RankSums, auc_moments, auc_moments_of_columns, auc_values, half_ties
 
 TIES: list[Literal["half", "full"]] = ["half", "full"]
 
@@ -182,7 +182,9 @@ def test_moments_from_columns_are_those_from_rows():
     data = data._replace(weight=rng.lognormal(size=data.counts.size))
     column, p = rng.integers(0, 40, data.counts.size), rng.random((5, 40))
     expected = np.array(auc_moments(data, p[:, column]))
-    np.testing.assert_allclose(np.array(auc_moments_of_columns(data, p, column)), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        np.array(auc_moments_of_columns(data, p, RankSums.of(data, column, p.shape[1]))), expected, rtol=1e-10
+    )
 
 
 def sampled_sums(data, positives):

@@ -6,9 +6,10 @@ import pytest
 import darkmetrics as dm
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.exceptions import MethodError
-from darkmetrics.functional import CountFunctional
+from darkmetrics.functional import CountFunctional, RankFunctional
 from darkmetrics.label_models import Nodes
 from darkmetrics.methods import Problem, base
+from darkmetrics.methods.gaussian import moments_at_nodes
 
 # Precision and recall count by decision; the first two of the others in the same top, the last one in another.
 NAMES = ["precision", "recall", "roc_auc", "brier", "mcc"]
@@ -88,3 +89,18 @@ def test_laws_are_found_when_they_are_asked_for():
     assert isinstance(next(laws), MetricDistribution)
     with pytest.raises(MethodError, match="every labeling"):
         next(laws)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_of_problems_that_are_alike_are_those_of_problems_made_anew(weighted):
+    """What is added up over the rows of a column is shared; chances are not."""
+    functionals = [*bound([*NAMES, *TOPS], weighted=weighted)]
+    like = some_nodes(functionals[0])
+    other = Nodes(np.full(2, 0.5), like.probability[:2] ** 2, like.bucket)
+    kept = base.Problem(like)
+    for functional in functionals:
+        if not isinstance(functional, CountFunctional | RankFunctional):
+            continue
+        moments_at_nodes(functional, kept)  # so that what is kept is there
+        found = moments_at_nodes(functional, base.alike(kept, other))
+        np.testing.assert_array_equal(found, moments_at_nodes(functional, Problem(other)))

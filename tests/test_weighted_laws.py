@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
+from darkmetrics._kernels.sums.smooth import turned_at_nodes
 from darkmetrics.distribution import Interval, ProductLaw
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Split
 from darkmetrics.methods import Problem
-from darkmetrics.methods.base import WeightSums
 from darkmetrics.methods.counts import EVERY_LIMIT
 from darkmetrics.methods.exact import Exact
+from darkmetrics.methods.group_sums import WeightSums
 from darkmetrics.methods.smooth import law_of_many_weights
 from darkmetrics.nodes import Nodes
 
@@ -341,6 +342,15 @@ def test_a_giant_cell_counts_once_among_very_many_cells(place):
         # exp(-damped) is what counts. The small cells add 0.4 at most on average, of which a thousand of them tell all
         # but 0.4 * 0.7 / sqrt(1000) = 0.009; three times that.
         np.testing.assert_allclose(np.exp(-damped[::20]), np.exp(-whole), rtol=0.0, atol=0.03)
+
+
+@pytest.mark.parametrize("size", [1, 50, 3_001])
+def test_turns_of_all_weights_at_every_node_are_their_cosines(size):
+    rng = np.random.default_rng(size)
+    v, weight = rng.random((3, 40)), rng.lognormal(size=40)
+    expected = v @ (1.0 - np.cos(np.multiply.outer(weight, 0.25 * np.arange(size))))
+    # Angles of some ten thousand, each right to 1e-16 of its size.
+    np.testing.assert_allclose(turned_at_nodes(v, weight, 0.25, size), expected, rtol=0.0, atol=1e-10)
 
 
 def test_an_expansion_is_refused_where_weights_are_nearly_alike():

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, Formula, IntArray, dot, dots
+from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, Formula, IntArray, dot, dots, same_arrays
 from darkmetrics._kernels.auc.cdf_bounds import Spread
 from darkmetrics._kernels.auc.ranks import RankData, auc_extremes, auc_influence, auc_values
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
@@ -147,6 +147,10 @@ class Split:
     groups: tuple[IntArray, ...]
     # Weight of a row, per missing cell; None when every row counts once.
     weight: FloatArray | None
+
+    def same(self, other: "Split") -> bool:
+        """Whether both have the same groups of cells, with the same weights."""
+        return same_arrays((self.weight, *self.groups), (other.weight, *other.groups))
 
     def totals(self, missing: IntArray) -> tuple[float, ...]:
         """The largest sum of each group: all its rows positive."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, same_arrays
 from darkmetrics._kernels.posterior.draws import representatives
 from darkmetrics._kernels.sums.enumeration import number_of_labelings
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
@@ -19,6 +19,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods import Auto, Method, MonteCarlo, Problem
+from darkmetrics.methods.base import alike
 from darkmetrics.methods.exact import few_labelings
 from darkmetrics.methods.gaussian import moments_at_nodes
 from darkmetrics.nodes import Nodes, columns_of
@@ -243,6 +244,9 @@ class _Tilted(NamedTuple):
     column: IntArray
     # Buckets of cells and the problem there, by tilt: metrics of the same groups of rows share what they need.
     shared: dict[Tilt, list[tuple[IntArray, Problem]]]
+    # Of each kind of buckets a problem at some tilt, and metrics of groups of rows with what these are in buckets.
+    alike: list[tuple[IntArray, Problem]]
+    merged: list[tuple[CountFunctional, CountFunctional, IntArray]]
 
     @classmethod
     def of(cls, nodes: Nodes, decided: BoolArray) -> "_Tilted":
@@ -250,7 +254,7 @@ class _Tilted(NamedTuple):
         kind, column = np.unique(2 * own + decided, return_inverse=True)
         with np.errstate(divide="ignore"):
             log_odds = np.asarray(logit(nodes.probability[:, kind // 2]))
-        return cls(nodes.weight, log_odds, (kind % 2).astype(np.bool_), column, {})
+        return cls(nodes.weight, log_odds, (kind % 2).astype(np.bool_), column, {}, [], [])
 
     def thinned(self, missing: IntArray) -> "_Tilted":
         """Few nodes that stand for all."""
@@ -269,11 +273,32 @@ class _Tilted(NamedTuple):
     def problem(self, tilt: Tilt, column: IntArray) -> Problem:
         """The problem at all nodes, the same for all who ask with these columns."""
         kept = self.shared.setdefault(tilt, [])
-        for known, problem in kept:
-            if np.array_equal(known, column):
-                return problem
-        kept.append((column, Problem(self.at(tilt, column))))
+        known = _with(column, kept)
+        if known is not None:
+            return known
+        like = _with(column, self.alike)
+        moved = self.at(tilt, column)
+        kept.append((column, Problem(moved) if like is None else alike(like, moved)))
+        if like is None:
+            self.alike.append(kept[-1])
         return kept[-1][1]
+
+    def coarse(self, functional: Functional) -> tuple[Functional, IntArray]:
+        """The functional on cells that tilts leave alike; those of the same groups of rows are merged once."""
+        if not isinstance(functional, CountFunctional):
+            return functional.coarse(self.column)
+        for known, coarse, column in self.merged:
+            if same_arrays([known.missing], [functional.missing]) and known.split.same(functional.split):
+                own = replace(functional, split=coarse.split, missing=coarse.missing, bounds=functional.extremes)
+                return own, column
+        coarse, column = functional.coarse(self.column)
+        self.merged.append((functional, coarse, column))
+        return coarse, column
+
+
+def _with(column: IntArray, kept: list[tuple[IntArray, Problem]]) -> Problem | None:
+    """The problem that is kept for these columns."""
+    return next((own for known, own in kept if same_arrays([known], [column])), None)
 
 
 class _Farthest(NamedTuple):
@@ -346,7 +371,7 @@ class _Moved:
 
     @cached_property
     def _coarse(self) -> tuple[Functional, IntArray]:
-        return self._functional.coarse(self._all.column)
+        return self._all.coarse(self._functional)
 
     def _at(self, nodes: _Tilted, tilt: Tilt, *, search: bool = False) -> Callable[[float], float]:
         """The quantile function at a tilt; in a search, near enough to find the farthest one."""

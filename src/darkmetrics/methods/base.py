@@ -7,21 +7,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import zip_longest
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray, dots
+from darkmetrics._kernels.arrays import FloatArray, IntArray, same_arrays
+from darkmetrics._kernels.auc.ranks import RankData, RankSums
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis
-from darkmetrics._kernels.sums.smooth import FINE, LAST, bernoulli_cumulant, stand_ins, turned
 from darkmetrics._kernels.sums.weighted_sum import SumLaws, weighted_sum_laws
 from darkmetrics.data.rules import is_whole
 from darkmetrics.distribution import Discrete, Interval, MetricDistribution, Undefined, mix
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional, Functional, RankFunctional, Split
+from darkmetrics.methods.group_sums import GroupSums
 from darkmetrics.nodes import Nodes, columns_of
 
 F = TypeVar("F", bound=Functional)
@@ -31,11 +31,6 @@ CountLaws: TypeAlias = Callable[[IntArray], tuple[int, FloatArray]]
 
 # Numbers that the laws of one group may hold at all nodes on their common window.
 _WINDOW_LIMIT = 2**24
-# Cells of a group that are asked for their part in its characteristic function, beside as many that have much of it.
-_CELLS_ASKED = 1024
-# Frequencies at most; the damping beyond which nothing is left of a peak, even if that is half as much by all rows; and
-# terms that are added up where something is left.
-_MOST_FREQUENCIES, _GONE, _TURNS = 1 << 14, 24.0, 1 << 21
 
 
 class Problem:
@@ -47,7 +42,9 @@ class Problem:
 
     def __init__(self, nodes: Nodes, counts: CountLaws | None = None) -> None:
         self.nodes, self._counts = nodes, counts
+        self._like: Problem | None = None
         self._groups: list[Groups] = []
+        self._rank_sums: list[tuple[RankData, RankSums]] = []
         # Laws of metrics of ranks, or why there is none: those of the same ranks are images of one another.
         self.ranked: list[tuple[RankFunctional, MetricDistribution | MethodError]] = []
 
@@ -55,14 +52,19 @@ class Problem:
     def each(self) -> list["Problem"]:
         """The problem at each node by itself."""
         one = len(self.nodes) == 1 and self.nodes.bucket is None
-        return [self] if one else [Problem(Nodes.single(p)) for p in self.nodes.on_all_cells.rows]
+        if one:
+            return [self]
+        first, *others = self.nodes.on_all_cells.rows
+        like = Problem(Nodes.single(first))
+        return [like, *(alike(like, Nodes.single(p)) for p in others)]
 
     def groups(self, functional: CountFunctional) -> "Groups":
         """The groups of a formula of counts: the same for all formulas of the same groups."""
         for groups in self._groups:
             if groups.are_of(functional):
                 return groups
-        self._groups.append(Groups(functional.split, functional.missing, self.nodes, self._counts))
+        like = None if self._like is None else self._like.groups(functional)
+        self._groups.append(Groups(functional.split, functional.missing, self.nodes, self._counts, like))
         return self._groups[-1]
 
     def on_cells(self, functional: F) -> tuple[F, "Problem"]:
@@ -76,20 +78,44 @@ class Problem:
         return coarse, Problem(self.nodes.on(column))
 
 
+def alike(problem: Problem, nodes: Nodes) -> Problem:
+    """The problem with other chances in the same columns: what does not depend on chances is taken from the first."""
+    found = Problem(nodes)
+    found._like = problem
+    return found
+
+
+def rank_sums_of(problem: Problem, data: RankData) -> RankSums:
+    """Sums over the rows of each column: the same for all metrics of the same ranks, and problems that are alike."""
+    if problem._like is not None:
+        return rank_sums_of(problem._like, data)
+    for known, sums in problem._rank_sums:
+        if same_arrays(known, data):
+            return sums
+    sums = RankSums.of(data, columns_of(problem.nodes), problem.nodes.probability.shape[1])
+    problem._rank_sums.append((data, sums))
+    return sums
+
+
 class Groups:
     """Groups of missing rows at the nodes; what their metrics share is found when the first of them asks for it."""
 
-    def __init__(self, split: Split, missing: IntArray, nodes: Nodes, counts: CountLaws | None = None) -> None:
-        self._split, self._missing, self._nodes, self._counts = split, missing, nodes, counts
+    def __init__(
+        self,
+        split: Split,
+        missing: IntArray,
+        nodes: Nodes,
+        counts: CountLaws | None = None,
+        like: "Groups | None" = None,
+    ) -> None:
+        self._split, self._missing, self._nodes, self._counts, self._like = split, missing, nodes, counts, like
         # Of weighted rows: laws by the groups that are used, and sums by group and whether on fewer places.
         self._weighted: dict[tuple[int, ...], GroupLaws | None] = {}
         self._sums: dict[tuple[int, bool], tuple[SumLaws, NodeAxis] | None] = {}
 
     def are_of(self, functional: CountFunctional) -> bool:
         """Whether a formula is one of the positives in these groups."""
-        own, other = self._split, functional.split
-        arrays: Any = (self._missing, own.weight, *own.groups), (functional.missing, other.weight, *other.groups)
-        return all(a is b or np.array_equal(a, b) for a, b in zip_longest(*arrays))
+        return same_arrays([self._missing], [functional.missing]) and self._split.same(functional.split)
 
     @cached_property
     def merged(self) -> tuple[Split, IntArray, Problem]:
@@ -150,7 +176,7 @@ class Groups:
     @cached_property
     def sums(self) -> "GroupSums":
         """Moments of each group's positive weight, at every node or at the only one."""
-        return GroupSums(self._split, self._missing, self._nodes)
+        return GroupSums(self._split, self._missing, self._nodes, None if self._like is None else self._like.sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,135 +256,6 @@ def _wide(p: FloatArray, counts: IntArray) -> bool:
     mean, sd = p @ counts, np.sqrt((p * (1.0 - p)) @ counts)
     width = float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd))
     return bool(p.shape[0] * width > _WINDOW_LIMIT)
-
-
-class GroupSums:
-    """Moments of the weighted labels of each group of rows, shared by all metrics of these groups.
-
-    Rows of one column have one chance: what depends on their weights is added up before the nodes are gone through.
-    """
-
-    def __init__(self, split: Split, missing: IntArray, nodes: Nodes) -> None:
-        self._split, self._missing, self._nodes = split, missing, nodes
-
-    @cached_property
-    def columns(self) -> "list[WeightSums]":
-        """Of each group, the columns of the chances that its rows have."""
-        column: IntArray = columns_of(self._nodes)
-        weight = self._split.weight
-        return [
-            WeightSums.of(column[rows], self._missing[rows], None if weight is None else weight[rows], self._nodes)
-            for rows in self._split.groups
-        ]
-
-    @cached_property
-    def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Mean, variance, third absolute moment (groups, x nodes if there are several) and largest weight."""
-        mean, variance, third, largest = [], [], [], []
-        for group in self.columns:
-            p = group.p if len(self._nodes) > 1 else group.p[0]
-            v = p * (1.0 - p)
-            mean.append(dots(p, group.power(1)))
-            variance.append(dots(v, group.power(2)))
-            third.append(dots(v * (1.0 - 2.0 * v), group.power(3)))
-            largest.append(group.heaviest)
-        return np.array(mean), np.array(variance), np.array(third), np.array(largest)
-
-    @cached_property
-    def cumulants(self) -> list[FloatArray]:
-        """Cumulants of orders one to five of each group's sum: nodes x groups each."""
-        found = [[group.cumulant(order) for group in self.columns] for order in range(1, 6)]
-        return [np.stack(each, axis=1) if each else np.zeros((len(self._nodes), 0)) for each in found]
-
-    @cached_property
-    def damping(self) -> "list[Damping]":
-        """How each group's characteristic function dies away, and where it comes back."""
-        return [group.damping() for group in self.columns]
-
-    def chances(self, group: int, *, positive: bool) -> FloatArray:
-        """Probability at each node that all missing rows of a group are positive, or that all are negative."""
-        own = self.columns[group]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log(own.p) if positive else np.log1p(-own.p)
-            return np.exp(np.where(own.counts > 0.0, log, 0.0) @ own.counts)
-
-    def chance_of_all(self, *, positive: bool) -> float:
-        """Probability that all missing rows are positive, or that all are negative, at the only node."""
-        return float(np.prod([self.chances(i, positive=positive)[0] for i in range(len(self._split.groups))]))
-
-
-class WeightSums(NamedTuple):
-    """Rows of one group by the column of their chances (`p`: nodes x columns)."""
-
-    p: FloatArray
-    counts: FloatArray
-    # Column and number of missing rows of each cell, and their weight where rows differ in it.
-    column: IntArray
-    missing: IntArray
-    weight: FloatArray | None
-
-    @classmethod
-    def of(cls, column: IntArray, missing: IntArray, weight: FloatArray | None, nodes: Nodes) -> "WeightSums":
-        if np.all(column[1:] > column[:-1]):  # each cell has its own, and there is nothing to sort
-            columns, own = column, np.arange(column.size)
-        else:
-            columns, own = np.unique(column, return_inverse=True)
-        counts = np.bincount(own, missing, columns.size).astype(np.float64)
-        return cls(nodes.probability[:, columns], counts, own, missing, weight)
-
-    def power(self, order: int) -> FloatArray:
-        """Sums of weights to this power over the rows of each column."""
-        if self.weight is None:
-            return self.counts
-        return np.asarray(np.bincount(self.column, self.missing * self.weight**order, self.counts.size), np.float64)
-
-    def cumulant(self, order: int) -> FloatArray:
-        """The cumulant of this order of the sum at each node."""
-        return np.asarray(bernoulli_cumulant(order, self.p) @ self.power(order))
-
-    def damping(self) -> "Damping":
-        """`sum v_i (1 - cos(t w_i))` at each node, finely enough to show where it is small.
-
-        Where even the least of all nodes is large, as some of the cells tell, that stands for every node.
-        """
-        sd = np.sqrt(self.cumulant(2))
-        sd = sd[sd > 0.0] if sd.any() else np.ones(1)
-        step = FINE / float(sd.max())
-        size = min(_MOST_FREQUENCIES, int(LAST / float(sd.min()) / step) + 2)
-        weight = np.ones(self.missing.size) if self.weight is None else self.weight
-        v = self.p * (1.0 - self.p)
-        least = self.missing * v.min(axis=0)[self.column]
-        some, times = stand_ins(least, weight, _CELLS_ASKED)
-        damped = turned(times * least[some], weight[some], step, size)
-        table = np.repeat(damped[None], v.shape[0], axis=0)
-        close = np.flatnonzero(damped < _GONE)
-        rows = np.argsort(self.column, kind="stable")
-        likely = self.missing[rows] * v.mean(axis=0)[self.column[rows]]
-        some, times = stand_ins(likely, weight[rows], _TURNS // max(1, close.size))
-        rows = rows[some]
-        turns = (times * self.missing[rows])[:, None] * (1.0 - np.cos(np.multiply.outer(weight[rows], step * close)))
-        columns, first = np.unique(self.column[rows], return_index=True)
-        table[:, close] = v[:, columns] @ np.add.reduceat(turns, first, axis=0) if rows.size else 0.0
-        return Damping(step, table)
-
-    @property
-    def heaviest(self) -> float:
-        """The largest weight."""
-        return float(bool(self.missing.size)) if self.weight is None else float(np.max(self.weight, initial=0.0))
-
-
-class Damping(NamedTuple):
-    """`sum v_i (1 - cos(t w_i))` at multiples of a step of t (nodes x t)."""
-
-    step: float
-    table: FloatArray
-
-    def at(self, t: FloatArray) -> FloatArray:
-        """The same at these t (nodes x t), by straight lines; zero beyond the table, where nothing is known."""
-        place = t / self.step
-        whole = np.minimum(place, self.table.shape[1] - 2.0).astype(np.int64)
-        low, high = (np.take_along_axis(self.table, whole + i, axis=1) for i in (0, 1))
-        return np.where(place <= self.table.shape[1] - 1.0, low + (place - whole) * (high - low), 0.0)
 
 
 class Method(ABC):

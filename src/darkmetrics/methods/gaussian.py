@@ -12,8 +12,9 @@ from darkmetrics._kernels.auc.ranks import auc_moments, auc_moments_of_columns
 from darkmetrics.distribution import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
-from darkmetrics.methods.base import Method, Problem, WeightSums, about, chances_at, point_mass
+from darkmetrics.methods.base import Method, Problem, about, chances_at, point_mass, rank_sums_of
 from darkmetrics.methods.exact import exact_law, over_nodes
+from darkmetrics.methods.group_sums import WeightSums
 from darkmetrics.methods.proofs import certifier
 from darkmetrics.nodes import columns_of
 
@@ -126,7 +127,7 @@ def _(functional: RankFunctional, problem: Problem) -> tuple[FloatArray, FloatAr
     a, d, var_a, var_d, cov = (
         auc_moments(data, chances_at(nodes))
         if nodes.bucket is None or data.full_ties or len(nodes) == 1
-        else auc_moments_of_columns(data, nodes.probability, nodes.bucket)
+        else auc_moments_of_columns(data, nodes.probability, rank_sums_of(problem, data))
     )
     d = np.where(d > 0.0, d, np.nan)
     # The paper's variances of numerator and denominator have terms of the second order too.

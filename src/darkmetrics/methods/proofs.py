@@ -30,7 +30,8 @@ from darkmetrics.certificate import Assumption, Certificate, Together, mixture_c
 from darkmetrics.distribution import Discrete, MetricDistribution, Normal, Tabulated
 from darkmetrics.distribution.base import slack
 from darkmetrics.functional import BentForm, CountFunctional, Functional, LinearFunctional, RankFunctional
-from darkmetrics.methods.base import GroupSums, Problem
+from darkmetrics.methods.base import Problem
+from darkmetrics.methods.group_sums import GroupSums
 from darkmetrics.nodes import Nodes
 
 # Tail bounds improve on Berry-Esseen's, if at all, when it is large.

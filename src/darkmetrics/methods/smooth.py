@@ -12,7 +12,8 @@ from darkmetrics._kernels.auc.expansion import Expansions, mixed_cdf
 from darkmetrics._kernels.sums.smooth import frequencies_of_steps, left_out, of_steps, smooth_cumulants
 from darkmetrics.distribution import MetricDistribution, NodeMoments
 from darkmetrics.functional import CountFunctional, LinearFunctional
-from darkmetrics.methods.base import Damping, GroupSums, Problem, WeightSums
+from darkmetrics.methods.base import Problem
+from darkmetrics.methods.group_sums import Damping, GroupSums, WeightSums
 from darkmetrics.methods.rank_laws import tabulated
 from darkmetrics.nodes import Nodes, columns_of
 

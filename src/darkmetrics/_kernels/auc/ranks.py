@@ -94,22 +94,40 @@ def auc_moments(data: RankData, p: FloatArray, parts: LinearParts | None = None)
     return AucMoments(mean_a, mean_d, var_a, var_d, cov)
 
 
-def auc_moments_of_columns(data: RankData, p: FloatArray, column: IntArray) -> AucMoments:
+class RankSums(NamedTuple):
+    """Sums over the rows of each column of their weight to a power, times their rank (about the middle) to one."""
+
+    w1: FloatArray
+    w1_rank: FloatArray
+    w2: FloatArray
+    w2_rank: FloatArray
+    w2_rank2: FloatArray
+    w3: FloatArray
+    w3_rank: FloatArray
+    w4: FloatArray
+
+    @classmethod
+    def of(cls, data: RankData, column: IntArray, columns: int) -> "RankSums":
+        w, rho = data.weight, data.rho - 0.5 * data.total  # so that little cancels
+        return cls(
+            *(
+                np.asarray(np.bincount(column, data.counts * w**power * rho**rank, columns), dtype=np.float64)
+                for power, rank in ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (3, 1), (4, 0))
+            )
+        )
+
+
+def auc_moments_of_columns(data: RankData, p: FloatArray, sums: RankSums) -> AucMoments:
     """The same where rows of one column have one chance (`p`: nodes x columns) and ties count one half.
 
     Powers of weights and ranks are added up before the nodes are gone through, which takes O(columns) for each.
     """
-    w, rho = data.weight, data.rho - 0.5 * data.total  # so that little cancels
-
-    def summed(power: int, rank: int = 0) -> FloatArray:
-        return np.asarray(np.bincount(column, data.counts * w**power * rho**rank, p.shape[1]), dtype=np.float64)
-
     v, tilt = p * (1.0 - p), 1.0 - 2.0 * p
-    mean_p = data.known_p + p @ summed(1)
-    mean_r = data.known_r + p @ summed(1, 1) + 0.5 * data.total * (p @ summed(1))
-    one, two, three = v @ summed(2), v @ summed(2, 1), v @ summed(2, 2)
-    bent, bent_rank, twice = (v * tilt) @ summed(3), (v * tilt) @ summed(3, 1), (v * tilt**2) @ summed(4)
-    pairs = 0.5 * (one**2 - v**2 @ summed(4))
+    mean_p = data.known_p + p @ sums.w1
+    mean_r = data.known_r + p @ sums.w1_rank + 0.5 * data.total * (p @ sums.w1)
+    one, two, three = v @ sums.w2, v @ sums.w2_rank, v @ sums.w2_rank2
+    bent, bent_rank, twice = (v * tilt) @ sums.w3, (v * tilt) @ sums.w3_rank, (v * tilt**2) @ sums.w4
+    pairs = 0.5 * (one**2 - v**2 @ sums.w4)
     a, d = mean_p - 0.5 * data.total, data.total - 2.0 * mean_p  # a row's part in A is rho - a, but for its own label
     var_a = three - 2.0 * a * two + a**2 * one - (bent_rank - a * bent) + 0.25 * twice + pairs
     var_d = d**2 * one - 2.0 * d * bent + twice + 4.0 * pairs
