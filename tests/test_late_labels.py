@@ -304,3 +304,15 @@ def test_a_maturity_that_no_row_has_reached_is_named_as_the_cause() -> None:
     labels, score, age, _, _ = late_rows(5, 600)
     with pytest.raises(InputError, match=r"If it was given, no row is that old \(all are below 96\): give older rows"):
         dm.evaluate(labels == 1, score, age=age, maturity=90)
+
+
+def test_a_share_of_rows_that_count_is_not_said_of_those_that_do_not() -> None:
+    labels, score, age, delay, _ = late_rows(5)
+    weight = (age > 40).astype(float)
+    gone = np.isnan(labels)
+    text = str(dm.evaluate(labels, score, age=age, delay=delay, sample_weight=weight, metrics="recall"))
+    assert f"Of the {int((gone & (age > 40)).sum()):,} missing rows of a weight above 0 " in text
+    assert "of the missing rows of a weight above 0 are positive (90%" in text
+    assert f"Of the {int(gone.sum()):,} missing rows about " in text  # how many labels are to come, whatever they weigh
+    plain = str(dm.evaluate(labels, score, age=age, delay=delay, sample_weight=weight + 1.0, metrics="recall"))
+    assert "weight above 0" not in plain

@@ -83,10 +83,15 @@ def missing_prevalence(data: EvaluationSet, nodes: Nodes) -> Estimate:
     return Estimate(float(nodes.weight @ mean), max(0.0, low), min(1.0, high))
 
 
+def of_weight(data: EvaluationSet) -> str:
+    """What tells the missing rows that probabilities are about from those of weight zero; empty if all are."""
+    return " of a weight above 0" if data.missing_counts.sum() < data.n_missing else ""
+
+
 def prevalence_in_words(data: EvaluationSet, nodes: Nodes) -> str:
     """How many of the missing rows are positive, beside the labelled ones."""
     mean, low, high = missing_prevalence(data, nodes)
-    text = f"About {mean:.1%} of the missing rows are positive (90%: {low:.1%} to {high:.1%})"
+    text = f"About {mean:.1%} of the missing rows{of_weight(data)} are positive (90%: {low:.1%} to {high:.1%})"
     counts = data.counts()
     if counts["labelled"]:
         text += f"; among the labelled ones it is {counts['positive'] / counts['labelled']:.1%}"

@@ -15,7 +15,7 @@ from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.ages import Ages, are_ages, bin_start, read_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel, missing_prevalence
+from darkmetrics.label_models.base import LabelModel, missing_prevalence, of_weight
 from darkmetrics.label_models.fitting import N_NODES, Material, check_n_nodes, draws_for
 from darkmetrics.label_models.late_grid import Day, Grid, Rows, grid_of
 from darkmetrics.nodes import Nodes
@@ -112,12 +112,15 @@ class LateLabels(LabelModel):
         return Arrivals(self, grid, likelihood, mode, draws, chosen), rows
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
-        ages = ages_of(data)
-        share = missing_prevalence(data, nodes)
+        ages, count = ages_of(data), int(data.missing_counts.sum())
         known = "ages and arrival times" if ages.timed.any() else "ages"
+        text = f"Assumed: labels come with time, and later rows get them as earlier ones did ({known} of rows)."
+        if not count:
+            return text
+        share = missing_prevalence(data, nodes)
         return (
-            f"Assumed: labels come with time, and later rows get them as earlier ones did ({known} of rows). Of the "
-            f"{data.n_missing:,} missing rows {share.mean:.0%} ({share.low:.0%} to {share.high:.0%}) are positive."
+            f"{text} Of the {count:,} missing rows{of_weight(data)} {share.mean:.0%} ({share.low:.0%} to "
+            f"{share.high:.0%}) are positive."
         )
 
 
