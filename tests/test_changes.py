@@ -564,6 +564,68 @@ def test_two_sets_that_look_identical_get_a_note():
     assert "look identical" not in str(other)
 
 
+def scored(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    score = rng.random(n)
+    return (rng.random(n) < score).astype(float), score, rng
+
+
+def test_the_same_rows_with_more_labels_get_a_note():
+    y, score, rng = scored()
+    partly = np.where(rng.random(y.size) < 0.5, np.nan, y)
+    for weight in (None, rng.integers(1, 4, y.size)):
+        told: Any = {"missingness": "random", "metrics": "recall", "sample_weight": weight}
+        found = dm.change(dm.evaluate(y, score, **told), dm.evaluate(partly, score, **told))
+        assert "look like the same rows with other labels" in found.same_rows
+        assert found.notes().count(found.same_rows) == 1
+        assert found.same_rows in found.report().html
+    moved = dm.change(dm.evaluate(y, score, metrics="recall", threshold=0.3), dm.evaluate(y, score, metrics="recall"))
+    assert "look like the same rows with other labels or decisions" in moved.same_rows
+
+
+def test_rows_that_hold_those_of_the_other_get_a_note():
+    y, score, _ = scored()
+    whole, part = (dm.evaluate(y[:n], score[:n], metrics="recall") for n in (600, 200))
+    for found in (dm.change(whole, part), dm.change(part, whole)):
+        assert "look as if they had rows in common" in found.same_rows
+        assert found.same_rows in found.notes()
+
+
+def test_different_rows_get_no_note_that_they_are_the_same():
+    grids: Any = (1, 2, 10, 100, 1000, None)
+    for grid, n, m in product(grids, (1, 5, 30, 400), (1, 8, 30, 400, 2000)):
+        for seed in range(3):
+            y, score, rng = scored(n + m, seed)
+            score = score if grid is None else np.floor(score * grid) / grid
+            y[rng.random(n + m) < 0.3] = np.nan
+            sets = [
+                dm.evaluate(y[at], score[at], metrics="brier", label_model=0.5) for at in (slice(n), slice(n, None))
+            ]
+            text = dm.change(*sets).same_rows
+            assert not text or (n == m == 1 and "identical" in text), (grid, n, m, seed)
+
+
+def test_other_weights_are_other_rows():
+    y, score, rng = scored()
+    sets = [dm.evaluate(y, score, metrics="recall", sample_weight=rng.random(600)) for _ in range(2)]
+    assert dm.change(*sets).same_rows == ""
+
+
+def test_two_models_of_one_comparison_are_no_change():
+    y, score, rng = scored()
+    one: Any = None
+    for labels in (y, np.where(rng.random(600) < 0.5, np.nan, y)):
+        one = dm.compare(labels, {"A": score, "B": rng.random(600)}, missingness="random", metrics="recall")
+        with pytest.raises(dm.InputError, match=r"before: a model of the same comparison as after.*difference\("):
+            dm.change(one["B"], one["A"])
+        kept = pickle.loads(pickle.dumps(one))
+        with pytest.raises(dm.InputError, match="before: a model of the same comparison"):
+            dm.change(kept["B"], kept["A"])
+    y, score, _ = scored(seed=1)
+    other = dm.compare(y, {"A": score, "B": score**2}, metrics="recall")
+    assert dm.change(other["A"], one["A"]).same_rows == ""
+
+
 def test_a_change_is_a_mapping_with_a_default(shops_by_name):
     found = shops_by_name.change("web", "app")
     assert found.get("zz") is None

@@ -28,6 +28,20 @@ ROWS = ("--label", "fraud", "--score", "p")
 HOW = ("--missingness", "random", "-m", "recall", "-m", "accuracy")
 
 
+def test_a_file_against_itself_is_refused(run, two):
+    (two / "link.csv").symlink_to(two / "may.csv")
+    for before in ("may.csv", "link.csv", "./may.csv", "*.csv"):
+        done = run("change", two / "may.csv", f"{two}/{before}", *ROWS, *HOW)
+        assert done.code == 2
+        assert "is also FILE. A change is one between different rows" in done.err
+
+
+def test_a_copy_of_a_file_gets_a_note(run, two):
+    (two / "copy.csv").write_bytes((two / "may.csv").read_bytes())
+    done = run("change", two / "may.csv", two / "copy.csv", *ROWS, *HOW)
+    assert "look identical" in done.err + done.out
+
+
 def test_rows_and_cells_have_the_same_answer(run, two):
     rows = run("change", two / "june.csv", two / "may.csv", *ROWS, *HOW, "-f", "json")
     cells = run("change", two / "june.parquet", two / "may.parquet", *HOW, "-f", "json")

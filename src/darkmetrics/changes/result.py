@@ -12,6 +12,7 @@ from darkmetrics import frames
 from darkmetrics._text import short
 from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.changes.mix import Split, mix_of_rows
+from darkmetrics.changes.same_rows import same_rows_in_words
 from darkmetrics.changes.wording import amount, chance_above, chance_below, check_amount, moved_text
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
     from darkmetrics.report.render import ReportPage
 
 SCHEMA = "darkmetrics.change/1"
-SAME_ROWS = (
-    "The two sets look identical: the same scores, decisions and labels. If they are the same rows, nothing changed, "
-    "and the intervals mean nothing."
-)
 _MIX = (
     "Part of any change is the mix of rows: more rows that are hard to tell move a metric too. How much that is, these "
     "rows do not say."
@@ -222,12 +219,16 @@ class Change(Mapping[str, MetricDistribution]):
             return worst
         return max(self.laws, key=lambda name: np.nan_to_num(max(self.fell(name), self.rose(name)), nan=-1.0))
 
+    @cached_property
+    def same_rows(self) -> str:
+        """That the two look like the same rows, or as if they had rows in common; empty where they do not."""
+        return same_rows_in_words(self.after, self.before)
+
     def notes(self) -> list[str]:
         """What stands below the table: what the intervals are for, what both share, and the mix of rows."""
         what = "these rows" if self.scope == "rows" else "the populations that the rows came from"
         notes = [f"Intervals are for {what}. The two evaluations are taken to have no row in common."]
-        if _look_identical(self.after, self.before):
-            notes.append(SAME_ROWS)
+        notes += filter(None, [self.same_rows])
         cuts = [one.data.threshold for one in (self.after, self.before)]
         if cuts[0] != cuts[1]:
             said = ["as given" if cut is None else f"score >= {cut:g}" for cut in cuts]
@@ -334,12 +335,3 @@ class Change(Mapping[str, MetricDistribution]):
 
     def _repr_html_(self) -> str:
         return f"<div>{html_lines(self.words())}{html_table(*self.table())}{html_lines(self.notes())}</div>"
-
-
-def _look_identical(after: Evaluation, before: Evaluation) -> bool:
-    """Whether two evaluations have the same rows, as far as scores, decisions and labels tell."""
-    columns = [
-        (cells.score, cells.decision, cells.positives, cells.negatives, cells.missing)
-        for cells in (after.data.cells, before.data.cells)
-    ]
-    return all(np.array_equal(one, other) for one, other in zip(*columns, strict=True))

@@ -68,6 +68,11 @@ def change(
             "before: the same rows as after. A change is one between different rows; two models on the same rows share "
             "their missing labels, and their difference is another question."
         )
+    if after.data.compared is not None and after.data.compared is before.data.compared:
+        raise InputError(
+            "before: a model of the same comparison as after, on the same rows. They share their missing labels: ask "
+            "the comparison for difference(metric, model, other)."
+        )
     if after.scope != before.scope:
         raise InputError(
             f"before: about the {before.scope}, and after is about the {after.scope}. Evaluate both with the "

@@ -134,7 +134,11 @@ class SharedRows:
                 high=None if self.high is None else self.high[model][order],
             )
             data = EvaluationSet.from_cells(
-                cells, threshold=self.thresholds[model], pos_label=self.pos_label, buckets=self.buckets
+                cells,
+                threshold=self.thresholds[model],
+                pos_label=self.pos_label,
+                buckets=self.buckets,
+                compared=self.counts,
             )
             place = np.empty(self.missing.size, dtype=np.int64)
             place[self.open] = np.arange(self.open.size)

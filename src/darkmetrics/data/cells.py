@@ -140,6 +140,8 @@ class Totals:
     buckets: int | None
     # A number for the group that the rows of each cell belong to; None where every row is one of its own.
     groups: IntArray | None = None
+    # One and the same thing for the sets of all models of a comparison, whose rows are the same.
+    compared: object | None = None
 
     __getstate__ = made_of
 

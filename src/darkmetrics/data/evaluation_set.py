@@ -159,10 +159,12 @@ class EvaluationSet(Totals):
         pos_label: LabelValue = 1,
         buckets: int | None = None,
         groups: IntArray | None = None,
+        compared: object | None = None,
     ) -> Self:
         """A set from counted cells; the caller vouches for them."""
         new = cls.__new__(cls)
         new.threshold, new.pos_label, new.buckets, new.groups = threshold, pos_label, buckets, groups
+        new.compared = compared
         new.cells = cells
         return new
 

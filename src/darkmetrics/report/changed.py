@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from darkmetrics._text import called, visible
 from darkmetrics.argument_types import PageSettings, PathLike
-from darkmetrics.changes.result import SAME_ROWS, Change
+from darkmetrics.changes.result import Change
 from darkmetrics.changes.wording import amount
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.report import sentences
@@ -39,7 +39,7 @@ def change_page(change: Change, **told: Unpack[PageSettings]) -> str:
     warned = _told_apart(change, [[one.message for one in evaluation.warnings] for evaluation in both])
     return differences_page(
         title=_title(change) if about.title is None else str(about.title),
-        warnings=[*(text for text in notes if text == SAME_ROWS), *warned],
+        warnings=[*filter(None, [change.same_rows]), *warned],
         counts=change.words()[0],
         facts={
             "assumed": _in_a_line(_told_apart(change, [[sentences.assumed(one)] for one in both])),
@@ -59,7 +59,7 @@ def change_page(change: Change, **told: Unpack[PageSettings]) -> str:
         level=level_text(change.confidence_level),
         assumed=[
             *_told_apart(change, [[*filter(None, one.assumption.split("\n"))] for one in both]),
-            *(text for text in notes if text != SAME_ROWS),
+            *(text for text in notes if text != change.same_rows),
             *(f"Change in {way}" for way in sentences.methods(_methods(change), change.scope)),
         ],
     )

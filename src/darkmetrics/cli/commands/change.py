@@ -4,6 +4,7 @@ from __future__ import annotations  # names of the library in annotations must n
 
 import contextlib
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,7 +73,9 @@ def main(
     """
     check_format(common.result_format, worse, "--worse")
     limits = _limits(worse)
-    inputs = [*paths_of(options.file), *paths_of(before), options.reference]
+    own, earlier_ones = paths_of(options.file), paths_of(before)
+    _check_different(own, earlier_ones)
+    inputs = [*own, *earlier_ones, options.reference]
     check_writable(common.output, *inputs)
     check_report(page.report, [common.output], inputs)
     with progress("reading", "evaluating", "comparing") as begin:
@@ -106,6 +109,14 @@ def main(
         about=("metric", "scope"),
     )
     return publish(result, common.result_format, common.output)
+
+
+def _check_different(files: Sequence[str], before: Sequence[str]) -> None:
+    """That no file is on both sides: its rows would be."""
+    known = {os.path.realpath(path) for path in files}
+    same = next((path for path in before if os.path.realpath(path) in known), None)
+    if same is not None:
+        raise WordedError(f"BEFORE: {same} is also FILE. A change is one between different rows; name other files.")
 
 
 def _limits(given: Sequence[str] | None) -> dict[str, float]:
