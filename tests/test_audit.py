@@ -2,8 +2,10 @@
 
 import itertools
 import json
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import darkmetrics as dm
@@ -274,3 +276,64 @@ def test_late_labels_must_say_when_they_came():
     found = dm.audit(before, y[came], score[came], age=age[came], elapsed=10)
     assert found.arrival == "late"
     assert found.n_labels == came.sum()
+
+
+def dated(n=1500, *, hours=False):
+    """A table with dates as it is on 20 July, and the end of the day of the earlier evaluation."""
+    rng = np.random.default_rng(2)
+    truth = rng.random(n) < 0.2
+    score = 1.0 / (1.0 + np.exp(2.7 - 1.6 * (rng.normal(size=n) + 1.6 * truth)))
+    hour = rng.integers(0, 24, n) if hours else np.zeros(n, dtype=np.int64)
+    scored = pd.Timestamp("2026-07-01") - pd.to_timedelta(rng.integers(0, 84, n), "D") + pd.to_timedelta(hour, "h")
+    came = scored + pd.to_timedelta(np.floor(rng.gamma(1.5, np.where(truth, 17, 5))) * 24 + hour % 5, "h")
+    known = came <= pd.Timestamp("2026-07-20")
+    return pd.DataFrame({"y": np.where(known, truth, np.nan), "p": score, "scored": scored, "came": came.where(known)})
+
+
+DATED: dict[str, Any] = {"label": "y", "score": "p", "scored_at": "scored", "labelled_at": "came"}
+
+
+@pytest.mark.parametrize(("hours", "as_of"), [(False, "2026-07-01"), (True, "2026-07-01"), (True, "2026-07-01T12:00")])
+def test_dates_are_the_ages_and_times_that_they_mean(hours, as_of):
+    rows = dated(hours=hours)
+    start = pd.Timestamp("2026-07-01")
+    if hours:
+        start = pd.Timestamp("2026-07-02" if as_of == "2026-07-01" else as_of)
+        rows = rows[rows.scored <= start]
+    before = dm.evaluate_frame(rows, **DATED, as_of=as_of, threshold=0.3, metrics="recall")
+    found = dm.audit(before, rows.y, rows.p, age=rows.scored, time=rows.came)
+    since = (rows.came - start) / pd.Timedelta(days=1)
+    new = rows[since > 0.0]
+    expected = dm.audit(before, new.y, new.p, age=start - new.scored, time=since[since > 0.0])
+    assert found.n_labels == expected.n_labels > 100
+    np.testing.assert_allclose(found.times, expected.times, rtol=1e-12)
+    np.testing.assert_allclose(found.log_path, expected.log_path, atol=1e-9)
+
+
+def test_a_set_of_a_later_day_is_refused_with_what_to_give_instead():
+    rows = dated()
+    before = dm.evaluate_frame(rows, **DATED, as_of="2026-07-01", threshold=0.3, metrics="recall")
+    later = dm.EvaluationSet.from_frame(rows, **DATED, as_of="2026-07-20", threshold=0.3)
+    with pytest.raises(dm.InputError, match=r"ages of a later as_of have moved on: give labels and scores as arrays"):
+        dm.audit(before, later)
+
+
+def test_dates_need_an_evaluation_that_knows_its_day():
+    rows = dated()
+    age = pd.Timestamp("2026-07-01") - rows.scored
+    known = rows.came <= "2026-07-01"
+    before = dm.evaluate(rows.y.where(known), rows.p, age=age, threshold=0.3, metrics="recall")
+    new = rows[~known & rows.y.notna()]
+    with pytest.raises(dm.InputError, match=r"^age: "):
+        dm.audit(before, new.y, new.p, age=new.scored, time=new.came)
+    with pytest.raises(dm.InputError, match=r"^time: late labels come at an age, .* where it knows its as_of"):
+        dm.audit(before, new.y, new.p, age=age[new.index], time=new.came)
+
+
+@pytest.mark.parametrize("labels", [["yes", "no"], ["no"]])
+def test_labels_written_otherwise_are_refused_without_contradiction(labels):
+    before = dm.evaluate([1, 0, None, None], [0.9, 0.2, 0.7, 0.4], label_model=[0.6, 0.3], metrics="accuracy")
+    with pytest.raises(
+        dm.InputError, match=r"^after: labels are .*'no'.*, but 1 was positive .* as they were written then"
+    ):
+        dm.audit(before, labels, [0.7, 0.4][: len(labels)])

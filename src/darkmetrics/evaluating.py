@@ -293,7 +293,7 @@ def evaluate_frame(
     settings |= {"propensity": propensity, "stratum": strata}
     with heard() as said, strata_by_name(strata):
         data = evaluation_set_from(EvaluationSet.from_frame(frame, **settings), None)
-    today = None if as_of is None else frames.AsOf.of(as_of).date
+    today = None if as_of is None else frames.AsOf.of(as_of).given
     return question.answer(data, arguments=arguments_given(evaluate_frame, given), as_of=today, warned=said)
 
 

@@ -1,15 +1,17 @@
 """The labels that have come since an evaluation: which of its missing rows they belong to, and when they came."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.data import merging
-from darkmetrics.data.ages import ages_alone, are_ages
+from darkmetrics.data.ages import ages_alone, are_ages, read_ages
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_length
@@ -30,31 +32,42 @@ class Batch:
     until: float | None = None
 
 
-def batches_of(before: EvaluationSet, after: Any, y_score: Any, time: Any, age: Any) -> list[Batch]:
-    """The labels that came since `before`, in the order in which they came as far as it is known."""
+def batches_of(
+    before: EvaluationSet, after: Any, y_score: Any, time: Any, age: Any, as_of: date | None = None
+) -> list[Batch]:
+    """The labels that came since `before`, in the order in which they came as far as it is known.
+
+    `as_of`: the day or moment of `before`, if it is known, up to which ages were counted.
+    """
     open_ = _Open.of(before)
+    if age is not None:
+        age = open_.ages(as_of, age)
     if isinstance(after, (EvaluationSet, Mapping)):
         for name, value in (("y_score", y_score), ("time", time), ("age", age)):
             if value is not None:
                 raise InputError(f"{name}: belongs to arrays of labels; an EvaluationSet already has its rows.")
     if isinstance(after, EvaluationSet):
-        return [open_.batch(_came(before, after), None)]
+        open_.check(after)
+        try:
+            return [open_.batch(_came(before, after), None)]
+        except InputError as error:
+            raise _unmatched(error, before) from None
     if isinstance(after, Mapping):
-        return _of_sets(open_, after)
+        return _of_sets(open_, after, as_of)
     if y_score is None:
         raise InputError("y_score: missing. Give the scores of the labels, or an EvaluationSet of the rows.")
     if time is None:
         return [open_.batch(_came(before, _rows(before, after, y_score, age)), None)]
-    return _of_rows(open_, after, y_score, time, age)
+    return _of_rows(open_, after, y_score, time, age, as_of)
 
 
-def _of_sets(open_: "_Open", after: Mapping[Any, Any]) -> list[Batch]:
+def _of_sets(open_: "_Open", after: Mapping[Any, Any], as_of: date | None) -> list[Batch]:
     if not after or not all(isinstance(one, EvaluationSet) for one in after.values()):
         raise InputError("after: a mapping must lead from times to EvaluationSets of the rows whose labels came then.")
     sets = list(after.values())
-    number, until = _ordered(list(after), len(sets))
+    number, until = _ordered(list(after), len(sets), partial(open_.since, as_of))
     if np.any(number < 0):
-        raise InputError("after: a time that is missing. Each set of labels needs one.")
+        raise InputError("after: a time that is missing, or before as_of. Each set of labels needs one.")
     cells = [one.labelled().cells for one in sets]
     found = []
     for numbers in _groups(number):
@@ -66,17 +79,16 @@ def _of_sets(open_: "_Open", after: Mapping[Any, Any]) -> list[Batch]:
     return found
 
 
-def _of_rows(open_: "_Open", after: Any, y_score: Any, time: Any, age: Any) -> list[Batch]:
+def _of_rows(open_: "_Open", after: Any, y_score: Any, time: Any, age: Any, as_of: date | None) -> list[Batch]:
     labels, missing = frames.label_column(after, "after")
     score = frames.number_column(y_score, "y_score")
     check_length(labels, "after", score.size)
-    number, until = _ordered(time, score.size)
+    number, until = _ordered(time, score.size, partial(open_.since, as_of))
     # A row that has its label, and no time, had it before.
     number = np.where(missing, -1, number)
-    old = None if age is None else np.asarray(frames.duration_column(age, "age")[0])
     found = []
     for own in _groups(number):
-        rows = _rows(open_.data, np.asarray(labels)[own], score[own], None if old is None else old[own])
+        rows = _rows(open_.data, np.asarray(labels)[own], score[own], None if age is None else age[own])
         open_.check(rows)
         found.append(open_.batch(rows.labelled().cells, _last(until, own)))
     open_.check_all(found)
@@ -87,6 +99,14 @@ def _rows(before: EvaluationSet, labels: Any, score: Any, age: Any) -> Evaluatio
     """Rows decided and read as those of the earlier set."""
     if before.threshold is None:
         raise InputError("after: decisions of the earlier rows were given (y_pred). Give an EvaluationSet of the rows.")
+    values, missing = frames.label_column(labels, "after")
+    found = sorted(set(np.asarray(values)[~missing].tolist()), key=str)
+    wrong = found and before.pos_label not in found
+    if wrong and (len(found) == 2 or isinstance(found[0], str) is not isinstance(before.pos_label, str)):
+        raise InputError(
+            f"after: labels are {' and '.join(map(repr, found))}, but {before.pos_label!r} was positive in the earlier "
+            "evaluation. Write them as they were written then."
+        )
     try:
         return EvaluationSet(labels, score, threshold=before.threshold, pos_label=before.pos_label, age=age)
     except InputError as error:
@@ -126,6 +146,30 @@ class _Open:
         place = np.full(data.cells.score.size, -1)
         place[data.missing_cells] = np.arange(data.missing_cells.size)
         return cls(data, _by_age(data.cells.take(kept)), place[kept])
+
+    def since(self, as_of: date | None, days: FloatArray) -> FloatArray | None:
+        """Days since 1970 as time since the evaluation, negative before it; None if its day is not known."""
+        stratum = self.data.cells.stratum
+        if as_of is None or stratum is None or not are_ages(stratum) or not read_ages(stratum).days:
+            return None
+        start = float(frames.time_column([as_of], "as_of").number[0])
+        if read_ages(stratum).whole:  # counted from day to day
+            return np.asarray(np.floor(days) - np.floor(start), dtype=np.float64)
+        # Of a date, ages were counted up to its end.
+        since = days - (start if isinstance(as_of, datetime) else start + 1.0)
+        # To the microsecond, which is what times have.
+        return np.asarray(np.round(since * 86_400e6) / 86_400e6, dtype=np.float64)
+
+    def ages(self, as_of: date | None, age: Any) -> Any:
+        """The ages that rows had in the evaluation, of which dates are when they were scored."""
+        try:
+            return frames.duration_column(age, "age")[0]
+        except InputError:
+            days = _dates_of(age, "age")
+            since = None if days is None else self.since(as_of, days)
+            if since is None:
+                raise
+            return -since
 
     def check(self, late: EvaluationSet) -> None:
         """The other set is decided, counted and told apart in the same way."""
@@ -171,6 +215,17 @@ class _Open:
             )
 
 
+def _unmatched(error: InputError, before: EvaluationSet) -> InputError:
+    """The error for rows that are not those of the earlier set, with why that may be where they have ages."""
+    if not are_ages(before.cells.stratum):
+        return error
+    return error.also(
+        "Rows are matched by the age that they had in the earlier evaluation, and ages of a later as_of have moved on: "
+        "give labels and scores as arrays, with age= (the age of each row then, or when it was scored) and time= (when "
+        "its label came) or elapsed=."
+    )
+
+
 def _by_age(cells: Cells) -> Cells:
     """The same cells with ages alone as strata, where these are ages."""
     if cells.stratum is None or not are_ages(cells.stratum):
@@ -185,17 +240,28 @@ def _joined(cells: list[Cells]) -> Cells:
     return Cells(**columns)
 
 
-def _ordered(time: Any, n: int) -> tuple[IntArray, FloatArray | None]:
-    """The rank of each time, -1 where it is missing; and the times as numbers, if they are spans of time."""
+def _dates_of(values: Any, name: str) -> FloatArray | None:
+    """Dates and datetimes in days since 1970; None if they are none."""
+    try:
+        return frames.time_column(values, name).number
+    except InputError:
+        return None
+
+
+def _ordered(time: Any, n: int, since: Callable[[FloatArray], FloatArray | None]) -> tuple[IntArray, FloatArray | None]:
+    """The rank of each time, -1 where it is missing; and the times as numbers, if they are spans of time.
+
+    Dates are spans where `since` makes them some, and what came before the evaluation has none.
+    """
     try:
         values, _ = frames.duration_column(time, "time")
         spans = True
     except InputError:
-        try:
-            dates: AnyArray = np.asarray(time, dtype="datetime64[us]")
-        except (TypeError, ValueError):
+        days = _dates_of(time, "time")
+        if days is None:
             raise InputError("time: expected numbers, timedeltas or dates: when each label came.") from None
-        values, spans = np.where(np.isnat(dates), np.nan, dates.astype(np.int64).astype(np.float64)), False
+        passed = since(days)
+        values, spans = (days, False) if passed is None else (np.where(passed > 0.0, passed, np.nan), True)
     check_length(values, "time", n)
     known = ~np.isnan(values)
     if spans and np.any(values[known] < 0.0):

@@ -168,8 +168,10 @@ class Audit:
             return [f"No label has come since; {self.n_missing:,} are missing."]
         words = [f"{self._counts()}: {self._verdict()}", self._bet(), _ASSUMED[self.arrival]]
         if self.n_skipped:
+            one = self.n_skipped == 1
             words.append(
-                f"{self.n_skipped:,} labels took longer than any row was old, and say nothing: no bet was made on them."
+                f"{self.n_skipped:,} {'label' if one else 'labels'} took longer than any row was old, and "
+                f"{'says' if one else 'say'} nothing: no bet was made on {'it' if one else 'them'}."
             )
         return words
 

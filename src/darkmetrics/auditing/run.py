@@ -61,10 +61,12 @@ def audit(
     y_score : array-like of float
         Their scores, where labels are an array.
     time : array-like, optional
-        When each label came: dates, or time since `before`, which late labels need. Rows that had their label before
-        have none. Unknown: all labels are one batch. The order of the rows is never taken for that of arrival.
+        When each label came: time since `before`, or dates. Rows that had their label before have none, or an earlier
+        date. Late labels need the time since `before`, or an evaluation of a table, whose `as_of` makes it of dates.
+        Unknown: all labels are one batch. The order of the rows is never taken for that of arrival.
     age : array-like, optional
-        For rows with ages: the age that each had in `before`.
+        For rows with ages: the age that each had in `before`; or the date when it was scored, where `before` is of a
+        table and knows its `as_of`.
     elapsed : float or timedelta, optional
         For late labels without `time`: how much time has passed since `before`.
     arrival : {"alike", "late", "any"}, optional
@@ -110,7 +112,8 @@ def audit(
         raise InputError("before: no label was missing, so that there is nothing to audit.")
     before.nodes.check_independent("an audit takes")
     chosen = _arrival_of(before, arrival)
-    batches = batches_of(before.data, after, y_score, time, age)
+    as_of = None if before.arrival is None else before.arrival.as_of
+    batches = batches_of(before.data, after, y_score, time, age, as_of)
     ways = {"alike": _alike, "late": _late, "any": _any}
     log_path, expected, skipped = ways[chosen](before, batches, elapsed)
     labels = [int((batch.positives + batch.negatives).sum()) for batch in batches]
@@ -231,7 +234,8 @@ def _ends(batches: list[Batch], elapsed: Any, data: EvaluationSet) -> list[float
     if elapsed is None or len(batches) > 1:
         raise InputError(
             "time: late labels come at an age, so say when: time= since the earlier evaluation, as a number or "
-            "timedelta in the unit of its ages, or elapsed= for all of them together."
+            "timedelta in the unit of its ages (or as dates, where it knows its as_of), or elapsed= for all of them "
+            "together."
         )
     assert data.cells.stratum is not None
     return [positive_span("elapsed", elapsed, days=read_ages(data.cells.stratum).days)]

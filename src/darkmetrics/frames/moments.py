@@ -166,6 +166,11 @@ class AsOf:
         assert self.time is not None
         return self.time.date()
 
+    @property
+    def given(self) -> dt.date:
+        """The day or the moment, as it was given."""
+        return self.date if self.time is None else self.time
+
     def last(self, scored: Moments) -> float:
         """The last moment that counts; of a day, on the clock of the column, the microsecond before it ends."""
         if self.day is not None:

@@ -128,8 +128,7 @@ class Arrival:
 
     def at(self, as_of: PointInTime | None) -> "Arrival":
         """The same with the date at which ages were taken: a date, a datetime or ISO text, as `as_of` of tables."""
-        when = None if as_of is None else frames.AsOf.of(as_of)
-        return replace(self, as_of=None if when is None else when.day or when.time)
+        return replace(self, as_of=None if as_of is None else frames.AsOf.of(as_of).given)
 
     @property
     def oldest(self) -> float:
