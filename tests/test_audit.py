@@ -306,7 +306,7 @@ def test_dates_are_the_ages_and_times_that_they_mean(hours, as_of):
     new = rows[since > 0.0]
     expected = dm.audit(before, new.y, new.p, age=start - new.scored, time=since[since > 0.0])
     assert found.n_labels == expected.n_labels > 100
-    np.testing.assert_allclose(found.times, expected.times, rtol=1e-12)
+    np.testing.assert_allclose(np.array(found.times), np.array(expected.times), rtol=1e-12)
     np.testing.assert_allclose(found.log_path, expected.log_path, atol=1e-9)
 
 
