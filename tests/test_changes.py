@@ -330,7 +330,10 @@ def test_worse_knows_which_way_is_worse():
     )
     assert found.worse("recall", 0.01) == found.fell("recall", by=0.01)
     assert found.worse("brier") == found.rose("brier")
-    with pytest.raises(dm.InputError, match=r"metric: unknown metric that can get worse 'prevalence'\. .*rose"):
+    with pytest.raises(
+        dm.InputError,
+        match=r"metric: 'prevalence' has no better side and cannot get worse\. Use fell\(\) or rose\(\)\.",
+    ):
         found.worse("prevalence")
 
 
@@ -562,6 +565,19 @@ def test_two_sets_that_look_identical_get_a_note():
     other = dm.change(answer(0, missingness="random"), answer(1, missingness="random"))
     assert sum("look identical" in note for note in same.notes()) == 1
     assert "look identical" not in str(other)
+
+
+@pytest.mark.filterwarnings("ignore:recall is undefined")
+def test_a_change_from_an_undefined_value_says_what_that_counts_as():
+    for fill, expected in (("warn", 1.0), (0, 1.0), (1, 0.0)):
+        one, none = (dm.evaluate([y], [s], metrics="recall", zero_division=fill) for y, s in ((1, 0.7), (0, 0.2)))
+        found = dm.change(one, none)
+        assert found["recall"].mean() == expected
+        assert "and so is its change" not in str(found)
+        assert f"In before it is undefined (0/0) and counts as {1.0 - expected:g}." in found.sentence("recall")
+        assert "In after" not in str(found)
+    one, none = (dm.evaluate([y], [s], metrics="recall", zero_division=np.nan) for y, s in ((1, 0.7), (0, 0.2)))
+    assert dm.change(one, none).sentence("recall").endswith("and so is its change.")
 
 
 def scored(n=600, seed=0):

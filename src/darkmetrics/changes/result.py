@@ -16,7 +16,7 @@ from darkmetrics.changes.same_rows import same_rows_in_words
 from darkmetrics.changes.wording import amount, chance_above, chance_below, check_amount, moved_text
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import MissingKeyError, unknown_name
+from darkmetrics.exceptions import InputError, MissingKeyError, unknown_name
 from darkmetrics.metrics import Metric
 from darkmetrics.tables import (
     chance_text,
@@ -140,13 +140,7 @@ class Change(Mapping[str, MetricDistribution]):
         self[metric]  # an unknown name gets its error here
         better = self.metrics[metric].better
         if better == "neither":
-            raise unknown_name(
-                "metric",
-                "metric that can get worse",
-                metric,
-                [name for name, one in self.metrics.items() if one.better != "neither"],
-                "Use fell() or rose().",
-            )
+            raise InputError(f"metric: {metric!r} has no better side and cannot get worse. Use fell() or rose().")
         return self.rose(metric, by) if better == "lower" else self.fell(metric, by)
 
     @cached_property
@@ -200,7 +194,14 @@ class Change(Mapping[str, MetricDistribution]):
         law = self[metric]  # an unknown name gets its error here
         means = self.before[metric].mean(), self.after[metric].mean()
         where = metric if self.scope == "rows" else f"{metric} in the population"
-        return moved_text(where, means, law, self.confidence_level)
+        words = [moved_text(where, means, law, self.confidence_level)]
+        if np.isfinite(law.mean()):
+            words += [
+                f"In {short(name)} it is undefined (0/0) and counts as {one[metric].mean():g}."
+                for name, one in zip(self.names, (self.after, self.before), strict=True)
+                if one[metric].undefined >= 1.0
+            ]
+        return " ".join(words)
 
     def words(self) -> list[str]:
         """What stands above the table: what is compared, and what is surest to have got worse, else to have moved."""

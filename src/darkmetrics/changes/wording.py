@@ -53,7 +53,7 @@ def amount(value: float) -> float:
 
 def moved_text(metric: str, means: tuple[float, float], law: MetricDistribution, level: float) -> str:
     """What happened to a metric from the first mean to the second, given the law of their difference."""
-    if law.undefined >= 1.0:
+    if math.isnan(law.mean()):
         return f"{metric} is undefined (0/0) in one of the two, and so is its change."
     low, high = law.interval(level)
     decimals = decimals_for(high - low)
