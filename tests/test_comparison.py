@@ -869,3 +869,21 @@ def test_a_metric_that_no_row_can_define_is_undefined_in_the_population():
     found = dm.compare(np.ones(200), scores, metrics=["accuracy", "roc_auc"], scope="population", zero_division=np.nan)
     assert "Best roc_auc in the population: a undefined, b undefined, c undefined." in str(found)
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_reference_rows_that_lack_a_model_name_it():
+    y_true, scores, _, _ = problem(0)
+    full = np.nan_to_num(y_true)
+    for given in ({"a": scores["a"]}, {}):
+        lacking = "b" if given else "a"
+        with pytest.raises(dm.InputError, match=f"^reference: no scores of '{lacking}'. Reference rows need those of"):
+            dm.compare(y_true, scores, reference=(full, given))
+
+
+@pytest.mark.parametrize("argument", ["age", "delay", "maturity", "scored_at", "labelled_at", "as_of"])
+def test_a_comparison_says_that_it_takes_no_ages(argument):
+    call: Any = dm.compare
+    table: Any = dm.compare_frame
+    for asked in (lambda given: call([0, 1], {}, **given), lambda given: table(None, label="y", scores=[], **given)):
+        with pytest.raises(TypeError, match=r"Comparisons take no ages of rows; evaluate and evaluate_frame do"):
+            asked({argument: [1, 2]})

@@ -180,6 +180,8 @@ _TWINS = {
     "sample_weight": "weight",
     "weight": "sample_weight",
     "age": "scored_at",
+    "scored_at": "age",
+    "labelled_at": "delay",
     "method": "methods",
     "label_model": "label_models",
     "missingness": "label_models",
@@ -194,6 +196,7 @@ _WAYS = {
     "n_resamples": "Say method=methods.MonteCarlo(n_resamples=...).",
     "prevalence": "A share of positives that you know is label_model=label_models.Tilted(prevalence=...).",
 }
+_AGES = frozenset(["age", "delay", "maturity", "scored_at", "labelled_at", "as_of"])
 # What evaluate takes, and others may not: a word that is right elsewhere is no misspelling of one that is right here.
 ARGUMENTS_OF_EVALUATE = frozenset(
     [
@@ -264,7 +267,9 @@ def _not_taken(
     unknown = next((one for one in kwargs if one not in taken), None)
     if unknown is None:
         return None
-    if _TWINS.get(unknown) in taken:
+    if unknown in _AGES and "scores" in taken:
+        where = "Comparisons take no ages of rows; evaluate and evaluate_frame do, one model at a time."
+    elif _TWINS.get(unknown) in taken:
         where = f"Did you mean {_TWINS[unknown]!r}?"
     elif unknown in _WAYS and {"method", "label_model"} <= taken.keys():
         where = _WAYS[unknown]

@@ -146,7 +146,7 @@ def _reference(rows: SharedRows, reference: Any) -> list[FloatArray]:
             "reference: expected a pair (labels, scores), with scores by the name of each model, got a "
             f"{type(reference).__name__}."
         )
-    named = named_scores(reference[1], "reference")
+    named = named_scores(reference[1], "reference", fewest=0)  # those that lack are named
     lacking = next((name for name in rows.names if name not in named), None)
     if lacking is not None:
         raise InputError(f"reference: no scores of {lacking!r}. Reference rows need those of every model.")

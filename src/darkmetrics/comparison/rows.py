@@ -239,8 +239,8 @@ def shared_rows(
     )
 
 
-def named_scores(scores: Any, argument: str = "scores") -> dict[str, Any]:
-    """Scores by the name of their model, or a table with a column for each: two models at least."""
+def named_scores(scores: Any, argument: str = "scores", fewest: int = 2) -> dict[str, Any]:
+    """Scores by the name of their model, or a table with a column for each: two models at least, unless said."""
     scores = frames.columns_of(scores)
     if not isinstance(scores, Mapping):
         raise InputError(
@@ -250,7 +250,7 @@ def named_scores(scores: Any, argument: str = "scores") -> dict[str, Any]:
     for name in scores:
         if not isinstance(name, str) or not name:
             raise InputError(f"{argument}: {name!r} as the name of a model. Names are text, and not empty.")
-    if len(scores) < 2:
+    if len(scores) < fewest:
         found = f"one model, {next(iter(scores))!r}" if scores else "no model"
         raise InputError(f"{argument}: {found}. A comparison needs two at least; for one model there is evaluate.")
     return dict(scores)
