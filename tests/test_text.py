@@ -1,9 +1,11 @@
 """What is a number in a text, and how a text of the user is shown in Markdown."""
 
 import re
+from typing import Any
 
 import pytest
 
+import darkmetrics as dm
 from darkmetrics import InputError
 from darkmetrics._text import NUMBER, markdown_text, number_from, whole_number_from
 from darkmetrics.files import DataFile, readers
@@ -125,3 +127,16 @@ def test_nothing_in_a_text_is_a_sign_of_markdown(text):
     shown = markdown_text(text)
     bare = re.sub(r"\\(_|[^\w\s])", "", shown)
     assert not re.search(r"[<>\[\]`*_|~$&#@\\\x1b\n\r]|://|www\.", bare)
+
+
+def test_one_row_is_a_row_wherever_rows_are_counted():
+    one, other = (dm.evaluate([1], [score], metrics="accuracy") for score in (0.7, 0.2))
+    found = dm.compare([1], {"a": [0.7], "b": [0.2]}, metrics="accuracy")
+    said: list[Any] = [one, one.data, found, dm.change(one, other), dm.bounds([1], [0.7], metrics="accuracy")]
+    for thing in said:
+        for text in (repr(thing), str(thing)):
+            assert "1 rows" not in text
+            assert "1 cells" not in text
+    assert repr(one) == "<Evaluation of 1 row, 0 missing: accuracy>"
+    assert repr(found) == "<Comparison of a, b on 1 row, 0 missing: accuracy>"
+    assert str(said[3]).startswith("after (1 row, 0 missing) against before (1 row, 0 missing).")

@@ -79,6 +79,18 @@ def _written_out(text: str) -> str:
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
+def counted(number: int, word: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> from darkmetrics._text import counted
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def markdown_text(text: object, most: int = 300) -> str:
     r"""Text that Markdown shows as it is: no HTML, no links, no cell of a table more.
 

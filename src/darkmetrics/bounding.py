@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkmetrics import frames
+from darkmetrics._text import counted
 from darkmetrics.argument_types import ArrayLike, LabelValue
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -119,7 +120,9 @@ class Bounds(Mapping[str, MetricBounds]):
         return [] if sharp else ["Bounds in brackets hold, but perhaps no labeling attains them."]
 
     def __repr__(self) -> str:
-        return f"<Bounds of {self.data.n_rows:,} rows, {self.data.n_missing:,} missing: {', '.join(self.bounds)}>"
+        return (
+            f"<Bounds of {counted(self.data.n_rows, 'row')}, {self.data.n_missing:,} missing: {', '.join(self.bounds)}>"
+        )
 
     def __str__(self) -> str:
         below = ["", *self.notes()] if self.notes() else []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics._text import counted
 from darkmetrics.argument_types import PathLike, ReportSettings, Scope
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
@@ -423,9 +424,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
         return write_report(self, path, **about, date=date, audit=audit)
 
     def __repr__(self) -> str:
-        n, m = self.data.n_rows, self.data.n_missing
-        about = " for their population" if self.scope == "population" else ""
-        return f"<Evaluation of {n:,} rows, {m:,} missing{about}: {', '.join(self.laws)}>"
+        data, about = self.data, " for their population" if self.scope == "population" else ""
+        return f"<Evaluation of {counted(data.n_rows, 'row')}, {data.n_missing:,} missing{about}: {', '.join(self)}>"
 
     def __str__(self) -> str:
         return "\n".join([*self.words(), "", *text_table(*self.table()), "", *self.notes()])
@@ -436,10 +436,10 @@ class Evaluation(Mapping[str, MetricDistribution]):
     def words(self) -> list[str]:
         """What stands above the table: how many rows, what was assumed, how many missing rows are positive."""
         n, m = self.data.n_rows, self.data.n_missing
-        size = f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
+        words = [f"{counted(n, 'row')}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"]
         if not m:
-            return [size]
-        words = [size, *filter(None, self.assumption.split("\n"))]
+            return words
+        words += filter(None, self.assumption.split("\n"))
         if len(self.nodes) > 1 and self.data.missing_cells.size:
             words.append(prevalence_in_words(self.data, self.nodes))
         if self.arrival is not None:

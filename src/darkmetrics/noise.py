@@ -10,6 +10,7 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.cdf_bounds import dkw_radius
+from darkmetrics._text import counted
 from darkmetrics.argument_types import Numbers, RngLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
@@ -154,7 +155,7 @@ class Robustness:
             noise = f"a probability of 0.5 is off by {half:.2g} (standard deviation), one of 0.1 by {tenth:.2g}"
         limit = f"below v* = {self.v_star:.3g}, which the row with p = {self.p_at_v_star:.3g} sets"
         words = [
-            f"{n:,} rows: {n - m:,} labelled, {m:,} missing ({m / n:.1%})",
+            f"{counted(n, 'row')}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})",
             f"Noise looked at: {noise}.",
             f"As printed, the theorem is about variances {limit}; each row's own p (1 - p) would do.",
         ]

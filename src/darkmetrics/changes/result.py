@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._text import short
+from darkmetrics._text import counted, short
 from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.changes.mix import Split, mix_of_rows
 from darkmetrics.changes.same_rows import same_rows_in_words
@@ -206,7 +206,7 @@ class Change(Mapping[str, MetricDistribution]):
     def words(self) -> list[str]:
         """What stands above the table: what is compared, and what is surest to have got worse, else to have moved."""
         sizes = [
-            f"{short(name)} ({one.data.n_rows:,} rows, {one.data.n_missing:,} missing)"
+            f"{short(name)} ({counted(one.data.n_rows, 'row')}, {one.data.n_missing:,} missing)"
             for name, one in zip(self.names, (self.after, self.before), strict=True)
         ]
         return [f"{sizes[0]} against {sizes[1]}.", self.sentence(self.surest)]

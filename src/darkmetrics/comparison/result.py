@@ -10,7 +10,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._text import short
+from darkmetrics._text import counted, short
 from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.comparison.all_models import Together, values_together
 from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
@@ -486,7 +486,7 @@ class Comparison(Mapping[str, Evaluation]):
     def __repr__(self) -> str:
         counts = self.rows.counts
         models, metrics = ", ".join(map(short, self.models)), ", ".join(self.metrics)
-        return f"<Comparison of {models} on {counts['rows']:,} rows, {counts['missing']:,} missing: {metrics}>"
+        return f"<Comparison of {models} on {counted(counts['rows'], 'row')}, {counts['missing']:,} missing: {metrics}>"
 
     def __str__(self) -> str:
         return "\n".join([*self.words(), "", *text_table(*self.table(), words=2), "", *self.notes()])

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from darkmetrics._text import short
+from darkmetrics._text import counted, short
 from darkmetrics.comparison.ranking import range_text
 from darkmetrics.footnotes import buckets_in_words, rounded_up, scope_in_words
 from darkmetrics.tables import chance_text, decimals_for, interval_text, level_text, number_text
@@ -52,7 +52,7 @@ def words_of(found: "Comparison") -> list[str]:
     """What stands above the table: how many rows, what was assumed, and which model is better."""
     counts = found.rows.counts
     n, m = counts["rows"], counts["missing"]
-    words = [f"{len(found.models)} models, {n:,} rows: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"]
+    words = [f"{len(found.models)} models, {counted(n, 'row')}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"]
     words += filter(None, found.beliefs.assumption.split("\n"))
     if len(found.models) == 2:
         words += [found.sentence(metric) for metric in found.metrics]

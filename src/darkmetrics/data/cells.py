@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, CountArray, FloatArray, IntArray
+from darkmetrics._text import counted
 from darkmetrics.storing import made_of
 from darkmetrics.tables import html_lines, html_table
 
@@ -246,16 +247,16 @@ class Totals:
         }
 
     def __repr__(self) -> str:
-        cells = f"{self.cells.score.size:,} cells"
+        cells = counted(self.cells.score.size, "cell")
         if self.buckets is not None:
             cells += f" in {self.buckets:,} score buckets"
-        return f"EvaluationSet({self.n_rows:,} rows, {self.n_missing:,} missing, {cells})"
+        return f"EvaluationSet({counted(self.n_rows, 'row')}, {self.n_missing:,} missing, {cells})"
 
     def __str__(self) -> str:
         counts = self._counts
         n, m, yes, yes_missing = self.n_rows, self.n_missing, counts["decided"], counts["decided_missing"]
         return (
-            f"{n:,} rows: {self.n_labelled:,} labelled ({counts['positives']:,} positive, "
+            f"{counted(n, 'row')}: {self.n_labelled:,} labelled ({counts['positives']:,} positive, "
             f"{counts['negatives']:,} negative), {m:,} missing ({m / max(n, 1):.1%})\n"
             f"{yes:,} positive decisions ({yes_missing:,} of them missing their label), "
             f"{n - yes:,} negative ({m - yes_missing:,})"

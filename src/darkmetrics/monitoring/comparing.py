@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from darkmetrics._text import counted
 from darkmetrics.argument_types import GroupLike
 from darkmetrics.call_as_code import as_code
 from darkmetrics.changes.gap import KINDS, Gap, gap_between
@@ -15,7 +16,7 @@ from darkmetrics.changes.trend import Trend, trend_over
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import Metric, metrics_from
-from darkmetrics.monitoring.groups import Key, counted, in_order, key_text, listed, told_apart
+from darkmetrics.monitoring.groups import Key, in_order, key_text, listed, told_apart
 from darkmetrics.monitoring.periods import period_name
 
 if TYPE_CHECKING:

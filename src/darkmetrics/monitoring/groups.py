@@ -170,11 +170,6 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def counted(number: int, word: str) -> str:
-    """A number of things."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
 def plain(value: Any) -> Any:
     """A key for JSON: numbers, text and truth values as they are, dates in ISO form, anything else as its text."""
     if isinstance(value, np.generic):

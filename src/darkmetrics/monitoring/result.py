@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from darkmetrics import frames
+from darkmetrics._text import counted
 from darkmetrics.argument_types import GroupLike, PageSettings, PathLike
 from darkmetrics.changes import Change, Gap, Trend
 from darkmetrics.evaluation import Evaluation
@@ -20,7 +21,6 @@ from darkmetrics.monitoring.groups import (
     GroupSummary,
     Key,
     cell_text,
-    counted,
     group_text,
     group_texts,
     key_text,

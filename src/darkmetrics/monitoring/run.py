@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics._text import counted
 from darkmetrics.argument_types import (
     Duration,
     FrameLike,
@@ -55,7 +56,7 @@ from darkmetrics.monitoring.alerts import (
     side_of,
     targets_from,
 )
-from darkmetrics.monitoring.groups import counted, group_text, in_order, named, plain
+from darkmetrics.monitoring.groups import group_text, in_order, named, plain
 from darkmetrics.monitoring.periods import PeriodLike, check_asked, watched_from
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.tasks import Found, Group, Notes, Task

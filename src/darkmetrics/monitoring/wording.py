@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from darkmetrics._text import counted
 from darkmetrics.monitoring.alerts import Alert, probability_text, side_of
-from darkmetrics.monitoring.groups import counted, group_text, key_text, listed
+from darkmetrics.monitoring.groups import group_text, key_text, listed
 from darkmetrics.tables import chance_text, level_text
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from darkmetrics._text import called, visible
+from darkmetrics._text import called, counted, visible
 from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import Alert, GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.alerts import probability_text, side_of
-from darkmetrics.monitoring.groups import Key, counted, group_text, key_text
+from darkmetrics.monitoring.groups import Key, group_text, key_text
 from darkmetrics.monitoring.periods import period_name
 from darkmetrics.monitoring.run import PHRASES
 from darkmetrics.plotting.over_time import places_of

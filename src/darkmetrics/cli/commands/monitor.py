@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import darkmetrics as dm
-from darkmetrics._text import whole_number_from
+from darkmetrics._text import counted, whole_number_from
 from darkmetrics._vocabulary import PERIODS
 from darkmetrics.cli.evaluation import columns_assumed, label_model_of, metrics_wanted, targets_from, zero_division_of
 from darkmetrics.cli.inputs import (
@@ -292,8 +292,6 @@ def _as_result(result: dm.GroupedEvaluation) -> Result:
 
 def _closing(result: dm.GroupedEvaluation) -> str:
     """Whether there is an alert that makes exit code 1, in a line."""
-    from darkmetrics.monitoring.groups import counted
-
     new = sum(alert.new for alert in result.alerts)
     known = f", {len(result.alerts) - new:,} known" if len(result.alerts) > new else ""
     what = "alert" if result.gone is None else "new alert"
