@@ -163,7 +163,7 @@ def compare_frame(
         "exact" counts rows by every combination of scores. A number counts each score in so many buckets (a power of
         two), of which the mean stands for all; decisions stay exact. "auto" is exact up to 2^20 rows of any engine, and
         beyond where so few combinations are found; else it takes 65,536 buckets up to 2^22 rows, and of more rows as
-        many as leave 2^22 cells at most, from 4,096 of two models, 512 of three and 128 of more on. `bucket_effect`
+        many as leave 2^22 cells at most, from 8,192 of two models, 1,024 of three and 256 of more on. `bucket_effect`
         bounds how far buckets move a difference, and `best` says what they leave open.
     metrics, label_model, missingness, reference, method, pos_label, missing_label, zero_division, rng, \
     confidence_level, scope

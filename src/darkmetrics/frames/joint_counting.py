@@ -24,7 +24,7 @@ from darkmetrics.frames.texts import read_text
 # finely as fits, from so many buckets of two models, three, or more on.
 _MOST_CELLS = 1 << 22
 _FINE = 1 << 16
-_BUCKETS, _BUCKETS_OF_MORE = {2: 1 << 12, 3: 1 << 9}, 1 << 7
+_BUCKETS, _BUCKETS_OF_MORE = {2: 1 << 13, 3: 1 << 10}, 1 << 8
 # Where distinct scores are counted to guess how many there are in all: so many stretches of so many buckets.
 _STRETCHES, _STRETCH = 6, 3
 
