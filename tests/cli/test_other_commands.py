@@ -214,11 +214,13 @@ def test_the_report_is_that_of_the_library(run, small_file):
 
 
 @pytest.mark.parametrize("command", ["report", "compare", "change"])
-def test_a_page_says_which_command_makes_it_again(run, small_file, command):
+def test_a_page_says_which_command_makes_it_again(run, small_file, tmp_path, command):
+    earlier, few = tmp_path / "earlier.csv", rows(50)
+    earlier.write_text(csv_text({"label": few.label, "score": [one / 2.0 for one in few.score]}), encoding="utf-8")
     told = {
         "report": ["-o", "page.html"],
         "compare": ["--label", "label", "--score", "score", "--score", "old=score", "--report", "page.html"],
-        "change": [small_file, "--report", "page.html"],
+        "change": [earlier, "--report", "page.html"],
     }[command]
     done = run(command, small_file, *told, "-m", "recall", "--missingness", "by_label")
     assert done.code == 0, done.err
