@@ -70,3 +70,27 @@ def test_ties_in_full_among_weighted_rows_are_close_to_drawn_labelings(factor):
     # Where few groups decide the law is drawn, 10,000 times.
     promised = PROMISED if law.method == "near exact" else slack(10_000)
     assert kolmogorov(law.cdf, np.sort(auc)) <= promised + slack(draws)
+
+
+def test_few_ranks_with_many_chances_leave_the_gaps_where_they_are():
+    """Five ranks of 80 rows, each row with its own chance: the count of each rank has a law by plain convolution."""
+    rng, rows, ranks, most = np.random.default_rng(4), 80, 5, 20  # more than 19 of one rank have no mass to speak of
+    p = rng.uniform(0.0, 0.07, (ranks, rows))
+    chance = [np.ones(1) for _ in range(ranks)]
+    for i, j in np.ndindex(ranks, rows):
+        chance[i] = np.convolve(chance[i], [1.0 - p[i, j], p[i, j]])
+    mass = np.einsum("i,j,k,l,m", *[own[:most] for own in chance]).ravel()
+    # With them one labelled positive at the fourth rank, and one negative at the first.
+    positive = np.indices((most,) * ranks).reshape(ranks, -1) + np.eye(ranks)[3][:, None]
+    negative = rows + (np.eye(ranks)[0] + np.eye(ranks)[3])[:, None] - positive
+    below = np.cumsum(negative, axis=0) - 0.5 * negative
+    auc = (positive * below).sum(axis=0) / (positive.sum(axis=0) * negative.sum(axis=0))
+    law = dm.evaluate(
+        np.append([1.0, 0.0], np.full(p.size, np.nan)),
+        np.append([0.3, 0.0], np.repeat(np.arange(ranks) / 10.0, rows)),
+        label_model=np.append([0.5, 0.5], p.ravel()),
+        metrics="roc_auc",
+    )["roc_auc"]
+    order, at = np.argsort(auc), np.linspace(0.3, 0.8, 2001)
+    true = np.append(0.0, np.cumsum(mass[order]))[np.searchsorted(auc[order], at, side="right")]
+    assert np.abs(law.cdf(at) - true).max() <= 0.001

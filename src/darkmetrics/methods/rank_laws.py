@@ -14,12 +14,14 @@ from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
 from darkmetrics._kernels.auc.plan import (
     Plan,
     alike_nodes,
+    all_light,
     clumped,
     combinations,
     neglected,
     nodes_by_labeling,
     rank_clusters,
     tie_clusters,
+    tie_plan,
     whole_groups,
 )
 from darkmetrics._kernels.auc.ranks import RankData, half_ties, settle
@@ -52,6 +54,8 @@ _FEWER = 4
 _STEP = 0.025
 # Moments of clusters that are off by such a share of the law's standard deviation or variance are not believed.
 _OTHER = 0.1
+# Chance up to which one class may be left to rows that clusters do not tell apart.
+_LIGHT = 0.005
 # Rows beyond which there are no clusters: leading rows are settled both ways, and the rest is expanded.
 _MOST_ROWS = 20_000
 # The same at several nodes where rows have weights. Clusters with ever more combinations may agree there and be off
@@ -256,16 +260,16 @@ def _clustered(
     if uneven and weight.size > 1 and data.counts.sum() > _MOST_UNEVEN_ROWS:
         raise MethodError(_FEW_DECIDE)
     by_clusters = partial(_of_clusters, functional, data, p, weight, fill, absent)
-    law, moments = by_clusters(_MOST_COMBINATIONS)
+    law, moments, light = by_clusters(_MOST_COMBINATIONS)
     # Of rows of like ranks and very different weights few decide, which clusters of them do not show.
     if uneven and not isinstance(law, Undefined):
         most = _MOST_COMBINATIONS
-        fewer, _ = by_clusters(most // _FEWER)
-        while not settled(law, fewer, step=_STEP):
+        fewer = by_clusters(most // _FEWER)[0]
+        while light > _LIGHT or not settled(law, fewer, step=_STEP):
             most *= _FEWER
             if most > _MOST_UNEVEN:
                 raise MethodError(_FEW_DECIDE)
-            fewer, (law, moments) = law, by_clusters(most)
+            fewer, (law, moments, light) = law, by_clusters(most)
     return law, moments if isinstance(law, Undefined) else _in_all(functional, law, moments, weight)
 
 
@@ -277,11 +281,16 @@ def _of_clusters(
     fill: float,
     absent: float,
     most: int,
-) -> tuple[MetricDistribution, FloatArray]:
-    """The law by clusters with so many combinations of counts at most, and moments of the nodes."""
+) -> tuple[MetricDistribution, FloatArray, float]:
+    """The law by clusters with about so many combinations of counts, moments of the nodes, and chance `all_light`."""
+    light = 0.0
 
     def law(own: IntArray, share: float) -> Points | None:
-        return _points(data, p[own], weight[own] / share, fill, most)
+        nonlocal light
+        halved, mixed = half_ties(data, weight[own] / share @ p[own]), weight[own] / share
+        plan = tie_plan(halved, p[own], mixed) or rank_clusters(halved, p[own], mixed, most)
+        light += share * all_light(data, plan.clusters, p[own], mixed)
+        return _points(data, halved, p[own], mixed, fill, plan)
 
     found = of_node_groups(nodes_by_labeling(data, p, weight), weight, law)
     if found is None:
@@ -292,13 +301,13 @@ def _of_clusters(
     if 0.0 < absent < 1.0 and nan.any() and not nan.all():
         masses[nan] *= absent / masses[nan].sum()
         masses[~nan] *= (1.0 - absent) / masses[~nan].sum()
-    return _discrete(functional, auc, masses, "near exact"), np.array(moments)
+    return _discrete(functional, auc, masses, "near exact"), np.array(moments), light
 
 
-def _points(data: RankData, p: FloatArray, weight: FloatArray, fill: float, most: int) -> Points | None:
+def _points(
+    data: RankData, halved: RankData, p: FloatArray, weight: FloatArray, fill: float, plan: Plan
+) -> Points | None:
     """The law of ROC-AUC by clusters that these nodes share."""
-    halved = half_ties(data, weight @ p)
-    plan = rank_clusters(halved, p, weight, most)
     if data.full_ties:
         whole = whole_groups(data, plan.clusters)
         for own in alike_nodes(halved, p, weight, plan.clusters):

@@ -26,6 +26,10 @@ _COMMON = 0.01
 _MOST_GROUPS, _MOVED = 8, 0.02
 # How large a step between clumps may be, in standard deviations of what blurs it, and how large a clump.
 _STEP, _CLUMP, _LEVELS = 1.8, 0.006, 4
+# A row that holds so much of the squared weight of its like decides among them.
+_DECIDES = 0.25
+# Masses, over all nodes, of combinations of the counts of ties.
+_MOST_TIED = 1 << 20
 
 
 class Plan(NamedTuple):
@@ -152,6 +156,19 @@ def rank_clusters(data: RankData, p: FloatArray, weight: FloatArray, most: float
     return Plan([cluster.cells for cluster in steps[low]], least, likely)
 
 
+def tie_plan(data: RankData, p: FloatArray, weight: FloatArray) -> Plan | None:
+    """Rows of one rank and weight as clusters, given whose counts nothing is open; None where that takes too long.
+
+    Where few ranks are all that there is the law has gaps that no wider cluster shows.
+    """
+    clusters = tie_clusters(data, np.log2(_MOST_TIED))
+    if clusters is None:
+        return None
+    share, anchors = anchors_of(p, weight, data.counts, min(_TRIED, weight.size))
+    number, least = _needed([_Cluster(cells, [], anchors[0]) for cells in clusters], data, share, anchors)
+    return Plan(clusters, least) if number * weight.size <= _MOST_TIED else None
+
+
 def _needed(clusters: list[_Cluster], data: RankData, share: FloatArray, p: FloatArray) -> tuple[float, float]:
     """How many combinations hold nearly all mass, and the least mass among them."""
     number, least = 0.0, 1.0
@@ -187,6 +204,26 @@ def _best_split(cells: IntArray, axes: list[FloatArray], variance: FloatArray) -
             at = int(apart[cut]) + 1
             best = (float(between[cut] / mass[-1]), max(within, 1e-300), own[:at], own[at:])
     return best[1], best[2], best[3]
+
+
+def all_light(data: RankData, clusters: list[IntArray], p: FloatArray, weight: FloatArray) -> float:
+    """Chance that all rows of a class are among light ones that share clusters, though few of these decide then.
+
+    Clusters are made for what rows do beside heavy ones. ROC-AUC has no scale: where all heavy rows are of one class
+    the light ones are all that there is of the other, and the heaviest of them decide.
+    """
+    shared = np.zeros(data.weight.size, dtype=np.bool_)
+    for cells in clusters:
+        shared[cells] = np.ptp(data.weight[cells]) > 0.0
+    apart, mass = ~shared & (data.counts > 0), data.counts * data.weight
+    square = mass[shared] * data.weight[shared]
+    if not apart.any() or square.size == 0 or square.max() <= _DECIDES * square.sum():
+        return 0.0
+    light, result = float(mass[shared].sum()), 0.0
+    for known, of_other in ((data.known_p, 1.0 - p), (data.total - data.known_p - float(mass.sum()), p)):
+        if known < light:  # else known rows of the class set the scale
+            result += float(weight @ np.prod(of_other[:, apart] ** data.counts[apart], axis=1))
+    return result
 
 
 def whole_groups(data: RankData, clusters: list[IntArray]) -> BoolArray:
