@@ -25,7 +25,7 @@ ONCE_WRONG_LAWS = (
     # Two nodes that are sure of other labels shared a lattice about one of them, and what the other was sure of was
     # spread over two of its places.
     (3100371, "precision"),
-    # All heavy rows were likely to be negative together, and light ones, which then were all the positives, one cluster.
+    # All heavy rows were likely to be negative together, and the light ones, all positives then, were one cluster.
     (3500253, "gini"),
     # Five ranks are few enough to be told apart.
     (3500610, "roc_auc"),
