@@ -209,7 +209,7 @@ def test_confidence_levels_are_printed_with_the_digits_they_have():
         ({"thresholds": "every"}, "thresholds: expected None, a number, 'all' or an array, got 'every'"),
         ({"thresholds": 0}, "thresholds: 0. At least one"),
         ({"thresholds": []}, "thresholds: expected a one-dimensional array"),
-        ({"thresholds": 0.5}, "thresholds: expected a one-dimensional array"),
+        ({"thresholds": 0.5}, "thresholds: 0.5. Give [0.5] for one threshold"),
         ({"thresholds": [0.1, math.nan]}, "thresholds: nan at position 1"),
         ({"thresholds": [0.1, math.inf]}, "thresholds: inf at position 1"),
         ({"thresholds": ["a"]}, "thresholds: expected"),

@@ -13,11 +13,10 @@ from darkmetrics import frames
 from darkmetrics._text import counted
 from darkmetrics.argument_types import PathLike, ReportSettings, Scope
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distribution import Interval, MetricDistribution, chance_of_target
 from darkmetrics.distribution.mixture import variance_shares
-from darkmetrics.exceptions import InputError, MissingKeyError, Warned, says_where, unknown_name
+from darkmetrics.exceptions import Warned, says_where
 from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, threshold_in_words, what_narrows
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.auto import REFUTED, nodes_of_reason, weight_of_reasons
@@ -26,6 +25,7 @@ from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.metric import oracle_bounds
+from darkmetrics.metrics.targets import name_in, target_from
 from darkmetrics.nodes import Nodes
 from darkmetrics.population import Population
 from darkmetrics.tables import (
@@ -91,9 +91,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
     _sensitivities: dict[float, "Sensitivity"] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, name: str) -> MetricDistribution:
-        if name not in self.laws:
-            raise MissingKeyError(str(unknown_name("metric", "metric", str(name), self.laws)))
-        return self.laws[name]
+        return self.laws[name_in(self.laws, name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.laws)
@@ -133,7 +131,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         These are the extremes of metrics that rise with every right decision. They are not for ROC-AUC: use
         `self[metric].support()` for bounds that nothing can pass.
         """
-        self[metric]  # an unknown name gets its error here
+        metric = name_in(self.laws, metric)
         return Interval(*oracle_bounds(self.metrics[metric], self.data, self.fills[metric]))
 
     def target_probability(self, metric: str, target: float) -> float:
@@ -141,7 +139,9 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
         NaN where the metric is never defined.
         """
-        return chance_of_target(self[metric], target, self.metrics[metric].better)
+        name = name_in(self.laws, metric)
+        value = target_from(target, self.metrics[name], f"target: {target!r} for {name!r}")
+        return chance_of_target(self.laws[name], value, self.metrics[name].better)
 
     @cached_property
     def intervals(self) -> Mapping[str, Interval]:
@@ -213,17 +213,15 @@ class Evaluation(Mapping[str, MetricDistribution]):
         """
         from darkmetrics.sensitivity import tipping_point_of
 
-        self[metric]  # an unknown name gets its error here
-        if not is_number(target) or not np.isfinite(target):
-            raise InputError(f"target: {target!r}. It must be a finite number.")
-        return tipping_point_of(self, metric, float(target))
+        name = name_in(self.laws, metric)
+        return tipping_point_of(self, name, target_from(target, self.metrics[name], f"target: {target!r} for {name!r}"))
 
     def target_by_reason(self, metric: str, target: float) -> dict[str, float]:
         """How likely a metric meets a target if labels are missing for each of the reasons that were mixed.
 
         Empty where one reason was stated, or nothing is mixed.
         """
-        found: dict[str, float] = {}
+        metric, found = name_in(self.laws, metric), dict[str, float]()
         if not self.nodes.reasons or not self.nodes.independent:
             return found
         for k in np.flatnonzero(weight_of_reasons(self.nodes) >= REFUTED):
@@ -305,6 +303,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         """
         from darkmetrics.report.sentences import headline
 
+        metric = name_in(self.laws, metric)
         entry = self[metric].to_dict(self.confidence_level) | {"labelled_only": finite(self.labelled_only[metric])}
         said = headline(metric, entry, self.data.counts(), self.scope)
         return " ".join(filter(None, [f"{said}.", *self.assumption.split("\n")]))

@@ -16,8 +16,9 @@ from darkmetrics.changes.same_rows import same_rows_in_words
 from darkmetrics.changes.wording import amount, chance_above, chance_below, check_amount, moved_text
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError, MissingKeyError, unknown_name
+from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
+from darkmetrics.metrics.targets import name_in
 from darkmetrics.tables import (
     chance_text,
     decimals_for,
@@ -103,9 +104,7 @@ class Change(Mapping[str, MetricDistribution]):
     of_groups: OfGroups | None = None
 
     def __getitem__(self, name: str) -> MetricDistribution:
-        if name not in self.laws:
-            raise MissingKeyError(str(unknown_name("metric", "metric", str(name), self.laws)))
-        return self.laws[name]
+        return self.laws[name_in(self.laws, name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.laws)
@@ -137,7 +136,7 @@ class Change(Mapping[str, MetricDistribution]):
 
         A metric of which neither is better cannot get worse: that is an error.
         """
-        self[metric]  # an unknown name gets its error here
+        metric = name_in(self.laws, metric)
         better = self.metrics[metric].better
         if better == "neither":
             raise InputError(f"metric: {metric!r} has no better side and cannot get worse. Use fell() or rose().")
@@ -168,7 +167,8 @@ class Change(Mapping[str, MetricDistribution]):
         >>> round(mix, 2), round(rest, 2)
         (-0.1, 0.0)
         """
-        law = self[metric]  # an unknown name gets its error here
+        metric = name_in(self.laws, metric)
+        law = self.laws[metric]
         if metric not in self._mix or not np.isfinite(law.mean()):
             return None
         return Split(self._mix[metric], law.mean() - self._mix[metric])
@@ -191,7 +191,8 @@ class Change(Mapping[str, MetricDistribution]):
 
     def sentence(self, metric: str) -> str:
         """What happened to a metric, in words."""
-        law = self[metric]  # an unknown name gets its error here
+        metric = name_in(self.laws, metric)
+        law = self.laws[metric]
         means = self.before[metric].mean(), self.after[metric].mean()
         where = metric if self.scope == "rows" else f"{metric} in the population"
         words = [moved_text(where, means, law, self.confidence_level)]

@@ -30,7 +30,7 @@ def targets_from(given: Sequence[str] | None) -> dict[str, float]:
     """The targets by name of the metric."""
     if not given:
         return {}
-    from darkmetrics.monitoring.alerts import check_target
+    from darkmetrics.metrics.targets import check_target
 
     targets: dict[str, float] = {}
     for text in given:

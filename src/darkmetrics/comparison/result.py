@@ -25,9 +25,10 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import Discrete, MetricDistribution
 from darkmetrics.distribution.base import mass_below
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError, Warned, unknown_name
+from darkmetrics.exceptions import InputError, Warned
 from darkmetrics.label_models import Given
 from darkmetrics.metrics import Metric
+from darkmetrics.metrics.targets import name_in
 from darkmetrics.nodes import Nodes
 from darkmetrics.question import Question, scope_from
 from darkmetrics.storing import made_of
@@ -124,9 +125,7 @@ class Comparison(Mapping[str, Evaluation]):
         return np.random.default_rng(self.seed)
 
     def _metric(self, metric: str) -> Metric:
-        if metric not in tuple(self.metrics):  # a list is no key
-            raise unknown_name("metric", "metric", str(metric), self.metrics)
-        return self.metrics[metric]
+        return self.metrics[name_in(self.metrics, metric)]
 
     @cached_property
     def _bounds(self) -> dict[tuple[str, int], Bound]:

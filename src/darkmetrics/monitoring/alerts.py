@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from darkmetrics.exceptions import InputError, unknown_name
-from darkmetrics.metrics.metric import Metric, metric_from_text
+from darkmetrics.metrics.metric import Metric
+from darkmetrics.metrics.targets import number_or_nan
 from darkmetrics.monitoring.groups import Key, group_text, listed, plain
 from darkmetrics.monitoring.tasks import Found
 from darkmetrics.tables import html_lines, html_table
@@ -154,53 +155,9 @@ def side_of(metric: Metric) -> str:
     return "<=" if metric.better == "lower" else ">="
 
 
-def targets_from(targets: Any, metrics: Sequence[Metric]) -> tuple[list[Metric], dict[str, float]]:
-    """The metrics with those that only have a target, and the targets by name."""
-    if targets is None:
-        return list(metrics), {}
-    if not isinstance(targets, Mapping):
-        raise InputError(f"targets: expected a mapping such as {{'recall': 0.8}}, got {targets!r}.")
-    chosen, numbers = {metric.name: metric for metric in metrics}, {}
-    for given, target in targets.items():
-        name = str(given)
-        if name not in chosen:
-            try:
-                metric = metric_from_text(name)
-            except InputError as error:
-                raise error.renamed({"metrics": "targets"}) from None
-            name = chosen.setdefault(metric.name, metric).name
-        number = _number(target)
-        if not math.isfinite(number):
-            raise InputError(f"targets: {target!r} for {given!r}. A target must be a finite number.")
-        check_target(chosen[name], number, f"targets: {target!r} for {given!r}")
-        if name in numbers:
-            raise InputError(f"targets: {name!r} has two targets. Give one.")
-        numbers[name] = number
-    return list(chosen.values()), numbers
-
-
-def check_target(metric: Metric, target: float, found: str) -> None:
-    """A target that the metric cannot reach, or cannot miss, is a slip; `found` begins the message."""
-    low, high = metric.range
-    if low <= target <= high:
-        return
-    inside = f"lies between {low:g} and {high:g}" if math.isfinite(high) else f"is at least {low:g}"
-    inside = inside if math.isfinite(low) else f"is at most {high:g}"
-    percent = high == 1.0 and 1.0 < target <= 100.0
-    advice = f"Give {target / 100.0:.6g} for {target:.6g}%." if percent else "Give a target that it can reach."
-    raise InputError(f"{found}, which {inside}. {advice}")
-
-
-def _number(target: Any) -> float:
-    try:
-        return math.nan if isinstance(target, (str, bytes)) else float(target)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
 def check_rate(rate: Any) -> float:
     """A false-discovery rate, checked."""
-    number = _number(rate)
+    number = number_or_nan(rate)
     if not 0.0 < number < 1.0:
         raise InputError(f"false_discovery_rate: {rate!r}. It must lie strictly between 0 and 1.")
     return number

@@ -16,6 +16,7 @@ from darkmetrics.changes.trend import Trend, trend_over
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import Metric, metrics_from
+from darkmetrics.metrics.targets import name_in
 from darkmetrics.monitoring.groups import Key, in_order, key_text, listed, told_apart
 from darkmetrics.monitoring.periods import period_name
 
@@ -58,9 +59,7 @@ def _known(result: "GroupedEvaluation", key: GroupLike, argument: str) -> Key:
 
 
 def _metric(result: "GroupedEvaluation", metric: Any) -> Metric:
-    if metric not in result.metrics:
-        raise unknown_name("metric", "metric", str(metric), result.metrics)
-    return result.metrics[metric]
+    return result.metrics[name_in(result.metrics, metric)]
 
 
 def _told(result: "GroupedEvaluation", keys: Sequence[Key]) -> tuple[list[Key], list[str]]:

@@ -45,6 +45,7 @@ from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
+from darkmetrics.metrics.targets import targets_from
 from darkmetrics.monitoring.alerts import (
     Alert,
     Alerts,
@@ -54,7 +55,6 @@ from darkmetrics.monitoring.alerts import (
     earlier_alerts,
     q_values_of,
     side_of,
-    targets_from,
 )
 from darkmetrics.monitoring.groups import group_text, in_order, named, plain
 from darkmetrics.monitoring.periods import PeriodLike, check_asked, watched_from

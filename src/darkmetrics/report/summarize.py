@@ -9,10 +9,11 @@ import numpy as np
 
 from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError, MethodError, unknown_name
+from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.methods import Gaussian
 from darkmetrics.metrics.confusion import FN, FP, TN, TP, ConfusionMetric, Linear
 from darkmetrics.metrics.metric import UNIT
+from darkmetrics.metrics.targets import targets_from
 from darkmetrics.report import sentences
 from darkmetrics.report.curves import check_curves, curve_numbers
 from darkmetrics.report.density import shape
@@ -88,7 +89,7 @@ def summarize(
     check_confidence(confidence)
     source_facts(audit, "audit")  # before the work
     date = date_of(date)
-    goals = _targets(evaluation, targets)
+    _, goals = targets_from(targets, evaluation.metrics.values(), more=False)
     numbers = evaluation.to_dict()
     counts = numbers["counts"]
     metrics = {}
@@ -138,17 +139,6 @@ def summarize(
         "audit": audit_facts(evaluation.data, audit, reproduce["versions"]),
         "reproduce": reproduce,
     }
-
-
-def _targets(evaluation: Evaluation, targets: Mapping[str, Any] | None) -> dict[str, float]:
-    goals = {}
-    for name, value in (targets or {}).items():
-        if name not in evaluation.laws:
-            raise unknown_name("targets", "metric", str(name), evaluation.laws)
-        if not is_number(value) or not np.isfinite(value):
-            raise InputError(f"targets: {name} = {value!r}. A target must be a finite number.")
-        goals[name] = float(value)
-    return goals
 
 
 def check_confidence(confidence: Any) -> None:

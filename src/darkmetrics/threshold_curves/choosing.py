@@ -14,6 +14,7 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, Extremes, Split
 from darkmetrics.methods import Exact, Method, MonteCarlo, Problem
 from darkmetrics.metrics import ConfusionMetric
+from darkmetrics.metrics.targets import target_from
 from darkmetrics.nodes import Nodes
 from darkmetrics.question import generator_from
 from darkmetrics.tables import html_lines, html_table, level_text
@@ -236,7 +237,7 @@ def threshold_for(
     evaluation: Evaluation, thresholds: FloatArray, targets: Mapping[str, Any], probability: Any, method: str
 ) -> TargetThreshold:
     """The threshold to take among those at which every target is met with that probability."""
-    met, surest, checked = _meets(evaluation, thresholds, targets, probability, method)
+    met, surest, checked = _meets(evaluation, thresholds, targets, probability, method, "targets")
     # What a low threshold meets, such as recall, is had with the fewest alarms; what it does not, such as precision,
     # while the most is found.
     places = np.flatnonzero(met)
@@ -256,20 +257,20 @@ def allowed(
     evaluation: Evaluation, thresholds: FloatArray, targets: Mapping[str, Any], probability: Any, method: str
 ) -> FloatArray:
     """The thresholds at which every target is met with that probability; there is one at least."""
-    return thresholds[_meets(evaluation, thresholds, targets, probability, method)[0]]
+    return thresholds[_meets(evaluation, thresholds, targets, probability, method, "constraint")[0]]
 
 
 def _meets(
-    evaluation: Evaluation, thresholds: FloatArray, targets: Any, probability: Any, method: str
+    evaluation: Evaluation, thresholds: FloatArray, targets: Any, probability: Any, method: str, argument: str
 ) -> tuple[BoolArray, list[FloatArray], list[tuple[ConfusionMetric, float]]]:
     """Where every target is met with that probability, the value that each metric reaches with it, and the targets.
 
     A metric is at least t with probability p where its quantile of level 1 - p is; if less is better, at most t where
-    its quantile of level p is.
+    its quantile of level p is. Errors are about the `argument` that the targets came by.
     """
     if not is_number(probability) or not 0.0 < probability < 1.0:
         raise InputError(f"probability: {probability!r}. It must lie strictly between 0 and 1, such as 0.9.")
-    checked = _checked(evaluation, targets)
+    checked = _checked(evaluation, targets, argument)
     met, surest = np.ones(thresholds.size, dtype=np.bool_), []
     for metric, target in checked:
         less = metric.better == "lower"
@@ -279,21 +280,22 @@ def _meets(
         surest.append(values)
         met &= values <= target if less else values >= target  # NaN, where it is 0/0, is neither
     if not met.any():
-        raise InputError(_nowhere(thresholds, checked, surest, probability))
+        raise InputError(f"{argument}: {_nowhere(thresholds, checked, surest, probability)}")
     return met, surest, checked
 
 
-def _checked(evaluation: Evaluation, targets: Any) -> list[tuple[ConfusionMetric, float]]:
+def _checked(evaluation: Evaluation, targets: Any, argument: str) -> list[tuple[ConfusionMetric, float]]:
     if not isinstance(targets, Mapping) or not targets:
-        raise InputError(f"constraint: expected metrics and their targets, such as {{'recall': 0.6}}, got {targets!r}.")
+        raise InputError(f"{argument}: expected metrics and their targets, such as {{'recall': 0.6}}, got {targets!r}.")
     found = []
     for name, target in targets.items():
-        metric = curve_metrics(evaluation, [name])[0]
+        try:
+            metric = curve_metrics(evaluation, [name])[0]
+        except InputError as error:
+            raise error.renamed({"metrics": argument}) from None
         if metric.better == "neither":
-            raise InputError(f"constraint: {metric.name!r} is neither better high nor low, so it has no target.")
-        if not is_number(target) or not np.isfinite(target):
-            raise InputError(f"constraint: {target!r} for {name!r}. A target must be a finite number.")
-        found.append((metric, float(target)))
+            raise InputError(f"{argument}: {metric.name!r} is neither better high nor low, so it has no target.")
+        found.append((metric, target_from(target, metric, f"{argument}: {target!r} for {name!r}")))
     return found
 
 
@@ -313,4 +315,4 @@ def _nowhere(
         place = int(np.nanargmin(values) if less else np.nanargmax(values))
         best = f"{values[place]:.3f} at {thresholds[place]:g}"
         parts.append(f"{metric.name} {'at most' if less else 'at least'} {target:g} (best: {best})")
-    return f"constraint: at no threshold is it {level} sure: {'; '.join(parts)}. Ask for less, or for less certainty."
+    return f"at no threshold is it {level} sure: {'; '.join(parts)}. Ask for less, or for less certainty."

@@ -11,8 +11,9 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import RngLike
 from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import ConfusionMetric
+from darkmetrics.metrics.targets import name_in
 from darkmetrics.tables import finite, html_lines, html_table, level_text, number_text, text_table
 from darkmetrics.threshold_curves.bands import COLUMNS, Band, RateCurve, levels_of, nearest
 from darkmetrics.threshold_curves.choosing import BestThreshold, TargetThreshold, allowed, best_threshold, threshold_for
@@ -74,9 +75,7 @@ class Curves(Mapping[str, Band]):
     evaluation: Evaluation
 
     def __getitem__(self, name: str) -> Band:
-        if name not in self.bands:
-            raise KeyError(str(unknown_name("metric", "metric", str(name), self.bands)))
-        return self.bands[name]
+        return self.bands[name_in(self.bands, name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.bands)
@@ -149,8 +148,7 @@ class Curves(Mapping[str, Band]):
             metric = next((name for name in self.bands if name not in constraint), None)
         if metric is None:
             raise InputError(f"metric: say for which it shall be best, such as {next(iter(self.bands))!r}.")
-        if metric not in self.bands:
-            raise unknown_name("metric", "metric", str(metric), self.bands)
+        metric = name_in(self.bands, metric)
         grid, may_stay = self.thresholds, True
         if constraint is not None:
             grid = allowed(self.evaluation, grid, constraint, probability, self.method)
@@ -191,7 +189,11 @@ class Curves(Mapping[str, Band]):
         >>> print(dm.curves(result).threshold_for(recall=0.6, probability=0.9))
         With rows flagged from a score of 0.4 on (75.0% of them), recall is 1.000 or better (90% sure).
         """
-        wanted = {**(targets or {}), **named}
+        wanted: Any = named if targets is None else targets
+        if isinstance(wanted, Mapping) and targets is not None:
+            if twice := next((name for name in named if name in wanted), None):
+                raise InputError(f"targets: {twice!r} is named twice, with {wanted[twice]!r} and {named[twice]!r}.")
+            wanted = {**wanted, **named}
         return threshold_for(self.evaluation, self.thresholds, wanted, probability, self.method)
 
     def to_dict(self) -> dict[str, Any]:

@@ -46,14 +46,14 @@ def curves(
         precision, recall, F1 and accuracy.
     thresholds : None, int, "all" or array-like of float
         None: up to 200 of the different scores, half evenly spread over their ranks, half denser towards the highest;
-        the best threshold is the best of these. A number: that many. "all": every different score. To these the
-        evaluation's own threshold is added. An array: just those. Where scores are in buckets, the lowest score of
-        each bucket is what can be a threshold, and none may lie inside one.
+        the best threshold is the best of these. A whole number: that many. "all": every different score. To these the
+        evaluation's own threshold is added. An array: just those, [0.5] for one. Where scores are in buckets, the
+        lowest score of each bucket is what can be a threshold, and none may lie inside one.
     method : {"auto", "exact", "gaussian"}
         "exact" finds the exact law at every threshold. "gaussian" takes the paper's Gaussian, for all thresholds at
         once in O(n log n). "auto" is exact while that takes seconds; the result's `method` says which. With
         unequal weights an exact law takes about a third of a second for each threshold and metric: ask for few.
-    confidence_levels : sequence of float
+    confidence_levels : float or sequence of float
         Probabilities of the intervals.
 
     Returns
@@ -116,6 +116,8 @@ def curves(
 def _checked_levels(levels: Any) -> tuple[float, ...]:
     if is_number(levels):
         levels = [levels]
+    if isinstance(levels, (str, bytes)) or not hasattr(levels, "__iter__"):
+        raise InputError(f"confidence_levels: expected a number or several, such as (0.5, 0.9), got {levels!r}.")
     checked = tuple(check_level(level, "confidence_levels") for level in levels)
     if not checked:
         raise InputError("confidence_levels: none given. Name at least one, such as 0.9.")
@@ -146,6 +148,9 @@ def _grid(data: EvaluationSet, thresholds: Any) -> FloatArray:
         if thresholds != "all":
             raise InputError(f"thresholds: expected None, a number, 'all' or an array, got {thresholds!r}.")
         return np.union1d(score, data.threshold)
+    if is_number(thresholds) and not is_whole(thresholds):
+        one = f"{thresholds:g}"
+        raise InputError(f"thresholds: {one}. Give [{one}] for one threshold, or a whole number for how many.")
     if is_whole(thresholds):
         if thresholds < 1:
             raise InputError(f"thresholds: {thresholds}. At least one is needed.")

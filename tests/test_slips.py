@@ -1,0 +1,79 @@
+"""Calls that go slightly wrong are answered in words, and by the same rule wherever they are made."""
+
+from typing import Any
+
+import pytest
+
+import darkmetrics as dm
+
+Y_TRUE, Y_SCORE = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
+
+
+@pytest.fixture(scope="module")
+def result():
+    return dm.evaluate(Y_TRUE, Y_SCORE, label_model=[0.7, 0.2], metrics=["recall", "precision", "expected_cost(1,5)"])
+
+
+@pytest.mark.parametrize("targets", [["recall"], "recall", ("recall", 0.5), 5], ids=repr)
+def test_targets_that_are_no_mapping_are_refused_by_reports(result, targets):
+    with pytest.raises(dm.InputError, match=r"^targets: expected a mapping such as"):
+        result.report(targets=targets)
+
+
+def test_targets_out_of_range_are_refused_by_one_rule(result):
+    asked = {
+        "targets": lambda: result.report(targets={"recall": 80}),
+        "target": lambda: result.target_probability("recall", 80),
+    }
+    for argument, ask in asked.items():
+        with pytest.raises(dm.InputError, match=rf"^{argument}: 80 .*lies between 0 and 1. Give 0.8 for 80%") as raised:
+            ask()
+        assert raised.value.argument == argument
+    with pytest.raises(dm.InputError, match=r"^target: 2 for 'recall', which lies between"):
+        result.tipping_point("recall", 2)
+
+
+def test_names_are_read_in_results_as_in_metrics(result):
+    name = "expected_cost(1, 5)"
+    assert result["expected_cost(1,5)"] is result[name]
+    assert result.target_probability("expected_cost(1,5)", 0.5) == result.target_probability(name, 0.5)
+    assert result.sentence("expected_cost(1,5)") == result.sentence(name)
+    summary = dm.report.summarize(result, targets={"expected_cost(1,5)": 0.5})
+    assert summary["metrics"][name]["target"]["value"] == 0.5
+    with pytest.raises(KeyError, match="unknown metric 'expected_cost"):
+        result["expected_cost(1,6)"]
+
+
+def test_threshold_for_names_its_own_argument(result):
+    curves = dm.curves(result)
+    wrongs: tuple[Any, ...] = (
+        ["recall"],
+        "recall",
+        {},
+        {"recal": 0.5},
+        {"recall": "high"},
+        {"precision": 1.0, "recall": 1.0},
+    )
+    for wrong in wrongs:
+        with pytest.raises(dm.InputError, match=r"^targets: "):
+            curves.threshold_for(wrong)
+    with pytest.raises(dm.InputError, match=r"^constraint: "):
+        curves.best_threshold("precision", constraint=wrongs[0])
+
+
+def test_a_target_named_twice_is_refused(result):
+    with pytest.raises(dm.InputError, match=r"^targets: 'recall' is named twice, with 0.9 and 0.5"):
+        dm.curves(result).threshold_for({"recall": 0.9}, recall=0.5)
+
+
+@pytest.mark.parametrize("levels", [None, "0.9", object()], ids=["None", "text", "object"])
+def test_levels_that_are_no_numbers_are_refused_by_curves(result, levels):
+    with pytest.raises(dm.InputError, match=r"^confidence_levels: expected a number or several"):
+        dm.curves(result, confidence_levels=levels)
+
+
+def test_one_threshold_without_brackets_is_told_how(result):
+    one: Any = 0.5
+    with pytest.raises(dm.InputError, match=r"^thresholds: 0.5. Give \[0.5\] for one threshold, or a whole number"):
+        dm.curves(result, thresholds=one)
+    assert dm.curves(result, thresholds=[one]).thresholds.tolist() == [0.5]
