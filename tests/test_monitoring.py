@@ -685,7 +685,7 @@ def test_results_draw_themselves():
         ({"correction": "bonferroni"}, r"correction: unknown correction 'bonferroni'"),
         ({"min_labels": -1}, r"min_labels: -1\. It must be a whole number of at least 0"),
         ({"min_labels": 2.5}, r"min_labels: 2\.5"),
-        ({"n_jobs": 0}, r"n_jobs: 0\. It must be at least 1, or -1 for one per core\."),
+        ({"n_jobs": 0}, r"n_jobs: 0\. It must be a whole number of at least 1, or -1 for one per core\."),
         ({"rng": "seed"}, r"rng: expected None, a seed"),
         ({"confidence_level": 2}, r"confidence_level: 2"),
         ({"zero_division": "maybe"}, r"zero_division: expected"),

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import darkmetrics as dm
@@ -77,3 +79,42 @@ def test_one_threshold_without_brackets_is_told_how(result):
     with pytest.raises(dm.InputError, match=r"^thresholds: 0.5. Give \[0.5\] for one threshold, or a whole number"):
         dm.curves(result, thresholds=one)
     assert dm.curves(result, thresholds=[one]).thresholds.tolist() == [0.5]
+
+
+KEYS = {
+    "periods": list(pd.period_range("2026-01", periods=2, freq="M")),
+    "intervals": list(pd.IntervalIndex.from_breaks([0, 1, 2])),
+    "numbers beside text": [1, "one"],
+    "numbers": [1, 2],
+    "missing": ["a", None],
+}
+
+
+@pytest.mark.parametrize("keys", KEYS.values(), ids=list(KEYS))
+def test_keys_that_no_column_of_arrow_holds_are_text_there(keys):
+    pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    table = pd.DataFrame({"y": [1, 0, None, 1, 0, 1] * 20, "s": np.linspace(0.01, 0.99, 120)})
+    table["key"] = pd.Series([keys[i % 2] for i in range(120)], dtype=object)
+    found = dm.evaluate_by(table, by="key", label="y", score="s", metrics="recall", missingness="random", min_labels=1)
+    odd = keys[0] is not None and not isinstance(keys[0], str) and keys != [1, 2]
+    expected = {None if key is None else str(key) if odd else key for key in keys}
+    assert set(found.to_frame("pyarrow")["key"].to_pylist()) == expected
+    assert set(found.to_frame("polars")["key"].to_list()) == expected
+    assert set(found.to_frame("pandas")["key"].dropna()) == {key for key in keys if key is not None}
+
+
+@pytest.mark.parametrize("jobs", [0, -2, 1.5, True], ids=repr)
+def test_a_number_of_jobs_is_refused_in_the_same_words(jobs):
+    table = pd.DataFrame({"y": Y_TRUE, "s": Y_SCORE, "key": ["a", "b"] * 4})
+    for ask in (
+        lambda: dm.evaluate_by(table, by="key", label="y", score="s", n_jobs=jobs),
+        lambda: dm.backtest([1, 0] * 20, np.linspace(0.01, 0.99, 40), n_jobs=jobs),
+    ):
+        with pytest.raises(dm.InputError, match=r"^n_jobs: .* a whole number of at least 1, or -1 for one per core"):
+            ask()
+
+
+def test_odds_below_one_are_told_of_bounds_that_there_are(result):
+    with pytest.raises(dm.InputError, match=r"^odds: 0.*result\[metric\]\.support\(\)"):
+        result.sensitivity(odds=0)

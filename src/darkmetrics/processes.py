@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.argument_types import ProgressLike
+from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.logs import LOGGER
-from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.question import generator_from
 
 
@@ -30,9 +30,9 @@ def generators_from(rng: Any, number: int) -> list[np.random.Generator]:
 
 def jobs_from(n_jobs: Any) -> int:
     """A number of processes; -1 stands for all cores."""
-    if isinstance(n_jobs, (int, np.integer)) and n_jobs == -1:
-        return os.cpu_count() or 1
-    return check_n_resamples(n_jobs, "n_jobs")
+    if not is_whole(n_jobs) or (n_jobs < 1 and n_jobs != -1):
+        raise InputError(f"n_jobs: {n_jobs!r}. It must be a whole number of at least 1, or -1 for one per core.")
+    return os.cpu_count() or 1 if n_jobs == -1 else int(n_jobs)
 
 
 def run_each(

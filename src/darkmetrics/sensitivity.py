@@ -141,7 +141,7 @@ def check_odds(odds: Any) -> float:
     if not is_number(odds) or not 1.0 <= odds < np.inf:
         raise InputError(
             f"odds: {odds!r}. It must be a finite number of at least 1: how many times higher or lower the odds of the "
-            "missing rows may be. What no labels can pass is in support()."
+            "missing rows may be. What no labels can pass is result[metric].support()."
         )
     return float(odds)
 

@@ -386,7 +386,10 @@ def test_without_matplotlib_a_picture_is_refused_before_the_work(refused, monkey
         (["--by", "month", "--fdr", "2"], "--fdr: 2.0. It must lie strictly between 0 and 1."),
         (["--by", "month", "--correction", "bonferroni"], "--correction: unknown correction 'bonferroni'."),
         (["--by", "month", "--min-labels", "-1"], "--min-labels: -1. It must be a whole number"),
-        (["--by", "month", "--jobs", "0"], "--jobs: 0. It must be at least 1, or -1 for one per core."),
+        (
+            ["--by", "month", "--jobs", "0"],
+            "--jobs: 0. It must be a whole number of at least 1, or -1 for one per core.",
+        ),
         (["--by", "month", "--buckets", "fine"], "--buckets: "),
         (["--by", "month", "--buckets", "3"], "--buckets: 3"),
         (["--by", "month", "--buckets", "9" * 5000], "--buckets: "),

@@ -108,7 +108,22 @@ def to_native_frame(columns: Mapping[str, Sequence[Any]], backend: str | None = 
         raise InputError(f"backend: expected {', '.join(map(repr, _ENGINES))} or None, got {backend!r}.")
     elif not _importable(backend):
         raise InputError(f"backend: {backend!r} is not installed; to_dict() needs no DataFrame package.")
-    return nw.from_dict(dict(columns), backend=importlib.import_module(backend)).to_native()
+    engine = importlib.import_module(backend)
+    if backend != "pandas":  # whose columns hold anything
+        columns = {name: _held(values, engine) for name, values in columns.items()}
+    return nw.from_dict(dict(columns), backend=engine).to_native()
+
+
+def _held(values: Sequence[Any], engine: Any) -> Sequence[Any]:
+    """The values where the engine has a column for them; else, as for periods or numbers beside text, their texts."""
+    if isinstance(values, np.ndarray):
+        return values
+    try:
+        if nw.new_series("values", values, backend=engine).dtype != nw.Object:
+            return values
+    except (TypeError, ValueError, OverflowError, NotImplementedError):  # as the engines name it
+        pass
+    return [None if value is None else str(value) for value in values]
 
 
 def _importable(name: str) -> bool:

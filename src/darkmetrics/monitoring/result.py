@@ -354,7 +354,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     def to_frame(self, backend: str | None = None) -> Any:
         """One row per group and metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named).
 
-        Grouping columns come first; a column of numbers that is called like one of them has "_" at its end.
+        Grouping columns come first, as text where the engine has no such values; numbers called like one end in "_".
         """
         rows = rows_of(self)
         return frames.to_native_frame({name: [row[name] for row in rows] for name in rows[0]}, backend)

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from darkmetrics import frames
 from darkmetrics._text import counted
 from darkmetrics.argument_types import (
@@ -227,9 +225,6 @@ def evaluate_by(
     check_asked(since, last)
     earlier = earlier_alerts(known, names, every)
     rate, procedure, least = check_rate(false_discovery_rate), check_correction(correction), _least(min_labels)
-    number: Any = n_jobs
-    if isinstance(number, (int, np.integer)) and number < 1 and number != -1:
-        raise InputError(f"n_jobs: {n_jobs!r}. It must be at least 1, or -1 for one per core.")
     jobs = jobs_from(n_jobs)
     check_label_values(pos_label, missing_label)
     cut = decided_from(threshold, None if decision is None else "decision")
