@@ -499,7 +499,7 @@ BAD_ROWS = {
     "scores: expected one number per row": ([[0.1], [0.2]], [0, 1]),
     "sample_weight: -1 at row 1": ([0.1, 0.2], [0, 1], [1, -1]),
     "sample_weight: 1 of 2 values is NaN": ([0.1, 0.2], [0, 1], [1, np.nan]),
-    "sample_weight: 1 values, but scores has 2": ([0.1, 0.2], [0, 1], [1]),
+    "sample_weight: 1 value, but scores has 2": ([0.1, 0.2], [0, 1], [1]),
 }
 
 

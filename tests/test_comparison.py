@@ -528,7 +528,7 @@ def test_says_what_it_found_in_words_numbers_and_frames():
         ({"label_model": [0.2, 0.3, 0.4]}, "label_model", "3 values for 2 rows"),
         ({"label_model": "late"}, "label_model", "LateLabels"),
         ({"label_model": "auto", "reference": ([1, 0], {"a": [1, 0], "z": [1, 0]})}, "reference", "no scores of 'b'"),
-        ({"sample_weight": [1.0]}, "sample_weight", "1 values, but y_true has 2"),
+        ({"sample_weight": [1.0]}, "sample_weight", "1 value, but y_true has 2"),
     ],
 )
 def test_bad_input_is_one_clear_error(change, argument, words):

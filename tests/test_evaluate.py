@@ -484,7 +484,7 @@ def test_bad_label_models_are_refused(label_model, expected):
 @pytest.mark.parametrize(
     ("label_model", "expected"),
     [
-        ([0.5], "1 values for 8 rows of which 2 are missing"),
+        ([0.5], "1 value for 8 rows of which 2 are missing"),
         ([0.5, 1.5], "1.5 at position 1 of the 2 missing rows. Probabilities must lie in [0, 1]."),
         ([0.5, NAN], "NaN at position 1 of the 2 missing rows."),
         ([0.5] * 4 + [NAN] + [0.5] * 3, "NaN at row 4."),

@@ -470,9 +470,9 @@ def test_a_set_of_no_rows_still_prints():
 def test_lengths_that_differ_are_refused():
     assert message([1, 0], SCORE) == "y_true: 2 values, but y_score has 6. Both need one per row."
     assert message(Y, SCORE, sample_weight=[1.0]) == (
-        "sample_weight: 1 values, but y_score has 6. Both need one per row."
+        "sample_weight: 1 value, but y_score has 6. Both need one per row."
     )
-    assert message(Y, SCORE, y_pred=[1]) == "y_pred: 1 values, but y_score has 6. Both need one per row."
+    assert message(Y, SCORE, y_pred=[1]) == "y_pred: 1 value, but y_score has 6. Both need one per row."
 
 
 @pytest.mark.parametrize("empty", [[], (), np.array([]), pd.Series([], dtype=float), pl.Series([]), np.array([], "U1")])
@@ -593,7 +593,7 @@ def test_what_is_no_probability_is_refused_with_its_place(probability, expected)
 @pytest.mark.parametrize("size", [0, 1, 3, 7])
 def test_a_wrong_number_of_probabilities_is_refused(size):
     assert message(Y, SCORE, probability=[0.5] * size) == (
-        f"probability: {size} values for 6 rows of which 2 are missing their label. "
+        f"probability: {size} value{'s' * (size != 1)} for 6 rows of which 2 are missing their label. "
         "Give one per row, or one per missing row."
     )
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import darkmetrics as dm
+from darkmetrics.cli.app import run
 
 Y_TRUE, Y_SCORE = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
 
@@ -118,3 +119,32 @@ def test_a_number_of_jobs_is_refused_in_the_same_words(jobs):
 def test_odds_below_one_are_told_of_bounds_that_there_are(result):
     with pytest.raises(dm.InputError, match=r"^odds: 0.*result\[metric\]\.support\(\)"):
         result.sensitivity(odds=0)
+
+
+@pytest.mark.parametrize("ask", [dm.evaluate, dm.diagnose, dm.bounds], ids=lambda ask: ask.__name__)
+def test_an_answer_in_place_of_data_is_told_where_its_data_are(result, ask):
+    with pytest.raises(dm.InputError, match=r"^y_true: got an Evaluation.* result\.data, .* result\.diagnosis"):
+        ask(result)
+
+
+def test_a_folder_of_csv_files_is_told_the_pattern(tmp_path):
+    (tmp_path / "june.csv").write_text("y,p\n1,0.9\n0,0.2\n,0.4\n")
+    with pytest.raises(
+        dm.InputError, match=r"no Parquet file in this folder. For its CSV files give the pattern "
+    ) as told:
+        dm.evaluate_frame(tmp_path, label="y", score="p", missingness="random")
+    pattern = str(told.value).split("'")[-2]
+    assert dm.evaluate_frame(pattern, label="y", score="p", label_model="half").data.n_rows == 3
+
+
+def test_a_misspelt_command_is_asked_about_in_one_sentence(capsys):
+    assert run(["evaluat"]) == 2
+    assert "Did you mean 'evaluate'? Try 'darkmetrics --help'." in capsys.readouterr().err
+
+
+def test_words_go_with_numbers_and_kinds(result):
+    data: Any = result.data
+    with pytest.raises(dm.InputError, match="got an EvaluationSet"):
+        dm.curves(data)
+    with pytest.raises(dm.InputError, match=r"k: precision_at_k\(3\).*the weights of all rows sum to 0.008"):
+        dm.evaluate(Y_TRUE, Y_SCORE, metrics="precision_at_k(3)", label_model="half", sample_weight=[0.001] * 8)

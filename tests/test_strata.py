@@ -256,7 +256,7 @@ def test_strata_stay_with_thresholds_and_parts_of_a_set():
         ([None, 1], r"^strata: NaN at row 0\."),
         ([1, 2**52], r"^strata: 4503599627370496 at row 1\."),
         ([1, np.inf], r"^strata: inf at row 1\."),
-        ([1], r"^strata: 1 values, but y_score has 2\."),
+        ([1], r"^strata: 1 value, but y_score has 2\."),
         (["a", "b"], r"^strata: "),
     ],
 )

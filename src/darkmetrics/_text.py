@@ -91,6 +91,19 @@ def counted(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
+def a_kind_of(value: object) -> str:
+    """What a value is, with its article, for a message.
+
+    Examples
+    --------
+    >>> from darkmetrics._text import a_kind_of
+    >>> a_kind_of([]), a_kind_of(1)
+    ('a list', 'an int')
+    """
+    kind = type(value).__name__
+    return f"{'an' if kind[0].lower() in 'aeio' else 'a'} {kind}"
+
+
 def markdown_text(text: object, most: int = 300) -> str:
     r"""Text that Markdown shows as it is: no HTML, no links, no cell of a table more.
 

@@ -84,8 +84,9 @@ def evaluate(
         What to evaluate; `list_metrics()` shows all names, and "fbeta(2)" or "precision_at_k(100)" take a parameter.
     threshold, y_pred, pos_label, missing_label, sample_weight
         As in `EvaluationSet`: decisions are positive from a score of 0.5 on, unless `threshold` or `y_pred` says
-        otherwise. Weights count in the metrics; what is learnt about labels counts rows, so weights that depend on the
-        label itself (ten for every fraud) call for probabilities of your own.
+        otherwise. Score and threshold are both taken as 64-bit floats: a 32-bit score of 0.7 is a little below 0.7.
+        Weights count in the metrics; what is learnt about labels counts rows, so weights that depend on the label
+        itself (ten for every fraud) call for probabilities of your own.
     label_model : str, LabelModel, float or array-like
         Where the probabilities of the missing labels come from. "auto", the default, learns them from the labelled
         rows, the scores of the missing ones and `reference`, and says what it assumed (`label_models.Auto`). Others:

@@ -113,7 +113,7 @@ def backtest(
         Source of randomness; a seed makes all of it repeatable, whatever `n_jobs`.
     n_jobs : int
         Processes, -1 for one per core. Metrics and label models of your own must then be found by their module, not
-        defined on the fly.
+        defined on the fly, and a script needs its calls below `if __name__ == "__main__":`.
     progress : bool or callable, optional
         Show a progress bar (needs the package rich); by default where standard error is a terminal. Or a function,
         which is called with how many pieces are done and how many there are.

@@ -9,6 +9,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.posterior.draws import sobol_points
+from darkmetrics._text import counted
 from darkmetrics.argument_types import ArrayLike, Classifier
 from darkmetrics.data import rules
 from darkmetrics.exceptions import InputError, unknown_name
@@ -133,7 +134,7 @@ def checked_counts(sample_weight: Any, rows: int) -> FloatArray:
 
 def _check_length(values: FloatArray, name: str, rows: int) -> None:
     if values.size != rows:
-        raise InputError(f"{name}: {values.size:,} values, but scores has {rows:,}. Both need one per row.")
+        raise InputError(f"{name}: {counted(values.size, 'value')}, but scores has {rows:,}. Both need one per row.")
 
 
 def checked_number(value: Any, name: str, low: int, high: int) -> int:

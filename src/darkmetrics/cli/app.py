@@ -173,5 +173,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         parameter = getattr(error, "param", None)
         where = f" (set in {NAME} or --config)" if parameter is not None and from_file(context, parameter.name) else ""
         page = " A page is what the report command makes." if getattr(error, "option_name", "") == "--report" else ""
-        return fail(f"{error.format_message().rstrip('.')}{where}.{page} Try '{command_path} --help'.", BAD_INPUT)
+        said = error.format_message().rstrip(".") + where
+        said += "" if said.endswith("?") else "."  # that asks whether another word was meant
+        return fail(f"{said}{page} Try '{command_path} --help'.", BAD_INPUT)
     return int(code or 0)

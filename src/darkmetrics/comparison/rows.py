@@ -9,6 +9,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, CountArray, FloatArray, IntArray
+from darkmetrics._text import a_kind_of, counted
 from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.cells import Cells, count_type
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -208,7 +209,7 @@ def shared_rows(
         argument = f"scores[{name!r}]"
         if column.size != labels.size:
             raise InputError.about(
-                argument, f"{column.size:,} values, but y_true has {labels.size:,}. Both need one per row."
+                argument, f"{counted(column.size, 'value')}, but y_true has {labels.size:,}. Both need one per row."
             )
         check_finite(column, argument, "Scores must be finite; drop or fill those rows.")
     given = {f"scores[{name!r}]": column for name, column in named.items()}  # no model is called like an argument
@@ -245,7 +246,7 @@ def named_scores(scores: Any, argument: str = "scores", fewest: int = 2) -> dict
     if not isinstance(scores, Mapping):
         raise InputError(
             f"{argument}: expected a mapping from the name of each model to its scores, such as "
-            f"{{'champion': p1, 'challenger': p2}}, got a {type(scores).__name__}."
+            f"{{'champion': p1, 'challenger': p2}}, got {a_kind_of(scores)}."
         )
     for name in scores:
         if not isinstance(name, str) or not name:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from darkmetrics import frames
+from darkmetrics._text import a_kind_of
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import threshold_number
 from darkmetrics.exceptions import InputError
@@ -11,6 +12,11 @@ from darkmetrics.exceptions import InputError
 def evaluation_set_from(y_true: Any, y_score: Any, *, threshold: Any = None, **settings: Any) -> EvaluationSet:
     """The set that the data of a public function stand for: arrays, or a ready set that nothing is added to."""
     if not isinstance(y_true, EvaluationSet):
+        if isinstance(getattr(y_true, "data", None), EvaluationSet):
+            raise InputError(
+                f"y_true: got {a_kind_of(y_true)}, which is an answer. Its rows are result.data, and what they say "
+                "about why labels are missing is result.diagnosis."
+            )
         if y_score is None:
             raise InputError("y_score: missing. Give the scores, or an EvaluationSet as the only data.")
         return EvaluationSet(y_true, y_score, threshold=threshold, **settings)

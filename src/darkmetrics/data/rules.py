@@ -7,6 +7,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from darkmetrics._text import counted
 from darkmetrics.exceptions import InputError
 
 
@@ -23,7 +24,9 @@ def is_whole(value: Any) -> bool:
 def check_length(values: AnyArray, name: str, rows: int) -> None:
     """One value per row."""
     if values.size != rows:
-        raise InputError.about(name, f"{values.size:,} values, but y_score has {rows:,}. Both need one per row.")
+        raise InputError.about(
+            name, f"{counted(values.size, 'value')}, but y_score has {rows:,}. Both need one per row."
+        )
 
 
 def check_finite(values: FloatArray, name: str, advice: str) -> None:
@@ -329,8 +332,8 @@ def row_probabilities(probability: Any, missing: BoolArray) -> FloatArray | None
     rows, gaps = missing.size, int(missing.sum())
     if chance.size not in (rows, gaps):
         raise InputError(
-            f"probability: {chance.size:,} values for {rows:,} rows of which {gaps:,} are missing their label. "
-            "Give one per row, or one per missing row."
+            f"probability: {counted(chance.size, 'value')} for {rows:,} rows of which {gaps:,} are missing their "
+            "label. Give one per row, or one per missing row."
         )
     per_row = chance.size == rows
     # Written so that NaN is bad, except where a label makes the probability superfluous.

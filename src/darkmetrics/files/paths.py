@@ -65,7 +65,9 @@ def _meant(name: str) -> list[str]:
         if path.is_dir():
             inside = _inside(name)
             if not inside:
-                raise InputError(f"{name}: no Parquet file in this folder.")
+                text = next((one for one in ("*.csv", "*.csv.gz") if any(path.glob(one))), None)
+                offer = "" if text is None else f" For its CSV files give the pattern '{path / text}'."
+                raise InputError(f"{name}: no Parquet file in this folder.{offer}")
             return inside
         if not glob.has_magic(name) or path.exists():
             return [name]

@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from darkmetrics._text import number_from
+from darkmetrics._text import a_kind_of, number_from
 from darkmetrics.exceptions import InputError
 
 _ENGINES = ("pandas", "polars", "pyarrow")
@@ -114,7 +114,7 @@ def to_native_frame(columns: Mapping[str, Sequence[Any]], backend: str | None = 
     return nw.from_dict(dict(columns), backend=engine).to_native()
 
 
-def _held(values: Sequence[Any], engine: Any) -> Sequence[Any]:
+def _held(values: Any, engine: Any) -> Any:
     """The values where the engine has a column for them; else, as for periods or numbers beside text, their texts."""
     if isinstance(values, np.ndarray):
         return values
@@ -196,26 +196,26 @@ def _from_engine(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
 def _from_other(values: Any, name: str) -> AnyArray:
     """Array of anything that is neither an array nor a list nor a Series; what is not a column is refused by name."""
     rule = "expected a list, array or Series with one value per row"
-    kind = type(values).__name__
+    name_of_kind, kind = type(values).__name__, a_kind_of(values)
     if values is None or isinstance(values, (str, bytes, numbers.Number, np.generic)):
         raise InputError.about(name, f"{rule}, got {shortened(values)}.")
     if isinstance(values, Mapping):
-        raise InputError.about(name, f"{rule}, got a {kind}. Pass one of its values.")
+        raise InputError.about(name, f"{rule}, got {kind}. Pass one of its values.")
     if isinstance(values, Set):
-        raise InputError.about(name, f"{rule}, got a {kind}, which has no order.")
+        raise InputError.about(name, f"{rule}, got {kind}, which has no order.")
     if isinstance(values, Iterator):
-        raise InputError.about(name, f"{rule}, got a {kind}, which can be read only once. Make it a list first.")
+        raise InputError.about(name, f"{rule}, got {kind}, which can be read only once. Make it a list first.")
     frame = nw.from_native(values, pass_through=True)
     if isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
         names = frame.collect_schema().names()
         shown = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
-        raise InputError.about(name, f"{rule}, got a {kind} ({shown}). Pass one of its columns.")
+        raise InputError.about(name, f"{rule}, got {kind} ({shown}). Pass one of its columns.")
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:  # arrays of other libraries say why in their own words
-        raise InputError.about(name, f"{rule}, got type {kind}, which cannot be read: {error}") from None
+        raise InputError.about(name, f"{rule}, got type {name_of_kind}, which cannot be read: {error}") from None
     if array.ndim == 0:
-        raise InputError.about(name, f"{rule}, got type {kind}.")
+        raise InputError.about(name, f"{rule}, got type {name_of_kind}.")
     if array.dtype.kind in "SU" and not all(isinstance(value, (str, bytes)) for value in values):
         array = _object_array(list(values))
     return array

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import logit
 
 from darkmetrics._kernels.arrays import AnyArray, FloatArray, IntArray
+from darkmetrics._text import a_kind_of
 from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -211,8 +212,7 @@ def reference_set(reference: Any, pos_label: Any, missing_label: Any = None) -> 
     if not isinstance(reference, (tuple, list)) or len(reference) != 2:
         length = f" of length {len(reference)}" if isinstance(reference, (tuple, list)) else ""
         raise InputError(
-            "reference: expected a pair (labels, scores) or an EvaluationSet, "
-            f"got a {type(reference).__name__}{length}."
+            f"reference: expected a pair (labels, scores) or an EvaluationSet, got {a_kind_of(reference)}{length}."
         )
     labels, scores = reference
     try:

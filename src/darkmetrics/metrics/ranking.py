@@ -187,7 +187,8 @@ class TopMetric(Metric):
         n = float(total.sum())
         k = float(self._size(n, cells))
         if k > n:
-            raise InputError(f"k: {self.name} asks for the top {k:g}, but there are only {n:g} rows.")
+            there = f"there are only {n:g} rows" if cells.weight is None else f"the weights of all rows sum to {n:g}"
+            raise InputError(f"k: {self.name} asks for the top {k:g}, but {there}.")
         share = _spread(_share_in_top(total, k), cells)
         known = cells.mass(cells.positives)
         share_missing = share[rows]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._text import a_kind_of
 from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number, is_whole
@@ -87,7 +88,7 @@ def curves(
     now with probability over 99.9%.
     """
     if not isinstance(evaluation, Evaluation):
-        raise InputError(f"evaluation: expected what evaluate(...) returns, got a {type(evaluation).__name__}.")
+        raise InputError(f"evaluation: expected what evaluate(...) returns, got {a_kind_of(evaluation)}.")
     if evaluation.scope == "population":
         raise InputError("evaluation: it is about the population, and curves are for the rows. Give evaluation.rows.")
     data = evaluation.data
