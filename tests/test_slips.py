@@ -8,6 +8,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics.cli.app import run
+from darkmetrics.integrations.mlflow import log_evaluation
 
 Y_TRUE, Y_SCORE = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
 
@@ -21,6 +22,12 @@ def result():
 def test_targets_that_are_no_mapping_are_refused_by_reports(result, targets):
     with pytest.raises(dm.InputError, match=r"^targets: expected a mapping such as"):
         result.report(targets=targets)
+
+
+def test_targets_that_are_no_mapping_are_refused_by_mlflow(result):
+    targets: Any = ["recall"]
+    with pytest.raises(dm.InputError, match=r"^targets: expected a mapping such as"):
+        log_evaluation(result, targets=targets)
 
 
 def test_targets_out_of_range_are_refused_by_one_rule(result):

@@ -9,6 +9,7 @@ from typing import Any
 import darkmetrics as dm
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
+from darkmetrics.metrics.targets import targets_from
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.tables import flat_numbers
 
@@ -62,7 +63,8 @@ def log_evaluation(
     if not isinstance(result, Evaluation):
         raise InputError(f"result: expected what evaluate() returns, got {type(result).__name__}.")
     numbers = result.to_dict(flat=True)
-    chances = {name: result.target_probability(name, target) for name, target in (targets or {}).items()}
+    _, goals = targets_from(targets, result.metrics.values(), more=False)
+    chances = {name: result.target_probability(name, target) for name, target in goals.items()}
     numbers |= flat_numbers({name: {"target_probability": chance} for name, chance in chances.items()})
     numbers = _named(prefix, numbers)
     mlflow = _mlflow()
