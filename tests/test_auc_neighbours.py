@@ -77,9 +77,10 @@ def test_few_ranks_with_many_chances_leave_the_gaps_where_they_are():
     rng, rows, ranks, most = np.random.default_rng(4), 80, 5, 20  # more than 19 of one rank have no mass to speak of
     p = rng.uniform(0.0, 0.07, (ranks, rows))
     chance = [np.ones(1) for _ in range(ranks)]
-    for i, j in np.ndindex(ranks, rows):
-        chance[i] = np.convolve(chance[i], [1.0 - p[i, j], p[i, j]])
-    mass = np.einsum("i,j,k,l,m", *[own[:most] for own in chance]).ravel()
+    for i, own in enumerate(p.tolist()):
+        for q in own:
+            chance[i] = np.convolve(chance[i], [1.0 - q, q])
+    mass = np.einsum("i,j,k,l,m", *[law[:most] for law in chance]).ravel()
     # With them one labelled positive at the fourth rank, and one negative at the first.
     positive = np.indices((most,) * ranks).reshape(ranks, -1) + np.eye(ranks)[3][:, None]
     negative = rows + (np.eye(ranks)[0] + np.eye(ranks)[3])[:, None] - positive
