@@ -57,7 +57,7 @@ def dkw(draws: float) -> float:
 def drawn_off(law: Any, nodes: int) -> float:
     """How far the cdf of a law of 10,000 draws may be from the true one: those with 0/0 say nothing of it."""
     draws = 10_000 * (1.0 - law.undefined)
-    return dkw(draws) + nodes / draws if draws else 0.0
+    return dkw(draws) + nodes / draws if draws else dkw(10_000)  # none was defined, of which one in a million may be
 
 
 def truths(names: list[str], case: Case, fills: dict[str, float], draws: int = 40_000) -> dict[str, Truth]:
