@@ -151,7 +151,11 @@ ANSWERED = {
     "threshold_for()": (lambda: dm.curves(evaluated()).threshold_for(), r"such as \{'recall': 0\.6\}"),
     "threshold_for(recall=2)": (
         lambda: dm.curves(evaluated()).threshold_for(recall=2),
-        r"at no threshold is it 90% sure: recall at least 2 \(best: 1\.000 at 0\.1\)",
+        r"2 for 'recall', which lies between 0 and 1\. Give 0\.02 for 2%\.",
+    ),
+    "threshold_for(f1=0.99)": (
+        lambda: dm.curves(evaluated()).threshold_for(f1=0.99),
+        r"at no threshold is it 90% sure: f1 at least 0\.99 \(best: 0\.750 at 0\.4\)",
     ),
     "threshold_for(roc_auc=0.6)": (
         lambda: dm.curves(evaluated()).threshold_for(roc_auc=0.6),
