@@ -80,6 +80,11 @@ def test_a_chance_too_small_for_one_less_it_is_no_alarm():
     assert not kin.alarms(1700345, counts=Counter())
 
 
+def test_bounds_of_certain_labels_by_curves_are_those_of_the_evaluation():
+    """Seed 3700943: a formula whose denominator changes its sign has its extremes between the ends of the sums."""
+    assert not kin.alarms(3700943, counts=Counter())
+
+
 def test_what_no_draw_meets_may_be_one_in_a_million():
     """Seed 3600609: one missing row that is positive with a chance of 1e-6."""
     assert not kin.alarms(3600609, counts=Counter())

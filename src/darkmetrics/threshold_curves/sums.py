@@ -204,7 +204,7 @@ def _swept(
         undefined = np.isnan(value).astype(np.float64)
         value = np.where(np.isnan(value), fill, value)
         column = np.broadcast_to(value, (levels.size, value.size))
-        return Swept(value, column, low, high, undefined, labelled_only), np.zeros(value.shape, dtype=np.bool_)
+        return Swept(value, column, low, high, undefined, labelled_only), ~_keeps_sign(form, here)
     undefined_at, odd = _undefined(np.isnan(grid), here)
     laws = _laws(here, at(*here.means), form, undefined_at, blocks.nodes.weight)
     quantiles = normal_mixture_quantiles(levels, laws.share, laws.mean, laws.sd)
