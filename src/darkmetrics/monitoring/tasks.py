@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from darkmetrics import frames
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import (
@@ -94,8 +95,8 @@ class Task:
         if group.model is not None:
             question = replace(question, model=group.model, believes=False)
         with self.naming(group.name):
-            if not group.data.counts_at_all:
-                raise InputError.about("weight", "the weights sum to zero. At least one row must count.")
+            if group.data.cells.weight is not None:  # those of all groups were checked together
+                frames.check_weight_sizes(group.data.cells.weight, "weight")
             # A copy, because a generator that was drawn from does not give the same numbers again.
             return question.answer(group.data, deepcopy(group.rng), self.arguments)
 
