@@ -250,6 +250,35 @@ def test_perfect_ranks_are_not_certain():
     assert law.support() == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("positives", [5, 15, 100])
+def test_means_over_all_rows_do_not_hang_on_the_smaller_class(positives):
+    """Brier score, cost and the share in the top are means; the textbook's standard error, half a row allowed for."""
+    rng, n = np.random.default_rng(positives), 3000
+    y = (np.arange(n) < positives).astype(float)
+    score = 1.0 / (1.0 + np.exp(3.0 - 3.5 * y - 1.2 * rng.normal(size=n)))
+    top = np.argsort(-score)[:300]
+    means = {
+        "brier": (score - y) ** 2,
+        "expected_cost(1, 5)": np.where(y == 1.0, 5.0 * (score < 0.5), 1.0 * (score >= 0.5)),
+        "precision_at_k(300)": y[top],
+    }
+    laws = dm.evaluate(y, score, metrics=list(means), scope="population")
+    for name, value in means.items():
+        error = value.std() / np.sqrt(value.size)
+        # Half a row that costs most, which no row has shown, moves a mean by half of that.
+        most = 0.5 * laws[name].support()[1] / value.size
+        assert laws[name].mean() == pytest.approx(value.mean(), abs=0.1 * error + most), name
+        assert laws[name].std() == pytest.approx(error, rel=0.2), name
+
+
+def test_a_miss_that_costs_five_times_as_much_costs_at_most_that():
+    y = np.repeat([1.0, 0.0], [10, 2990])
+    names = ["expected_cost(1, 5)", "expected_cost(1, 1)"]
+    dear, plain = dm.evaluate(y, 0.9 * y, metrics=names, scope="population").laws.values()
+    # One law is first order, the other exact: half a row of each kind is met in other ways.
+    assert dear.interval().high <= 1.02 * 5.0 * plain.interval().high
+
+
 def test_other_scope_comes_without_another_fit():
     y, score = rows(300, 0.3, seed=9)
     names = ["recall", "f1", "roc_auc"]

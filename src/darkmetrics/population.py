@@ -6,7 +6,7 @@ rows are mixed over, labels drawn (Rubin's rule with an exact law of the labels)
 for the labels themselves: drawing labels on top of them would count the same chance twice.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -84,7 +84,7 @@ class Population:
             return self._of_parts(metric, share, parts)
         if type(metric).row_influence is Metric.row_influence:  # known by its values alone
             return self._drawn(metric)
-        return self._matched(metric, share, on_rows)
+        return self._matched(metric, on_rows)
 
     def _parts(self, metric: Metric, share: Share) -> _Parts | None:
         """The counts that a share may come from; None where these have no law of their own."""
@@ -155,7 +155,7 @@ class Population:
             counts[1, i, places] += missing * p
         return counts if cells.weight is None else counts * cells.weight
 
-    def _matched(self, metric: Metric, share: Share | None, on_rows: MetricDistribution) -> MetricDistribution:
+    def _matched(self, metric: Metric, on_rows: MetricDistribution) -> MetricDistribution:
         """Laws with the mean and variance that the metric has at each node: of the labels, and of sampling rows."""
         cells, own = self._rows.cells, on_rows.by_node
         if self._given or own is None:
@@ -179,7 +179,7 @@ class Population:
         }
         if np.isfinite([low, high]).all():
             width = high - low
-            a, b = matched_beta(np.clip((mean - low) / width, 0.0, 1.0), var / width**2, self._rows_behind(share))
+            a, b = matched_beta(np.clip((mean - low) / width, 0.0, 1.0), var / width**2, self._rows_behind(metric))
             few = few_betas(a, b, weight)
             return BetaMixture(a=few[0], b=few[1], weight=few[2], form=Rational(high, low, 1.0, 1.0), **about)  # type: ignore[arg-type]
         normal = [
@@ -190,19 +190,14 @@ class Population:
             return replace(normal[0], undefined=on_rows.undefined)
         return Mixture(components=normal, weight=weight, **about)  # type: ignore[arg-type]
 
-    def _rows_behind(self, share: Share | None) -> FloatArray:
-        """How many rows, all counting alike, a metric rests on: those of its share, or those of the smaller class."""
+    def _rows_behind(self, metric: Metric) -> FloatArray:
+        """How many rows, all counting alike, a metric rests on: of the kind of which there are fewest."""
         cells = self._rows.cells
         mean = self._nodes.weight @ self._nodes.probability
         expected = self._expected_of([mean if self._nodes.bucket is None else mean[self._nodes.bucket]])[:, 0]
         per_row = 1.0 if cells.weight is None else cells.weight
-        kinds: Iterable[FloatArray] = np.eye(2)[:, :, None] * np.ones(cells.score.size)
-        if share is not None:
-            inside = share.first + share.second
-            # TP, FP, FN, TN: negatives and positives, by decision.
-            kinds = [np.where(cells.decision, inside[[1, 0]][:, None], inside[[3, 2]][:, None])]
-        rows = [(kind * expected).sum() ** 2 / max((kind * expected * per_row).sum(), 1e-300) for kind in kinds]
-        return np.array([min(rows)])
+        kinds = [kind * expected for kind in metric.rests_on(cells)]
+        return np.array([min(kind.sum() ** 2 / max((kind * per_row).sum(), 1e-300) for kind in kinds)])
 
     def _sampling(self, metric: Metric, mean: FloatArray | None) -> FloatArray:
         """The variance that a metric has at each node because the rows are a sample.

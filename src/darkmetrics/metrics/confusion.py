@@ -186,11 +186,7 @@ class ConfusionMetric(Metric):
     def row_influence(self, cells: Cells, counts: FloatArray) -> FloatArray:
         negatives, positives = counts
         yes = cells.decision.astype(np.float64)
-        flagged, misses = (
-            (part @ yes for part in (positives, negatives)),
-            (part @ (1.0 - yes) for part in (positives, negatives)),
-        )
-        (tp, fp), (fn, tn) = flagged, misses
+        (tp, fp), (fn, tn) = ((positives @ side, negatives @ side) for side in (yes, 1.0 - yes))
         # Half a row more of each kind: a class without rows has not been seen yet, but the population may have it.
         rows = float(counts.sum() / counts.shape[1]) / max(1.0, float(cells.total.sum()))
         totals = np.stack([tp, fp, fn, tn]) + 0.5 * rows
@@ -201,6 +197,12 @@ class ConfusionMetric(Metric):
                 np.where(cells.decision, slopes[0][:, None], slopes[2][:, None]),
             ]
         )
+
+    def rests_on(self, cells: Cells) -> FloatArray:
+        if not isinstance(self.formula, Ratio):
+            return super().rests_on(cells)
+        below = self.formula.denominator
+        return np.where(cells.decision, [[below.fp], [below.tp]], [[below.tn], [below.fn]])[None] != 0.0
 
     def _slopes(self, totals: FloatArray) -> FloatArray:
         """Derivatives of the formula by each of the four counts, which are all positive; sets are columns."""

@@ -72,6 +72,14 @@ class Metric(ABC):
         """
         return None
 
+    def rests_on(self, cells: Cells) -> FloatArray:
+        """Which rows the metric is a mean over (kinds of rows, each for both classes and all cells).
+
+        Of every kind there must be many for a value near the end of the range to say much: as it is not told otherwise,
+        of positives and of negatives.
+        """
+        return np.eye(2)[:, :, None] * np.ones(cells.score.size)
+
     def bucket_effect(self, data: EvaluationSet) -> float:
         """How far can it have moved the metric that scores were counted in buckets? NaN: it is not known.
 

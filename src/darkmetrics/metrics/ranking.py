@@ -243,6 +243,13 @@ class TopMetric(Metric):
             )
         return _spread(effect, cells)
 
+    def rests_on(self, cells: Cells) -> FloatArray:
+        if self.uses_all:
+            return super().rests_on(cells)[1:]  # positives
+        total = _add_up(cells.mass(cells.total), cells.tie_starts)
+        share = _spread(_share_in_top(total, float(self._size(float(total.sum()), cells))), cells)
+        return np.broadcast_to(share, (1, 2, share.size))
+
     def _bucket_effect(self, data: EvaluationSet) -> float:
         known, open_, total, wide, _ = _tie_groups(data)
         n = float(total.sum())
