@@ -318,6 +318,29 @@ def test_a_set_of_a_later_day_is_refused_with_what_to_give_instead():
         dm.audit(before, later)
 
 
+def test_rows_that_were_scored_later_are_named_by_their_date():
+    rows = dated()
+    before = dm.evaluate_frame(rows, **DATED, as_of="2026-07-01", threshold=0.3, metrics="recall")
+    later = rows.scored.mask(rows.index == 5, pd.Timestamp("2026-07-03"))
+    with pytest.raises(dm.InputError, match=r"^age: row 5 was scored on 2026-07-03, after the earlier .*2026-07-01"):
+        dm.audit(before, rows.y, rows.p, age=later, time=rows.came)
+
+
+def test_ages_that_the_evaluation_does_not_know_are_called_ages():
+    y = np.tile([1.0, 0.0, 1.0, 0.0, np.nan, np.nan], 10)
+    before = dm.evaluate(y, np.arange(60) / 60, missingness="random", metrics="recall")
+    with pytest.raises(dm.InputError, match=r"^after: age: it has some, but the earlier set has not"):
+        dm.audit(before, [1], [4 / 60], age=[3])
+
+
+def test_with_every_label_in_nothing_is_still_missing():
+    y, score = np.tile([1.0, 0.0, 1.0, 0.0, np.nan, np.nan], 10), np.arange(60) / 60
+    before, gone = dm.evaluate(y, score, missingness="by_label", metrics="recall"), np.flatnonzero(np.isnan(y))
+    some, all_ = (dm.audit(before, np.arange(part.size) % 2, score[part]) for part in (gone[:6], gone))
+    assert "what is still missing may be anything" in str(some)
+    assert "still missing" not in str(all_)
+
+
 def test_dates_need_an_evaluation_that_knows_its_day():
     rows = dated()
     age = pd.Timestamp("2026-07-01") - rows.scored

@@ -128,6 +128,7 @@ def test_result_is_told_in_words_and_tables(rows):
         ({"as_of": []}, "as_of: expected the dates to replay"),
         ({"as_of": ["soon"]}, "as_of: cannot read 'soon' as a date"),
         ({"as_of": [3]}, "as_of: numbers, but scored_at has dates"),
+        ({"as_of": ["2026-06-01T00:00:00Z"]}, "^as_of: has a time zone, unlike scored_at"),  # also at midnight
         ({"as_of": ["2020-01-01"]}, "no rows were scored before it"),
         ({"scored_at": None}, "scored_at: missing"),
         ({"labelled_at": None}, "labelled_at: missing"),

@@ -9,6 +9,7 @@ import pytest
 import darkmetrics as dm
 from darkmetrics.cli.app import run
 from darkmetrics.integrations.mlflow import log_evaluation
+from darkmetrics.tables import number_text
 
 Y_TRUE, Y_SCORE = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
 
@@ -155,3 +156,25 @@ def test_words_go_with_numbers_and_kinds(result):
         dm.curves(data)
     with pytest.raises(dm.InputError, match=r"k: precision_at_k\(3\).*the weights of all rows sum to 0.008"):
         dm.evaluate(Y_TRUE, Y_SCORE, metrics="precision_at_k(3)", label_model="half", sample_weight=[0.001] * 8)
+
+
+def test_columns_of_one_name_are_refused_as_scores():
+    scores = pd.DataFrame([[0.1, 0.2], [0.3, 0.4]], columns=["a", "a"])
+    with pytest.raises(dm.InputError, match=r"^scores: column names must differ\."):
+        dm.compare([1, 0], scores)
+
+
+def test_a_comparison_without_labels_speaks_of_its_own_arguments():
+    with pytest.raises(dm.InputError, match=r"no labelled row.* label_model=scores\['a'\] if the scores are"):
+        dm.compare([None, None], {"a": [0.1, 0.2], "b": [0.3, 0.4]})
+
+
+def test_a_page_is_written_to_a_text_or_a_path(result):
+    path: Any = b"page.html"
+    with pytest.raises(dm.InputError, match=r"^path: got a bytes\. Give the file to write as a text or a path\."):
+        result.report(path)
+
+
+def test_what_rounds_to_zero_has_no_sign():
+    assert number_text(-0.0004, 3) == "0.000"
+    assert number_text(-0.0005001, 3) == "-0.001"

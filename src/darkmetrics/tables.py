@@ -19,7 +19,8 @@ def number_text(value: float, decimals: int) -> str:
     """A metric's value in print; nan is a 0/0."""
     if np.isnan(value):
         return "undefined"
-    return f"{value:.{decimals}f}" if abs(value) < 100.0 else f"{value:,.4g}"
+    # Of what rounds to zero the sign says nothing.
+    return f"{value:z.{decimals}f}" if abs(value) < 100.0 else f"{value:,.4g}"
 
 
 def interval_text(interval: tuple[float, float], decimals: int) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -167,8 +167,15 @@ class _Open:
         except InputError:
             days = _dates_of(age, "age")
             since = None if days is None else self.since(as_of, days)
-            if since is None:
+            if days is None or since is None:
                 raise
+            if (since > 0.0).any():
+                row = int(np.argmax(since > 0.0))
+                moment = datetime(1970, 1, 1) + timedelta(days=float(days[row]))
+                raise InputError(
+                    f"age: row {row} was scored on {moment.date()}, after the earlier evaluation ({as_of}), which "
+                    "knows nothing of it. Give the rows that were there then."
+                ) from None
             return -since
 
     def check(self, late: EvaluationSet) -> None:
@@ -186,7 +193,8 @@ class _Open:
         for name in ("stratum", "propensity", "probability"):
             mine, theirs = getattr(own.cells, name) is not None, getattr(late.cells, name) is not None
             if mine != theirs and (mine or name != "probability"):
-                word = "age" if name == "stratum" and are_ages(own.cells.stratum) else name
+                told = (own if mine else late).cells
+                word = "age" if name == "stratum" and are_ages(told.stratum) else name
                 there = "it has none, but the earlier set has" if mine else "it has some, but the earlier set has not"
                 raise InputError(f"after: {word}: {there}, and rows are matched by it. Build it in the same way.")
 

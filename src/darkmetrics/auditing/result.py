@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _ASSUMED = {
     "alike": "Taken for granted: among rows of one score, labels that came are like those that did not.",
     "late": "Allowed for: positives and negatives come at speeds of their own, as they did before.",
-    "any": "Nothing is assumed about which labels came first; what is still missing may be anything.",
 }
 # Of a logarithm, so that the number itself is finite.
 _LARGEST = 690.0
@@ -166,7 +165,7 @@ class Audit:
         """What came beside what was expected, the verdict, what it rests on."""
         if not self.n_labels:
             return [f"No label has come since; {self.n_missing:,} are missing."]
-        words = [f"{self._counts()}: {self._verdict()}", self._bet(), _ASSUMED[self.arrival]]
+        words = [f"{self._counts()}: {self._verdict()}", self._bet(), self._assumed()]
         if self.n_skipped:
             one = self.n_skipped == 1
             words.append(
@@ -202,6 +201,12 @@ class Audit:
             f"A stake of 1 against the probabilities has become {_large(self.e_value)}{most}; {limit}. Right ones ever "
             f"are with a chance of at most {level_text(self.alpha)}."
         )
+
+    def _assumed(self) -> str:
+        if self.arrival != "any":
+            return _ASSUMED[self.arrival]
+        rest = "; what is still missing may be anything." if self.n_labels < self.n_missing else "."
+        return f"Nothing is assumed about which labels came first{rest}"
 
     def notes(self) -> list[str]:
         """What stands below the table of metrics that are known."""

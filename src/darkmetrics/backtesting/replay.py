@@ -132,7 +132,7 @@ def _check_alike(scored: frames.Times, *others: frames.Times) -> None:
     for name, other in zip(("labelled_at", "as_of"), others, strict=True):
         if other.days != scored.days:
             raise InputError(f"{name}: {_kind(other)}, but scored_at has {_kind(scored)}. Give all in one kind.")
-        if other.zoned != scored.zoned and not (name == "as_of" and other.whole):
+        if other.zoned != scored.zoned and not (name == "as_of" and other.whole and scored.zoned):
             zone = "has a time zone" if other.zoned else "has no time zone"
             raise InputError(f"{name}: {zone}, unlike scored_at. Give all of them a zone, or none.")
 

@@ -213,7 +213,11 @@ def _question(given: Mapping[str, Any]) -> Question:
 def compared(rows: SharedRows, question: Question, reference: Any, arguments: Mapping[str, str]) -> Comparison:
     """The comparison of rows."""
     with heard() as said:
-        beliefs = joint_beliefs(rows, question, reference)
+        try:
+            beliefs = joint_beliefs(rows, question, reference)
+        except InputError as error:
+            first = f"scores[{rows.names[0]!r}]"
+            raise error.renamed({"label_model=y_score": f"label_model={first}", "y_score": first}) from None
         found = Comparison(rows, question, beliefs, reference, int(question.rng.integers(2**62)), arguments=arguments)
         if question.missingness is None and reasons_differ(beliefs.of_data):
             warn(_reasons_message(found), MissingnessWarning)

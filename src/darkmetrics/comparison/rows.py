@@ -242,7 +242,7 @@ def shared_rows(
 
 def named_scores(scores: Any, argument: str = "scores", fewest: int = 2) -> dict[str, Any]:
     """Scores by the name of their model, or a table with a column for each: two models at least, unless said."""
-    scores = frames.columns_of(scores)
+    scores = frames.columns_of(scores, argument)
     if not isinstance(scores, Mapping):
         raise InputError(
             f"{argument}: expected a mapping from the name of each model to its scores, such as "

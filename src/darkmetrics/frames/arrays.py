@@ -317,10 +317,13 @@ def row_count(table: Any, name: str) -> int:
     return shape[0]
 
 
-def columns_of(table: Any) -> Any:
+def columns_of(table: Any, argument: str) -> Any:
     """The columns of a table in memory by their names; anything else as it is."""
-    frame = nw.from_native(table, eager_only=True, pass_through=True)
-    return {name: frame[name].to_native() for name in frame.columns} if isinstance(frame, nw.DataFrame) else table
+    try:
+        frame = nw.from_native(table, eager_only=True, pass_through=True)
+        return {name: frame[name].to_native() for name in frame.columns} if isinstance(frame, nw.DataFrame) else table
+    except nw.exceptions.DuplicateError as error:
+        raise InputError.about(argument, f"column names must differ. {' '.join(str(error).split())}") from None
 
 
 def take_rows(table: Any, rows: IntArray) -> Any:

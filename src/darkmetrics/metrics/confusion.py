@@ -190,19 +190,14 @@ class ConfusionMetric(Metric):
         # Half a row more of each kind: a class without rows has not been seen yet, but the population may have it.
         rows = float(counts.sum() / counts.shape[1]) / max(1.0, float(cells.total.sum()))
         totals = np.stack([tp, fp, fn, tn]) + 0.5 * rows
-        slopes = self._slopes(totals)
-        return np.stack(
-            [
-                np.where(cells.decision, slopes[1][:, None], slopes[3][:, None]),
-                np.where(cells.decision, slopes[0][:, None], slopes[2][:, None]),
-            ]
-        )
+        return _of_rows(cells, *self._slopes(totals)[:, :, None])
 
     def rests_on(self, cells: Cells) -> FloatArray:
         if not isinstance(self.formula, Ratio):
             return super().rests_on(cells)
         below = self.formula.denominator
-        return np.where(cells.decision, [[below.fp], [below.tp]], [[below.tn], [below.fn]])[None] != 0.0
+        counted = (float(weight != 0.0) for weight in (below.tp, below.fp, below.fn, below.tn))
+        return _of_rows(cells, *counted)[None]
 
     def _slopes(self, totals: FloatArray) -> FloatArray:
         """Derivatives of the formula by each of the four counts, which are all positive; sets are columns."""
@@ -247,6 +242,11 @@ class ConfusionMetric(Metric):
             value = self.formula(positives @ yes, negatives @ yes, positives @ no, negatives @ no)
         value = np.asarray(value, dtype=np.float64)
         return np.where(np.isfinite(value), value, np.nan)
+
+
+def _of_rows(cells: Cells, tp: Any, fp: Any, fn: Any, tn: Any) -> FloatArray:
+    """What each kind of row has, for negatives and positives of all cells."""
+    return np.stack([np.where(cells.decision, fp, tn), np.where(cells.decision, tp, fn)])
 
 
 # What laws are made of are functions of modules, and not of the moment: so that results can be stored and sent.

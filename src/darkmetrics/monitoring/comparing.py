@@ -146,7 +146,7 @@ def gap_of_groups(result: "GroupedEvaluation", metric: str | None, kind: str, gr
         )
     keys, left_out = _told(result, list(result.groups) if groups is None else _listed(result, groups))
     if len(keys) < 2:
-        raise InputError(f"groups: {counted(len(keys), 'group')} with enough labels. A gap needs at least two.")
+        raise InputError(f"groups: {counted(len(keys), 'group')} with enough labels. A gap needs two different ones.")
     if len(keys) > _MOST_GROUPS:
         raise InputError(f"groups: {len(keys):,} of them. {_MOST_GROUPS} at most are compared at once: name them.")
     return gap_between(

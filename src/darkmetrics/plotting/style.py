@@ -147,13 +147,15 @@ def legend_of_all(head: "Axes", axes: "Sequence[Axes]", notes: Sequence[str]) ->
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     found |= {note: Line2D([], [], linestyle="none") for note in notes}
+    figure = head.get_figure(root=True)
+    assert figure is not None
     head.legend(
         list(found.values()),
         list(found),
         loc="lower left",
         bbox_to_anchor=(0.0, 0.0),
         borderaxespad=0.0,
-        ncols=3,
+        ncols=3 if figure.get_figwidth() > 6.0 else 2,  # as many as fit
         frameon=False,
         fontsize="small",
         columnspacing=1.0,

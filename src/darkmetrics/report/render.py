@@ -4,13 +4,14 @@ import base64
 import hashlib
 import html
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from darkmetrics._text import visible
+from darkmetrics._text import a_kind_of, visible
 from darkmetrics.argument_types import PathLike
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
@@ -87,7 +88,7 @@ def write_report(evaluation: Evaluation, path: PathLike | None = None, **about: 
         jinja2_package()  # before the work, which may take a while
         summary = summarize(evaluation, **about)
         return ReportPage(visible(summary["title"]), render(summary))
-    target, suffix = Path(path), Path(path).suffix.lower()
+    target, suffix = _target(path)
     if suffix not in SUFFIXES:
         raise InputError(f"path: {target.name!r} {no_such_suffix(suffix)}.")
     if SUFFIXES[suffix] == "html":
@@ -100,11 +101,18 @@ def write_or_show(path: PathLike | None, title: str, make: Callable[[], str]) ->
     jinja2_package()  # before the work
     if path is None:
         return ReportPage(visible(title), make())
-    target, suffix = Path(path), Path(path).suffix.lower()
+    target, suffix = _target(path)
     if suffix not in (".html", ".htm"):
         why = no_such_suffix(suffix, (".html",))
         raise InputError(f"path: {target.name!r} {why}; to_dict() and to_frame() have the numbers.")
     return write_page(target, make())
+
+
+def _target(path: PathLike) -> tuple[Path, str]:
+    """The file to write, and the suffix that says its format."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"path: got {a_kind_of(path)}. Give the file to write as a text or a path.")
+    return Path(path), Path(path).suffix.lower()
 
 
 def no_such_suffix(suffix: str, known: Sequence[str] = (".html", ".md", ".json")) -> str:
