@@ -99,6 +99,18 @@ def _rows(before: EvaluationSet, labels: Any, score: Any, age: Any) -> Evaluatio
     """Rows decided and read as those of the earlier set."""
     if before.threshold is None:
         raise InputError("after: decisions of the earlier rows were given (y_pred). Give an EvaluationSet of the rows.")
+    try:
+        rows = EvaluationSet(labels, score, threshold=before.threshold, pos_label=before.pos_label, age=age)
+    except InputError as error:
+        _check_written(before, labels)
+        raise error.renamed({"y_true": "after"}) from None
+    if not rows.cells.positives.any():
+        _check_written(before, labels)
+    return rows
+
+
+def _check_written(before: EvaluationSet, labels: Any) -> None:
+    """Labels among which none is positive may be written in another way than those of the earlier set."""
     values, missing = frames.label_column(labels, "after")
     found = sorted(set(np.asarray(values)[~missing].tolist()), key=str)
     wrong = found and before.pos_label not in found
@@ -106,11 +118,7 @@ def _rows(before: EvaluationSet, labels: Any, score: Any, age: Any) -> Evaluatio
         raise InputError(
             f"after: labels are {' and '.join(map(repr, found))}, but {before.pos_label!r} was positive in the earlier "
             "evaluation. Write them as they were written then."
-        )
-    try:
-        return EvaluationSet(labels, score, threshold=before.threshold, pos_label=before.pos_label, age=age)
-    except InputError as error:
-        raise error.renamed({"y_true": "after"}) from None
+        ) from None
 
 
 def _came(before: EvaluationSet, after: EvaluationSet) -> Cells:
