@@ -1,6 +1,7 @@
 """Columns of every engine come in the same, and what is no column is refused in words."""
 
 import datetime as dt
+import subprocess
 import sys
 from array import array
 from collections import deque
@@ -342,3 +343,33 @@ def test_no_engine_installed_is_an_error_that_names_the_way_out(monkeypatch):
 def test_an_unknown_engine_is_refused(backend):
     with pytest.raises(InputError, match="backend: expected 'pandas', 'polars', 'pyarrow' or None, got"):
         to_native_frame({"a": [1]}, backend)
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.uint64(), pa.float32(), pa.float64()], ids=str)
+def test_arrow_slices_and_chunks_come_in_as_their_own_lists_have_them(kind):
+    rng = np.random.default_rng(0)
+    for gaps in (0.0, 0.4, 1.0):
+        items = [
+            None if rng.random() < gaps else bool(one) if pa.types.is_boolean(kind) else one % 2 for one in range(40)
+        ]
+        whole = pa.array(items, kind)
+        column = pa.chunked_array([whole[3:17], whole[:0], whole[8:9], whole[11:]], kind)
+        expected = [NAN if one is None else float(one) for one in column.to_pylist()]
+        np.testing.assert_array_equal(number_column(column, "column"), expected)
+        labels, missing = label_column(column, "column")
+        np.testing.assert_array_equal(missing, np.isnan(expected))
+        np.testing.assert_array_equal(np.where(missing, NAN, labels), expected)
+
+
+def test_counting_in_duckdb_does_not_wait_for_pandas():
+    code = """
+import sys
+import duckdb
+import darkmetrics as dm
+columns = "i % 7 / 7 AS score, CASE WHEN i % 3 > 0 THEN i % 2 END AS label, i % 2 = 0 AS half"
+rows = duckdb.sql(f"SELECT {columns} FROM range(90) t(i)")
+data = dm.EvaluationSet.from_frame(rows, label="label", score="score", decision="half")
+print(data.n_rows, "pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["90", "False"]

@@ -23,12 +23,12 @@ _COLUMNS = ("score", "decision", *COUNTS, "weight", "probability", "low", "high"
 def cells_by_group(counted: frames.Counted) -> list[Cells]:
     """The cells of each group."""
     columns = {name: getattr(counted, name) for name in _COLUMNS}
-    group = _group_of(counted)
-    if np.any((counted.score[1:] <= counted.score[:-1]) & (group[1:] == group[:-1])):
-        # Ties in the order that arrays lead to, so that the same rows make the same table.
-        chance = None if counted.buckets else _nan_first(counted.probability)
-        keys = [counted.propensity, counted.stratum, counted.decision, counted.weight, chance]
-        order = np.lexsort([*(key for key in keys if key is not None), counted.score, group])
+    # Ties in the order that arrays lead to, so that the same rows make the same table.
+    chance = None if counted.buckets else _nan_first(counted.probability)
+    kinds = [counted.propensity, counted.stratum, counted.decision, counted.weight, chance]
+    keys = [*(kind for kind in kinds if kind is not None), counted.score, _group_of(counted)]
+    if not _in_order(keys):
+        order = np.lexsort(keys)
         columns = {name: None if array is None else array[order] for name, array in columns.items()}
     columns["weight"] = _weight(columns["weight"])
     rows = np.add.reduceat(columns["positives"] + columns["negatives"] + columns["missing"], counted.starts[:-1])
@@ -52,6 +52,16 @@ def cells_of_clusters(counted: frames.Counted, *, split: bool) -> tuple[Cells, I
 
 def _group_of(counted: frames.Counted) -> IntArray:
     return np.repeat(np.arange(counted.starts.size - 1), np.diff(counted.starts))
+
+
+def _in_order(keys: Sequence[AnyArray]) -> bool:
+    """Whether entries are sorted by their keys, the last of which counts most; a look is quicker than sorting again."""
+    tied = np.ones(max(keys[0].size - 1, 0), dtype=np.bool_)
+    for key in reversed(keys):
+        if np.any(tied & (key[1:] < key[:-1])):
+            return False
+        tied &= key[1:] == key[:-1]
+    return True
 
 
 def _weight(weight: AnyArray | None) -> AnyArray | None:

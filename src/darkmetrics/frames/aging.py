@@ -11,12 +11,11 @@ from darkmetrics._kernels.age_grid import AGE, DAYS, FIRST_AGE_CODE, LOWEST, MAT
 from darkmetrics.exceptions import InputError, MissingnessWarning, warn
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.engines import looked_up, looks_up
-from darkmetrics.frames.labels import Labelled
+from darkmetrics.frames.labels import MARK, Labelled
 from darkmetrics.frames.moments import DAY, AsOf, Moments
 from darkmetrics.frames.roles import ColumnNames
 
 _SCORED, _CAME = nw.col("scored_at"), nw.col("labelled_at")
-_ONE, _NONE = nw.lit(1.0), nw.lit(0.0)
 # So many days, a quarter of a century, make a list that a query can hold.
 _MOST_LISTED = 2**13
 
@@ -122,8 +121,9 @@ def _by_day(clocks: dict[str, Moments], ends: dict[str, float]) -> bool:
 def _wrongly_timed(maturity: float | None) -> dict[str, nw.Expr]:
     """Rows that have a time of arrival and no label, or a label and no time."""
     # With a maturity, negatives need no time: the maturity declares them.
-    needed = nw.col("missing") < 0.5 if maturity is None else nw.col("positive") > 0.5
-    return {"unlabelled": ~_CAME.is_null() & (nw.col("missing") > 0.5), "lacking": _CAME.is_null() & needed}
+    known = nw.col("missing").is_null()
+    needed = known if maturity is None else ~nw.col("positive").is_null()
+    return {"unlabelled": ~_CAME.is_null() & ~known, "lacking": _CAME.is_null() & needed}
 
 
 def _in_doubt(ends: dict[str, float], maturity: float | None) -> bool:
@@ -188,10 +188,11 @@ def after_maturity(maturity: float, unit: str, late: int, timed: int, longest: f
 def _hidden(frame: Any, last: float) -> Any:
     """The rows without the labels that came later than the last moment that counts."""
     later = last < _CAME
+    there = ~later | _CAME.is_null()
     return frame.with_columns(
-        missing=nw.when(later).then(_ONE).otherwise(nw.col("missing")),
-        positive=nw.when(later).then(_NONE).otherwise(nw.col("positive")),
-        negative=nw.when(later).then(_NONE).otherwise(nw.col("negative")),
+        missing=nw.when(later).then(MARK).otherwise(nw.col("missing")),
+        positive=nw.when(there).then(nw.col("positive")),
+        negative=nw.when(there).then(nw.col("negative")),
         labelled_at=nw.when(~later).then(_CAME),
     )
 
@@ -208,7 +209,7 @@ def _with_listed_bins(frame: Any, parts: list[str], oldest: float, maturity: flo
 
 def _with_bins(frame: Any, parts: list[str], oldest: float, maturity: float | None, *, by_day: bool) -> Any:
     """The same by arithmetic: of ages that are no whole days, or too many, and in every engine."""
-    mature = _NONE
+    mature: nw.Expr = nw.lit(0.0)
     if maturity is not None:
         mature = nw.col("mature")
         frame = frame.with_columns(mature=_is(nw.col("age"), maturity * DAY) * float(MATURE))
@@ -272,7 +273,7 @@ def _nearest_day(moment: nw.Expr) -> nw.Expr:
 
 
 def _count(rule: nw.Expr) -> nw.Expr:
-    return nw.when(rule).then(_ONE).otherwise(_NONE).sum()
+    return nw.when(rule).then(MARK).count()
 
 
 def _answered(frame: Any, wanted: dict[str, nw.Expr]) -> dict[str, float]:

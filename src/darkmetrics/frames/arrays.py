@@ -182,15 +182,49 @@ def _from_engine(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
     if not (dtype.is_float() or dtype.is_integer() or dtype == nw.Boolean) or dtype in (nw.Int128, nw.UInt128):
         array = _object_array(series.to_list())
         return array, np.zeros(array.size, dtype=np.bool_)
-    missing = series.is_null().to_numpy().astype(np.bool_)
+    array, missing = plain_values(series)
     if missing.any() and not dtype.is_float():
-        known = series.filter(~series.is_null()).to_numpy()
+        known = array[~missing]
         if dtype.is_integer() and bool(np.any((known > 2**53) | (known < -(2**53)))):
             return _object_array(series.to_list()), missing  # as floats, different ones would be the same
         array = np.full(missing.size, np.nan)
         array[~missing] = known
-        return array, missing
-    return np.asarray(series.to_numpy()), missing
+    return array, missing
+
+
+def plain_values(series: nw.Series[Any]) -> tuple[AnyArray, BoolArray]:
+    """Numbers or truth values, and where they are null: floats are NaN there, and others may be anything."""
+    if series.implementation.is_pyarrow():
+        return _from_buffers(series.to_native())
+    missing = series.is_null().to_numpy().astype(np.bool_)
+    if not missing.any() or series.dtype.is_float():
+        return np.asarray(series.to_numpy()), missing
+    known = np.asarray(series.filter(~series.is_null()).to_numpy())
+    array = np.zeros(missing.size, dtype=known.dtype)
+    array[~missing] = known
+    return array, missing
+
+
+def _from_buffers(column: Any) -> tuple[AnyArray, BoolArray]:
+    """The same from the memory of PyArrow's columns: its own way to arrays takes the time to import pandas."""
+    dtype = np.dtype(column.type.to_pandas_dtype())
+    arrays, gaps = [np.empty(0, dtype)], [np.empty(0, np.bool_)]
+    for chunk in column.chunks:
+        if not len(chunk):
+            continue
+        valid, data = chunk.buffers()
+        first, last = chunk.offset, chunk.offset + len(chunk)
+        arrays.append(_bits(data, first, last) if dtype == np.bool_ else np.frombuffer(data, dtype, last)[first:])
+        gaps.append(~_bits(valid, first, last) if chunk.null_count else np.zeros(len(chunk), dtype=np.bool_))
+    array, missing = np.concatenate(arrays), np.concatenate(gaps)
+    if dtype.kind == "f":
+        array[missing] = np.nan
+    return array, missing
+
+
+def _bits(buffer: Any, first: int, last: int) -> BoolArray:
+    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), count=last, bitorder="little")
+    return bits[first:].astype(np.bool_)
 
 
 def _from_other(values: Any, name: str) -> AnyArray:

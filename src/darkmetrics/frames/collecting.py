@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.exceptions import InputError
-from darkmetrics.frames.arrays import is_missing, number_column
+from darkmetrics.frames.arrays import is_missing, number_column, plain_values
 
 
 def collected(query: Any) -> nw.DataFrame[Any]:
@@ -39,9 +39,9 @@ def coded(column: Any) -> tuple[IntArray, list[Any]]:
     """A column as places in the sorted list of its values; null and NaN are both None, which comes last."""
     dtype = column.dtype
     if dtype.is_float() or (dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128)) or dtype == nw.Boolean:
-        known = ~column.is_null().to_numpy().astype(np.bool_)
-        array = np.asarray((column if known.all() else column.filter(~column.is_null())).to_numpy())
-        values, inverse = np.unique(array, return_inverse=True)  # NaN is one value, and the last
+        array, missing = plain_values(column)
+        known = ~missing
+        values, inverse = np.unique(array[known], return_inverse=True)  # NaN is one value, and the last
         codes = np.full(known.size, values.size, dtype=np.int64)
         codes[known] = inverse
         listed = values.tolist()

@@ -23,7 +23,7 @@ from darkmetrics.frames.checks import (
     decided,
 )
 from darkmetrics.frames.collecting import collected, numbers
-from darkmetrics.frames.group_cells import Counted, Tally, merged, tallied
+from darkmetrics.frames.group_cells import Counted, Tally, distinct, merged, tallied
 from darkmetrics.frames.labels import Labelled, classes_found, labelled
 from darkmetrics.frames.roles import ColumnNames, Rows, check_name, read_roles, title
 from darkmetrics.frames.sources import are_text, files_given, lazy_frame, reading
@@ -214,7 +214,7 @@ class _Counter:
         sums = {"low": score.min(), "high": score.max(), "total": score.sum()}
         frame = with_bucket(self.frame, buckets)
         if self.columns.probability is not None:
-            chance, gap = nw.col("probability"), nw.col("missing") > 0.0
+            chance, gap = nw.col("probability"), ~nw.col("missing").is_null()
             lacking = chance.is_null() | chance.is_nan()
             valid = (chance >= 0.0) & (chance <= 1.0) & ~lacking
             frame = frame.with_columns(
@@ -255,13 +255,13 @@ class _Counter:
         """Whether cells of distinct scores are few enough, as far as a look into a few buckets tells."""
         if int(tally.rows.sum()) <= MOST_EXACT:
             return True
-        spread, place = tally.spread, tally.keys["bucket"]
+        spread, place = tally.spread, tally.keys["bucket"].astype(np.int64)
         if self.grouped or spread is None:
             return False
-        candidates = np.unique(place[spread.low < spread.high])
+        candidates = distinct(place[spread.low < spread.high])
         if not candidates.size:
             return True
-        filled = np.unique(place).size
+        filled = distinct(place).size
         # A score has about as many ages and delays as its bucket.
         each = 1.0 if self.first_age is None else place.size / filled
         if self.first_age is not None and (filled + candidates.size) * each > MOST_EXACT:
@@ -294,7 +294,7 @@ class _Counter:
         return merged(tally, decision, buckets, self.source.rows, labels, split=self.threshold is None)
 
     def _counted(self, frame: Any, keys: list[str], more: dict[str, Any], most: int | None) -> Any:
-        counts = {name: nw.col(name).sum() for name in ("positive", "negative", "missing")}
+        counts = {name: nw.col(name).count() for name in ("positive", "negative", "missing")}
         # In this order, and not with keys that would be aggregated under their own names.
         aggregates = {f"sum {name}": value for name, value in (counts | more).items()}
         query = frame.group_by(*keys).agg(nw.len().alias("rows"), *(v.alias(k) for k, v in aggregates.items()))

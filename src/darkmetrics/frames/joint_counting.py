@@ -155,7 +155,7 @@ class _Counter:
         return self._counted(frame, found, sums, _MOST_CELLS, or_none)
 
     def _counted(self, frame: Any, keys: list[str], more: dict[str, Any], most: int, or_none: bool) -> Any:
-        sums = {name: nw.col(name).sum() for name in ("positive", "negative", "missing")} | more
+        sums = {name: nw.col(name).count() for name in ("positive", "negative", "missing")} | more
         aggregates = [value.alias(f"sum {name}") for name, value in sums.items()]
         query = frame.group_by(*self.keys, *keys).agg(nw.len().alias("rows"), *aggregates)
         table = collected(query.head(most + 1))

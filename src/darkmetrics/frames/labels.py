@@ -13,11 +13,13 @@ from darkmetrics.frames.roles import Rows
 
 # Labels that an error looks at, so that one is told of all odd ones at once and not of one after the other.
 MOST_LABELS = 8
+# What stands in a column of marks where a row has one.
+MARK = nw.lit(1)
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Rows with three more columns, "positive", "negative" and "missing": 1.0 where a row is that, else 0.0.
+    """Rows with three more columns, "positive", "negative" and "missing": 1 where a row is that, else null.
 
     "negative" is where the label equals `expected`; what a row is that is none of the three shows in the counts.
     """
@@ -29,25 +31,20 @@ class Labelled:
 
 
 def labelled(rows: Rows, pos_label: Any, missing_label: Any) -> Labelled:
-    """The rows, each marked as positive, negative or missing.
-
-    Marks are floats since DuckDB gives sums of integers as decimals; floats hold counts up to 2**53.
-    """
+    """The rows, each marked as positive, negative or missing; DuckDB counts marks quicker than it adds up numbers."""
     label = nw.col("label")
     positive = rows.label.stored(pos_label)
     also_missing = [rows.label.stored(one) for one in meaning_missing(missing_label)]
     gap = rows.label.gap(label)
     for one in also_missing:
         gap = gap if one is None else gap | (label == one)
-    none = nw.lit(0.0)
-    frame = rows.frame.with_columns(
-        missing=nw.when(gap).then(nw.lit(1.0)).otherwise(none),
-        positive=none if positive is None else nw.when(label == positive).then(nw.lit(1.0)).otherwise(none),
-    )
+
+    def marked(value: Any) -> nw.Expr:
+        return nw.when(gap & ~gap if value is None else label == value).then(MARK)
+
+    frame = rows.frame.with_columns(missing=nw.when(gap).then(MARK), positive=marked(positive))
     expected = _expected(rows, frame, positive, also_missing)
-    frame = frame.with_columns(
-        negative=none if expected is None else nw.when(label == expected).then(nw.lit(1.0)).otherwise(none)
-    )
+    frame = frame.with_columns(negative=marked(expected))
     return Labelled(rows, frame, pos_label, expected)
 
 
@@ -78,4 +75,4 @@ def _expected(rows: Rows, frame: Any, positive: Any, also_missing: Sequence[Any]
 
 
 def _others(frame: Any) -> Any:
-    return frame.filter((nw.col("missing") < 0.5) & (nw.col("positive") < 0.5))
+    return frame.filter(nw.col("missing").is_null() & nw.col("positive").is_null())
