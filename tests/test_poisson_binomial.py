@@ -201,3 +201,17 @@ def test_many_rows_of_many_trials_are_binomials_joined(shift):
         expected = np.convolve(one, two)[first : first + pmf.size]
         np.testing.assert_allclose(pmf, expected, rtol=0.0, atol=1e-15)
         assert expected.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("m", [3, 40, 210, 700])
+def test_tails_keep_their_digits_however_sure_some_trials_are(m):
+    rng = np.random.default_rng(m)
+    p = rng.random((6, m))
+    # Sure at one row, nearly sure at the next: those are added by chances, all others by odds.
+    p[0, ::3], p[1, ::3], p[2, 1::4], p[3, ::5] = 1.0, 1.0 - 2.0**-40, 1e-12, 0.0
+    first, pmfs = poisson_binomial_pmfs(p, np.ones(m, dtype=np.int64))
+    for row, pmf in zip(p, pmfs, strict=True):
+        reference = fixed_point_pmf(row)[first : first + pmf.size]
+        told = reference > 1e-28  # of 48 digits the last are rounding
+        np.testing.assert_allclose(pmf[told], reference[told], rtol=1e-12)
+        assert pmf[~told].max(initial=0.0) < 2e-28

@@ -80,6 +80,8 @@ def _direction_numbers(polynomial: int, start: tuple[int, ...]) -> list[int]:
 
 
 _MAX_STEPS = 200
+# Where each direction adds so large a part of its own curvature to those before it, all are known.
+_KNOWN = 1e-4
 # The proposal is a little wider than the Gaussian at the mode, so that no draw gets a huge weight.
 _WIDER = 1.2
 # A number that shares no factor with usual numbers of nodes: else each slab is sampled at the same few midpoints of its
@@ -147,8 +149,7 @@ def posterior_draws(posterior: _Posterior, start: FloatArray, *, heavy: bool = F
 def gaussian_posterior(posterior: _Posterior, start: FloatArray, n_draws: int) -> Draws:
     """Draws from the Gaussian at the mode, equally weighted, with the evidence that it leads to."""
     mode, precision = posterior_mode(posterior.expand, start)
-    precision = _positive(precision)
-    root = np.linalg.cholesky(precision)
+    root = _root(precision)
     points = (
         mode + scipy.linalg.solve_triangular(root, normal_points(n_draws, mode.size, _SEED).T, trans="T", lower=True).T
     )
@@ -165,9 +166,7 @@ def posterior_mode(expand: Callable[[FloatArray], _Expansion], start: FloatArray
     """
     here, at = start, expand(start)
     for _ in range(_MAX_STEPS):
-        values, vectors = np.linalg.eigh(at.precision)
-        steep = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
-        step = vectors @ ((vectors.T @ at.gradient) / steep)
+        step = _uphill(at)
         gain = float(at.gradient @ step)
         if gain <= 1e-9:
             break
@@ -180,6 +179,18 @@ def posterior_mode(expand: Callable[[FloatArray], _Expansion], start: FloatArray
             break
         here, at = here + step, new
     return here, at.precision
+
+
+def _uphill(at: _Expansion) -> FloatArray:
+    """Newton's step, with the size of the curvature where it has the wrong sign."""
+    root, step, failed = scipy.linalg.lapack.dposv(at.precision, at.gradient)
+    # A fraction of the time of eigenvectors, where each direction adds a part to those before it.
+    if not failed and np.all(root.diagonal() ** 2 > _KNOWN * at.precision.diagonal()):
+        return np.asarray(step, dtype=np.float64)
+    values, vectors = np.linalg.eigh(at.precision)
+    steep = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
+    result: FloatArray = vectors @ ((vectors.T @ at.gradient) / steep)
+    return result
 
 
 def weighted_draws(
@@ -196,10 +207,10 @@ def weighted_draws(
     never goes where a heavy tail is, and then its weights cannot tell that something is missing.
     """
     # A triangular root, because eigenvectors have no sign of their own and would differ from machine to machine.
-    root = np.linalg.cholesky(_positive(precision))
+    root = _root(precision)
     z, log_density = _proposal(n_draws, mode.size, heavy=heavy)
-    points = mode + scipy.linalg.solve_triangular(root, z.T, trans="T", lower=True, check_finite=False).T
-    log_weight = log_posterior(points) - (log_density + np.log(np.diag(root)).sum())
+    points = mode + z @ np.linalg.inv(root)
+    log_weight = log_posterior(points) - (log_density + np.log(root.diagonal()).sum())
     most = float(log_weight.max())
     weight = np.exp(log_weight - most)
     total = float(weight.sum())
@@ -224,6 +235,14 @@ def _proposal(n_draws: int, size: int, *, heavy: bool) -> tuple[FloatArray, Floa
     for array in (z, log_density):  # shared by all who ask
         array.flags.writeable = False
     return z, log_density
+
+
+def _root(precision: FloatArray) -> FloatArray:
+    """The lower triangular root, of what is left of a precision without directions in which it has nothing or less."""
+    root, failed = scipy.linalg.lapack.dpotrf(precision, lower=1, clean=1)
+    if failed or np.any(root.diagonal() ** 2 <= _KNOWN * precision.diagonal()):
+        root = np.linalg.cholesky(_positive(precision))
+    return np.asarray(root, dtype=np.float64)
 
 
 def _positive(matrix: FloatArray) -> FloatArray:

@@ -89,9 +89,13 @@ class LabelLikelihood:
     def _prior_level(self) -> FloatArray:
         return np.asarray(np.log(np.sqrt(2.0 * np.pi) * self.prior_scale))
 
+    @cached_property
+    def _prior_variance(self) -> FloatArray:
+        return np.asarray(self.prior_scale**2)
+
     def _prior_slope(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """First and second derivative of the log prior density, for each parameter."""
-        off, square = parameters - self.prior_mean, self.prior_scale**2
+        off, square = parameters - self.prior_mean, self._prior_variance
         first, second = -off / square, -1.0 / square
         if self.heavy is None:
             return first, second
@@ -132,6 +136,9 @@ class LabelLikelihood:
             return None
         missing = np.zeros(len(self.X)) if self.Z is None else self.missing
         counts = self._labelled + missing
+        if self.sums is not None:  # few rows that stand for many, hardly two of them for as many
+            rows = [np.flatnonzero(some) for some in (missing > 0.0, (missing <= 0.0) & (counts > 0.0))]
+            return [_Bundles(-self.X[some], counts[some], missing[some], [some.size]) for some in rows if some.size]
         order = np.lexsort([missing, counts])[np.count_nonzero(counts <= 0.0) :]
         gone = missing[order] > 0.0
         return [self._bundled(some, counts, missing) for some in (order[gone], order[~gone]) if some.size]
@@ -304,14 +311,16 @@ class LabelLikelihood:
     def _with_prior(self, parameters: FloatArray, value: float, gradient: FloatArray, hessian: FloatArray) -> Expansion:
         first, second = self._prior_slope(parameters)
         value += float(self._log_prior(parameters).sum())
-        return Expansion(value, self.credit * gradient + first, -self.credit * hessian - np.diag(second))
+        precision: FloatArray = -self.credit * hessian
+        precision.flat[:: first.size + 1] -= second  # the diagonal
+        return Expansion(value, self.credit * gradient + first, precision)
 
     def _expand_curve(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """The log likelihood of labels alone, with its derivatives."""
-        log_odds = self.X @ theta
-        p = chance(log_odds)
+        log_p = log_chance(self.X @ theta)
+        p = np.exp(log_p)
         expected = self._labelled * p
-        value = float(log_chance(log_odds) @ self._labelled - theta @ self._of_negatives)
+        value = float(log_p @ self._labelled - theta @ self._of_negatives)
         return value, self._of_positives - self.X.T @ expected, -(self.X.T * (expected * (1.0 - p))) @ self.X
 
     def _expand_alike(self, theta: FloatArray, c: float, d: float) -> tuple[float, FloatArray, FloatArray]:

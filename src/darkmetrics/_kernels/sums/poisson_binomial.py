@@ -18,6 +18,9 @@ FAINTEST = 1e-30
 PART_OF_LEAST = 1e-12
 _DENORMAL = 1e-290
 _TRIM_EVERY = 16
+# A trial with a larger chance of failure is added by its odds, with one pass less over the masses, and that chance is
+# made good later: so many of them do not overflow.
+_LEAST_FAILURE = 1e-9
 # Trials of a block at least, when many laws are found at once.
 _BLOCK = 64
 # Rows whose characteristic functions are found at once, and the least variance of one for that.
@@ -99,20 +102,24 @@ def shared_pmfs(p: FloatArray, least: float) -> tuple[int, FloatArray]:
     dealt = np.zeros((each * blocks, rows))  # a trial too many has no chance
     dealt[:trials] = p.T
     offset, columns = add_trials((0, np.ones((1, blocks * rows))), dealt.reshape(each, blocks * rows), part)
-    low: IntArray = np.full(blocks * rows, offset)
     pmfs = np.ascontiguousarray(columns.T)
-    while low.size > rows:
-        half = low.size // 2
+    while len(pmfs) > rows:
+        half = len(pmfs) // 2
         first, end = _held(pmfs, part)
-        joined = np.zeros((half, int(np.max((end - first)[:half] + (end - first)[half:])) - 1))
         inside = [pmf[a:b] for pmf, a, b in zip(pmfs, first.tolist(), end.tolist(), strict=True)]
-        for row, one, two in zip(joined, inside[:half], inside[half:], strict=True):
-            row[: one.size + two.size - 1] = np.convolve(one, two)
-        low = (low + first)[:half] + (low + first)[half:]
-        pmfs = joined
+        start, stop = first[:half] + first[half:], end[:half] + end[half:] - 1
+        before = int(start.min())
+        joined = np.zeros((half, int(stop.max()) - before))
+        places = zip((start - before).tolist(), (stop - before).tolist(), strict=True)
+        for row, (a, b), one, two in zip(joined, places, inside[:half], inside[half:], strict=True):
+            # A convolution; numpy's own takes twice as long where both are short.
+            row[a:b] = np.correlate(one, two[::-1], "full")
+        offset, pmfs = 2 * offset + before, joined
     first, end = _held(pmfs, least)
-    parts = zip(pmfs, low.tolist(), first.tolist(), end.tolist(), strict=True)
-    return _on_one_window([(offset + a, pmf[a:b]) for pmf, offset, a, b in parts])
+    place = np.arange(int(first.min()), int(end.max()))
+    held = (place >= first[:, None]) & (place < end[:, None])
+    pmfs = np.where(held, pmfs[:, place[0] : place[-1] + 1], 0.0)
+    return offset + int(place[0]), pmfs / pmfs.sum(axis=1, keepdims=True)
 
 
 def _held(pmfs: FloatArray, least: float) -> tuple[IntArray, IntArray]:
@@ -139,14 +146,20 @@ def add_trials(law: tuple[int, FloatArray], p: FloatArray, least: float) -> tupl
     pmfs, spare = np.zeros((2, before.shape[0] + trials, p.shape[1]))
     low, high = 0, before.shape[0]  # places outside have no mass worth keeping at any column
     pmfs[:high] = before
-    for k, (success, failure) in enumerate(zip(p, 1.0 - p, strict=True), start=1):
+    failure = 1.0 - p
+    by_odds = failure.min(axis=1, initial=1.0) > _LEAST_FAILURE
+    rises = np.where(by_odds[:, None], p / np.maximum(failure, _LEAST_FAILURE), p)
+    left_out = np.where(by_odds[:, None], failure, 1.0)
+    for k, (odds, whole) in enumerate(zip(rises, by_odds.tolist(), strict=True), start=1):
         here = pmfs[low:high]
-        moved = np.multiply(here, success, out=spare[: high - low])
-        here *= failure
+        moved = np.multiply(here, odds, out=spare[: high - low])
+        if not whole:
+            here *= failure[k - 1]
         pmfs[low + 1 : high + 1] += moved
         high += 1
         if k % _TRIM_EVERY == 0 or k == trials:
             here = pmfs[low:high]
+            here *= left_out[(k - 1) // _TRIM_EVERY * _TRIM_EVERY : k].prod(axis=0)
             here[here < _DENORMAL] = 0.0  # a processor takes a hundred times as long for those below
             kept = np.flatnonzero(here.max(axis=1) > least)
             pmfs[low : low + kept[0]] = 0.0
