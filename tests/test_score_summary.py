@@ -78,7 +78,7 @@ def test_one_place_is_one_point():
 def test_few_rows_have_the_posterior_of_all(seed, spread, by_label, odds):
     full, short = likelihoods(seed, spread, by_label=by_label, odds=odds)
     assert len(short.X) < 0.25 * len(full.X)
-    draws = posterior_draws(full, full.prior_mean, heavy=by_label)
+    draws = posterior_draws(full, heavy=by_label)
     off = short.log_posterior(draws.parameters) - full.log_posterior(draws.parameters)
     # Log posterior densities vary by about two over a posterior: a hundredth moves nothing that anybody can see.
     mean = draws.weight @ off
@@ -96,7 +96,7 @@ def test_few_rows_have_the_posterior_of_very_many_with_heavy_tails(tails):
     y = np.where(rng.random(n) < 0.3, np.nan, rng.random(n) < expit(x))
     material = Material.of(dm.EvaluationSet(y, score, threshold=0.0 if tails == "both" else 1.0))
     full = material.likelihood(material.logistic_calibrator("flexible"), None)
-    draws = posterior_draws(full, full.prior_mean)
+    draws = posterior_draws(full)
     off = full.short.log_posterior(draws.parameters) - full.log_posterior(draws.parameters)
     assert len(full.short.X) < 250
     mean = draws.weight @ off
@@ -112,7 +112,7 @@ def test_means_of_bins_alone_would_not_do():
     total = np.bincount(bins, full.positives + full.negatives)
     held = np.flatnonzero(total)
     means = np.array([np.bincount(bins, (full.positives + full.negatives) * column) for column in full.X.T])[:, held]
-    draws = posterior_draws(full, full.prior_mean).parameters
+    draws = posterior_draws(full).parameters
     log_p = log_expit(draws @ (means / total[held]))
     coarse = log_p @ total[held] - draws @ (full.X.T @ full.negatives)
     off = coarse + full._log_prior(draws).sum(axis=1) - full.log_posterior(draws)

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -308,7 +309,7 @@ class CountFunctional(Functional):
                 # A monotone formula and a ratio of linear sums have their extremes at the ends, or next to them where
                 # the denominator vanishes there (0/0).
                 choices.append(np.array(sorted({0.0, min(least, total), max(0.0, total - least), total})))
-        if np.prod([c.size for c in choices], dtype=np.float64) > _SEARCH_LIMIT:
+        if prod(c.size for c in choices) > _SEARCH_LIMIT:
             return None
         return self.at(np.ix_(*choices))
 

@@ -197,6 +197,11 @@ class ScoreTest(NamedTuple):
     statistic: float
     dof: int
 
+    @property
+    def p_value(self) -> float:
+        """Chance of a larger statistic if they do nothing."""
+        return float(chdtrc(self.dof, self.statistic)) if self.dof else 1.0
+
 
 def logistic_score_test(
     X: FloatArray, Z: FloatArray, positives: FloatArray, negatives: FloatArray, beta: FloatArray

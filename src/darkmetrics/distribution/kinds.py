@@ -47,8 +47,7 @@ class Discrete(MetricDistribution):
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         margin = slack(t, self.noise)
         place = np.searchsorted(self.atoms, t - margin if left else t + margin, side="left" if left else "right")
-        level: FloatArray = np.concatenate(([0.0], self._cumulative))[place]
-        return level
+        return np.where(place > 0, self._cumulative[place - 1], 0.0)
 
     def _ppf(self, q: FloatArray) -> FloatArray:
         place = np.searchsorted(self._cumulative, q - LEVEL_ROUNDING, side="left")

@@ -153,8 +153,8 @@ def _thinned(label: Nodes, weight: float) -> Nodes:
 
 def _share_by_label(material: Material, calibrator: Any, log_evidence: float) -> float:
     """Weight of "by label" against "by score", by how well each explains which rows are missing."""
-    curve = material.likelihood(material.logistic_calibrator(calibrator), None)
-    by_score = posterior_draws(curve.short, curve.prior_mean).log_evidence + _curve_evidence(material.table)
+    curve = material.of_labels(material.logistic_calibrator(calibrator)).short
+    by_score = posterior_draws(curve).log_evidence + _curve_evidence(material.table)
     by_label = min(float(expit(log_evidence - by_score)), 1.0 - _LEAST_SHARE)
     if by_label >= _DOUBTED:
         return max(by_label, _LEAST_SHARE)
@@ -235,7 +235,7 @@ def _curve_evidence(table: ScoreTable) -> float:
         prior_scale=np.array(_CURVE),
         along=Along(X, place, none, rows, np.zeros(rows.size)),
     )
-    return posterior_draws(curve.short, curve.prior_mean).log_evidence
+    return posterior_draws(curve.short).log_evidence
 
 
 # Prior of the log odds of being missing, positives against negatives with the same score. Its standard deviation,

@@ -11,7 +11,14 @@ import numpy as np
 from scipy.special import bdtr, bdtrc, chdtrc, expit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.hypothesis_tests import LEAST_ROWS, equal_bins, logistic_score_test, n_bins, per_bin
+from darkmetrics._kernels.hypothesis_tests import (
+    LEAST_ROWS,
+    ScoreTest,
+    equal_bins,
+    logistic_score_test,
+    n_bins,
+    per_bin,
+)
 from darkmetrics._kernels.posterior.logistic import logistic_mode
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.exceptions import CalibrationWarning, warn
@@ -122,13 +129,8 @@ class CalibrationCheck:
 
 def calibration_check(material: Material) -> CalibrationCheck:
     """The calibration curve fitted to the labelled rows, against those rows: Tsiatis's test."""
-    rows, curve, bins = _fitted_to_labels(material)
-    in_bin = np.eye(int(bins[-1]) + 1)[bins]
-    test = logistic_score_test(curve.X, in_bin, rows.positives, rows.negatives, curve.beta)
-    if test.dof == 0:
-        raise AbsentError("the scores take too few different values: any shares of positives fit them.")
-    p_value = float(chdtrc(test.dof, test.statistic))
-    return CalibrationCheck(test.statistic, test.dof, p_value, _reliability(rows, curve.p, bins))
+    test, rows, p, bins = _tested(material)
+    return CalibrationCheck(test.statistic, test.dof, test.p_value, _reliability(rows, p, bins))
 
 
 def raw_check(material: Material) -> CalibrationCheck:
@@ -165,9 +167,10 @@ class _Curve(NamedTuple):
     p: FloatArray
 
 
-def _curve(calibrator: LogisticCalibrator, rows: _Labelled, X: FloatArray) -> _Curve:
+def _curve(calibrator: LogisticCalibrator, rows: _Labelled, X: FloatArray, start: FloatArray | None = None) -> _Curve:
     """The curve fitted to counts; the calibrator was prepared with all scores there are, so that curves are alike."""
-    beta, _ = logistic_mode(X, rows.positives, rows.negatives, calibrator.prior_mean_, calibrator.prior_scale_**-2.0)
+    prior = calibrator.prior_mean_, calibrator.prior_scale_**-2.0
+    beta, _ = logistic_mode(X, rows.positives, rows.negatives, *prior, start)
     return _Curve(X, beta, np.asarray(expit(X @ beta), dtype=np.float64))
 
 
@@ -189,9 +192,23 @@ def _fitted_to_labels(material: Material) -> tuple[_Labelled, _Curve, IntArray]:
             f"{negatives:,.0f} negatives."
         )
     calibrator = material.logistic_calibrator("flexible")
-    curve = _curve(calibrator, rows, material.along(calibrator).columns[material.table.labelled > 0.0])
+    X = material.along(calibrator).columns[material.table.labelled > 0.0]
+    # Few rows that stand for all lead to where there is hardly a step left to go.
+    fit = material.of_labels(calibrator)
+    start = None if fit.short is fit else fit.short.mode[0][: X.shape[1]]
+    curve = _curve(calibrator, rows, X, start)
     # Equally much variance: with rare positives, equally many rows would leave most bins without any.
     return rows, curve, equal_bins(rows.total * curve.p * (1.0 - curve.p), most)
+
+
+def _tested(material: Material) -> tuple[ScoreTest, _Labelled, FloatArray, IntArray]:
+    """The test, and what its table is made of: labelled rows, their probabilities, and their bins."""
+    rows, curve, bins = _fitted_to_labels(material)
+    in_bin = np.eye(int(bins[-1]) + 1)[bins]
+    test = logistic_score_test(curve.X, in_bin, rows.positives, rows.negatives, curve.beta)
+    if test.dof == 0:
+        raise AbsentError("the scores take too few different values: any shares of positives fit them.")
+    return test, rows, curve.p, bins
 
 
 def _reliability(rows: _Labelled, p: FloatArray, bins: IntArray) -> tuple[ReliabilityBin, ...]:
@@ -253,7 +270,7 @@ def reference_check(material: Material) -> ReferenceCheck:
     return ReferenceCheck(
         statistic=test.statistic,
         dof=test.dof,
-        p_value=float(chdtrc(test.dof, test.statistic)) if test.dof else 1.0,
+        p_value=test.p_value,
         positive=float(labelled.positives.sum() / labelled.total.sum()),
         expected=float(expected @ share),
         gap=float(np.abs(now.p - expected) @ share),
@@ -263,10 +280,13 @@ def reference_check(material: Material) -> ReferenceCheck:
 def warn_if_misfit(material: Material, what: str) -> None:
     """A warning when the curve clearly does not fit the labelled rows: not once in a thousand times without cause."""
     try:
-        found = calibration_check(material)
+        test, rows, p, bins = _tested(material)
     except AbsentError:
         return
-    if found.is_adequate or found.p_value >= CLEARLY:
+    if test.p_value >= CLEARLY:
+        return
+    found = CalibrationCheck(test.statistic, test.dof, test.p_value, _reliability(rows, p, bins))
+    if found.is_adequate:
         return
     off = max(found.table, key=lambda b: b.apart)
     warn(

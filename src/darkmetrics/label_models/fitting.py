@@ -148,6 +148,16 @@ class Material:
     def _known(self) -> dict[LogisticCalibrator, Along]:
         return {}
 
+    def of_labels(self, calibrator: LogisticCalibrator) -> LabelLikelihood:
+        """The posterior of a curve given labels alone, found once for all that ask."""
+        if calibrator not in self._of_labels:
+            self._of_labels[calibrator] = self.likelihood(calibrator, None)
+        return self._of_labels[calibrator]
+
+    @cached_property
+    def _of_labels(self) -> dict[LogisticCalibrator, LabelLikelihood]:
+        return {}
+
     def likelihood(
         self,
         calibrator: LogisticCalibrator,
@@ -223,7 +233,7 @@ def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int
 def _drawn(likelihood: LabelLikelihood, n_draws: int) -> Draws:
     if likelihood.prior_mean.size > _MOST_WEIGHED:
         return gaussian_posterior(likelihood, likelihood.prior_mean, n_draws)
-    return posterior_draws(likelihood, likelihood.prior_mean, heavy=likelihood.heavy is not None, n_draws=n_draws)
+    return posterior_draws(likelihood, heavy=likelihood.heavy is not None, n_draws=n_draws)
 
 
 def _stands_for(short: LabelLikelihood, likelihood: LabelLikelihood, draws: Draws) -> bool:

@@ -253,6 +253,8 @@ def _counts_of_groups(split: Split, missing: IntArray, nodes: Nodes, given: Coun
 
 def _wide(p: FloatArray, counts: IntArray) -> bool:
     """Whether the window of a group, ten standard deviations either side of every mean, is too wide for all nodes."""
+    if p.shape[0] * float(counts.sum()) <= _WINDOW_LIMIT:  # no window has more places than rows, and one
+        return False
     mean, sd = p @ counts, np.sqrt((p * (1.0 - p)) @ counts)
     width = float(np.max(mean + 10.0 * sd) - np.min(mean - 10.0 * sd))
     return bool(p.shape[0] * width > _WINDOW_LIMIT)

@@ -231,7 +231,8 @@ def _joint(
         order = np.argsort(own, kind="stable")
         starts = np.flatnonzero(np.diff(own[order], prepend=-1))
         if starts.size:
-            sums[own[order][starts]] += np.add.reduceat((part.probability[chosen] * part.rows).T[order], starts, axis=0)
+            each = np.add.reduceat((part.probability * part.rows).T[order], starts, axis=0)
+            sums[own[order][starts]] += each[:, chosen]
         before += part.positives()[chosen]
         shift += part.shift[chosen] * part.rows.sum()
         start += own.size
@@ -267,6 +268,6 @@ def _paired(part: Part, before: FloatArray, rng: np.random.Generator, *, shared:
     for kind in np.unique(reason):
         here[part.reason == kind] -= positives[chosen[reason == kind]].mean(axis=0)
     scale = np.outer(there.std(axis=0), here[chosen].std(axis=0))
-    together = np.einsum("ki,wkj->wij", there, here[ways]) / np.where(scale > 0.0, scale, 1.0)
+    together = there.T @ here[ways] / np.where(scale > 0.0, scale, 1.0)
     best: IntArray = ways[int(np.argmin((together**2).sum(axis=(1, 2))))]
     return best

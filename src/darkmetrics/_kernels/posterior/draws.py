@@ -115,14 +115,15 @@ class Draws(NamedTuple):
 
 
 class _Posterior(Protocol):
-    def expand(self, parameters: FloatArray) -> _Expansion: ...
+    @property
+    def mode(self) -> tuple[FloatArray, FloatArray]: ...
     def log_posterior(self, parameters: FloatArray) -> FloatArray: ...
     def bend(self, straight: FloatArray) -> FloatArray: ...
     def straighten(self, parameters: FloatArray) -> FloatArray: ...
     def bend_slope(self, parameters: FloatArray) -> FloatArray: ...
 
 
-def posterior_draws(posterior: _Posterior, start: FloatArray, *, heavy: bool = False, n_draws: int = _DRAWS) -> Draws:
+def posterior_draws(posterior: _Posterior, *, heavy: bool = False, n_draws: int = _DRAWS) -> Draws:
     """Weighted draws from a posterior; more of them, from a proposal learnt from the first, where it is not Gaussian.
 
     They are drawn in the coordinates that the posterior `bend`s, in which it is closer to Gaussian; volumes stay.
@@ -133,7 +134,7 @@ def posterior_draws(posterior: _Posterior, start: FloatArray, *, heavy: bool = F
         return posterior.log_posterior(posterior.bend(straight))
 
     n_draws = max(n_draws, _HEAVY_DRAWS) if heavy else n_draws
-    mode, precision = posterior_mode(posterior.expand, start)
+    mode, precision = posterior.mode
     slope = posterior.bend_slope(mode)
     draws = weighted_draws(log_posterior, posterior.straighten(mode), slope.T @ precision @ slope, n_draws, heavy=heavy)
     if draws.efficiency() < _ENOUGH:
@@ -146,7 +147,12 @@ def posterior_draws(posterior: _Posterior, start: FloatArray, *, heavy: bool = F
     return draws._replace(parameters=posterior.bend(draws.parameters))
 
 
-def gaussian_posterior(posterior: _Posterior, start: FloatArray, n_draws: int) -> Draws:
+class _Expandable(Protocol):
+    def expand(self, parameters: FloatArray) -> _Expansion: ...
+    def log_posterior(self, parameters: FloatArray) -> FloatArray: ...
+
+
+def gaussian_posterior(posterior: _Expandable, start: FloatArray, n_draws: int) -> Draws:
     """Draws from the Gaussian at the mode, equally weighted, with the evidence that it leads to."""
     mode, precision = posterior_mode(posterior.expand, start)
     root = _root(precision)

@@ -13,7 +13,8 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.posterior.logistic import LITTLE, TOGETHER, chance, cut_odds, log_chance, sum_log1p
+from darkmetrics._kernels.posterior.draws import posterior_mode
+from darkmetrics._kernels.posterior.logistic import LITTLE, TOGETHER, chance, cut_odds, log_chance, product_1p
 from darkmetrics._kernels.posterior.summary import Along
 
 # Draws are evaluated in portions of at most this many numbers, which stay in the processor's cache.
@@ -194,10 +195,14 @@ class LabelLikelihood:
         result: FloatArray = -(theta @ self._of_negatives)
         for rows in parts:
             odds, large, more = cut_odds(theta @ rows.columns.T)
-            size = rows.sizes[0]
-            if ratio is not None and rows.missing[0]:  # each has missing rows, or none has
-                result += sum_log1p(odds * ratio, rows.sizes) @ rows.missing[:size]
-            result -= sum_log1p(odds, rows.sizes) @ rows.counts[:size]
+            missing, counts = rows.missing[: rows.sizes[0]], rows.counts[: rows.sizes[0]]
+            gone = None if ratio is None or not missing[0] else product_1p(odds * ratio, rows.sizes)
+            factors = product_1p(odds, rows.sizes)
+            if gone is not None and np.array_equal(missing, counts):  # missing rows alone: one logarithm for both
+                np.divide(factors, gone, out=factors)
+            elif gone is not None:  # each has missing rows, or none has
+                result += np.log(gone, out=gone) @ missing
+            result -= np.log(factors, out=factors) @ counts
             if large.size:  # beyond the cut both logarithms grow like the log odds
                 result += more @ (rows.missing - rows.counts)[large]
         return result
@@ -307,6 +312,11 @@ class LabelLikelihood:
             hessian[:width, :width] -= (self.X_reference.T * (total * p * (1.0 - p))) @ self.X_reference
         value = float(self._log_likelihood(parameters[None, :])[0])
         return self._with_prior(parameters, self.credit * value, gradient, hessian)
+
+    @cached_property
+    def mode(self) -> tuple[FloatArray, FloatArray]:
+        """The parameters that are likeliest, found from the mean of the prior, and the precision there."""
+        return posterior_mode(self.expand, self.prior_mean)
 
     def _with_prior(self, parameters: FloatArray, value: float, gradient: FloatArray, hessian: FloatArray) -> Expansion:
         first, second = self._prior_slope(parameters)

@@ -38,18 +38,18 @@ def cut_odds(log_odds: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
     return np.exp(log_odds, out=log_odds), large, more
 
 
-def sum_log1p(odds: FloatArray, sizes: list[int]) -> FloatArray:
-    """Sums of log(1 + odds) over bundles of columns, of products, since logarithms take the time; in place.
+def product_1p(odds: FloatArray, sizes: list[int]) -> FloatArray:
+    """Products of 1 + odds over bundles of columns, of which logarithms are taken, since these take the time; in place.
 
     The first `sizes[0]` columns are the first of each bundle, the next `sizes[1]` the second, ..., of the same bundles
-    in the same order. A sum is off by a unit in the last place of 1 for each number, and not of the sum.
+    in the same order. A logarithm is off by a unit in the last place of 1 for each number, and not of their sum.
     """
     odds += 1.0
     factors, start = odds[:, : sizes[0]], sizes[0]
     for size in sizes[1:]:
         factors[:, :size] *= odds[:, start : start + size]
         start += size
-    return np.log(factors, out=factors)
+    return factors
 
 
 def log_chance(log_odds: FloatArray) -> FloatArray:
@@ -69,15 +69,20 @@ _KNOWN = 1e-4
 
 
 def logistic_mode(
-    X: FloatArray, positives: FloatArray, negatives: FloatArray, centre: FloatArray, precision: FloatArray
+    X: FloatArray,
+    positives: FloatArray,
+    negatives: FloatArray,
+    centre: FloatArray,
+    precision: FloatArray,
+    start: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Mode and Hessian of the negative log posterior of `beta`, where row `i` is positive with chance expit(X_i beta).
 
     Row `i` was seen `positives[i]` and `negatives[i]` times; the prior of `beta[j]` is Gaussian around `centre[j]` with
     `precision[j]`, and flat where that is 0. Where no mode exists (separated classes, flat prior) the coefficients
-    come back large.
+    come back large. A `start` near the mode saves steps.
     """
-    XT, beta = np.ascontiguousarray(X.T), centre
+    XT, beta = np.ascontiguousarray(X.T), centre if start is None else start
     loss, gradient, hessian = _expansion(XT, positives, negatives, centre, precision, beta)
     if loss > float(positives.sum() + negatives.sum()) * np.log(2.0) + 0.5 * (precision * centre) @ centre:
         # Worse than beta = 0: a centre that is sure of wrong labels leaves no curvature to find the way back.
