@@ -43,7 +43,7 @@ def drawn_with_labels(data, size, monkeypatch):
 
     monkeypatch.setattr(precision_draws, "_labels", spy)
     chance = np.clip(data.cells.score[data.missing_cells], 0.0, 1.0)
-    return functional, functional.draw([(chance, size)], np.random.default_rng(1)), positives
+    return functional, functional.draws.draw([(chance, size)], np.random.default_rng(1)), positives
 
 
 def by_scikit_learn(data, positives):
@@ -74,7 +74,7 @@ def test_every_draw_is_within_the_stated_error_of_its_average_precision(name, mo
     functional, values, positives = drawn_with_labels(data, 5, monkeypatch)
     expected = [by_scikit_learn(data, labeling) for labeling in positives]
     # And the rounding of sums in either.
-    np.testing.assert_allclose(values, expected, rtol=0.0, atol=functional.blur + 1e-12)
+    np.testing.assert_allclose(values, expected, rtol=0.0, atol=functional.draws.blur + 1e-12)
 
 
 @pytest.mark.parametrize("n", [1_500, 10_000, 100_000, 1_000_000])
@@ -90,8 +90,8 @@ def test_stated_error_is_below_a_ten_thousandth(n, sigma):
 
 
 def test_up_to_1024_scores_are_exact():
-    assert bound(rows(1_000)).blur == 0.0
-    assert bound(rows(20_000, ties=2)).blur == 0.0
+    assert bound(rows(1_000)).draws.blur == 0.0
+    assert bound(rows(20_000, ties=2)).draws.blur == 0.0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -115,7 +115,7 @@ def test_law_is_within_dkw_of_labelings_drawn_row_by_row(name):
     data = rows(**SETS[name])
     functional = bound(data)
     chance = data.cells.score[data.missing_cells]
-    fast = np.sort(functional.draw([(chance, SAMPLES)], np.random.default_rng(2)))
+    fast = np.sort(functional.draws.draw([(chance, SAMPLES)], np.random.default_rng(2)))
     rng = np.random.default_rng(4)
     slow = np.sort(
         np.concatenate(
@@ -123,10 +123,10 @@ def test_law_is_within_dkw_of_labelings_drawn_row_by_row(name):
         )
     )
     radius = DKW + float(np.sqrt(np.log(2.0 / 1e-4) / (2.0 * slow.size)))
-    places = slow + functional.blur
+    places = slow + functional.draws.blur
     gap = np.searchsorted(fast, places, side="right") / SAMPLES - np.arange(1, slow.size + 1) / slow.size
     assert -radius <= gap.min()
-    places = slow - functional.blur
+    places = slow - functional.draws.blur
     gap = np.searchsorted(fast, places, side="left") / SAMPLES - np.arange(slow.size) / slow.size
     assert gap.max() <= radius
 
@@ -137,7 +137,7 @@ def test_the_law_of_other_chances_is_not_within_dkw():
     functional = bound(data)
     chance = data.cells.score[data.missing_cells]
     one, other = (
-        np.sort(functional.draw([(p, SAMPLES)], np.random.default_rng(2)))
+        np.sort(functional.draws.draw([(p, SAMPLES)], np.random.default_rng(2)))
         for p in (chance, np.clip(chance + 0.01, 0.0, 1.0))
     )
     gap = np.abs(np.searchsorted(one, other, side="right") / SAMPLES - np.arange(1, SAMPLES + 1) / SAMPLES).max()
@@ -157,7 +157,7 @@ def test_certificate_names_the_error_of_each_draw():
 def test_no_positive_is_no_average_precision():
     data = dm.EvaluationSet([0.0] * 40 + [math.nan] * 20, np.arange(60) / 60)
     functional = bound(data)
-    values = functional.draw([(np.full(20, 0.05), 400)], np.random.default_rng(0))
+    values = functional.draws.draw([(np.full(20, 0.05), 400)], np.random.default_rng(0))
     # All twenty are negative with a chance of 0.36.
     assert 0.2 < np.isnan(values).mean() < 0.5
 
@@ -200,7 +200,7 @@ def test_memory_of_average_precision_does_not_grow_with_the_labelings():
     functional = bound(data)
     chance = data.cells.score[data.missing_cells]
     tracemalloc.start()
-    functional.draw(((chance, 40) for _ in range(5)), np.random.default_rng(0))
+    functional.draws.draw(((chance, 40) for _ in range(5)), np.random.default_rng(0))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 50e6

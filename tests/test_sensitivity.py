@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit, logit
 
 import darkmetrics as dm
+from darkmetrics._kernels.sums import precision_draws
 from darkmetrics.exceptions import InputError
 from darkmetrics.nodes import Nodes
 from oracle import Problem, definition_of, labelings, undefined_as
@@ -86,6 +87,27 @@ def test_many_rows_are_near_a_grid_of_laws_at_all_nodes(steps, settings):
     for i, name in enumerate(names):
         # Gaussians stand for laws in how far ends move.
         assert found[name] == pytest.approx((low[i], high[i]), abs=0.03 * (high[i] - low[i])), name
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_average_precision_of_many_rows_is_near_random_labelings_at_all_tilts(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    score = np.sort(rng.random(400) ** 2)[::-1]
+    label, missing = (rng.random(400) < score).astype(float), rng.random(400) < 0.4
+    p = 0.9 * score + 0.02
+    result = dm.evaluate(np.where(missing, np.nan, label), score, label_model=p, metrics=["average_precision"])
+    # Neither is a black box gone through for it: all labelings that are drawn are those of the test.
+    monkeypatch.setattr(precision_draws.PrecisionDraws, "draw", None)
+    found = result.sensitivity(odds=ODDS)["average_precision"]
+    ends = []
+    for tilt in product(np.log(ODDS) * np.array([-1.0, 0.0, 1.0]), repeat=2):
+        drawn = rng.random((20_000, 400)) < expit(logit(p) + np.where(score >= 0.5, *tilt))
+        positive = np.where(missing, drawn, label)
+        above = np.cumsum(positive, axis=1)
+        values = (positive * above / np.arange(1, 401)).sum(axis=1) / above[:, -1]
+        ends.append(np.quantile(values, [0.05, 0.95]))
+    low, high = np.min(ends, axis=0)[0], np.max(ends, axis=0)[1]
+    assert found == pytest.approx((low, high), abs=0.012 * (high - low))
 
 
 def test_a_factor_of_one_leaves_the_intervals_and_more_widens_them():

@@ -5,7 +5,7 @@ which values it can take at all (the sharp bounds). Methods turn it, together wi
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -18,7 +18,8 @@ from darkmetrics._kernels.auc.cdf_bounds import Spread
 from darkmetrics._kernels.auc.ranks import RankData, auc_extremes, auc_influence, auc_values
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
 from darkmetrics._kernels.sums.linear_sum import weight_levels
-from darkmetrics._kernels.sums.precision_expansion import PrecisionLaws
+from darkmetrics._kernels.sums.precision_draws import PrecisionDraws, Ranking
+from darkmetrics._kernels.sums.precision_expansion import PrecisionExpansion
 from darkmetrics.exceptions import MethodError
 from darkmetrics.storing import made_of
 
@@ -452,15 +453,19 @@ class ScenarioFunctional(Functional):
 
 @dataclass(frozen=True, eq=False)
 class DrawnFunctional(ScenarioFunctional):
-    """One that knows a faster way to random labelings; its values are within `blur` of the true ones.
+    """Average precision, which knows a faster way to random labelings, and expansions where much is random."""
 
-    `draw` takes runs, each with the chances of the missing cells and a number of labelings, and a generator. `expand`
-    finds expansions at nodes: chances (nodes x columns), the column of each cell, and weights of the nodes.
-    """
+    ranking: Ranking
 
-    draw: Callable[[Iterable[tuple[FloatArray, int]], np.random.Generator], FloatArray]
-    blur: float
-    expand: Callable[[FloatArray, IntArray, FloatArray], PrecisionLaws | None]
+    @cached_property
+    def draws(self) -> PrecisionDraws:
+        """Random labelings; their values are within `blur` of the true ones."""
+        return PrecisionDraws.of(self.ranking)
+
+    @cached_property
+    def expansion(self) -> PrecisionExpansion:
+        """Moments and expansions at nodes."""
+        return PrecisionExpansion(self.ranking)
 
 
 def merged_keys(*keys: AnyArray | None) -> tuple[IntArray, IntArray]:

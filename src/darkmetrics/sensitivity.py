@@ -17,10 +17,9 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import Interval, MetricDistribution, NodeMoments
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
-from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
+from darkmetrics.functional import CountFunctional, DrawnFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods import Auto, Method, MonteCarlo, Problem
 from darkmetrics.methods.base import alike
-from darkmetrics.methods.exact import few_labelings
 from darkmetrics.methods.gaussian import moments_at_nodes
 from darkmetrics.nodes import Nodes, columns_of
 from darkmetrics.tables import decimals_for, interval_text, level_text, text_table
@@ -344,7 +343,8 @@ class _Moved:
             tilt = max([tilt, *_all_tilts(*near)], key=moved)
         low, high = self._law.support()
         # Of so many rows that there are fewer labelings than nodes, few nodes tell as much.
-        nodes = self._all if self._smooth or self._labelings(_LABELS) >= self._all.weight.size else self._few
+        drawn = not (self._smooth or self._by_moments(False))
+        nodes = self._few if drawn and self._labelings(_LABELS) < self._all.weight.size else self._all
         value = start + self._at(nodes, tilt)(q) - self._at(nodes, none)(q)
         # Few nodes may see a move where all see none.
         value = sign * max(sign * value, sign * start)
@@ -362,7 +362,8 @@ class _Moved:
         weighted = isinstance(self._functional, CountFunctional) and self._functional.split.weight is not None
         slow = weighted or (search and isinstance(self._functional, RankFunctional))
         few = _FEW_SLOW if slow else _FEW_MISSING
-        return self._smooth and (self._sampling is not None or int(self._functional.missing.sum()) > few)
+        moments = self._smooth or isinstance(self._functional, DrawnFunctional)
+        return moments and (self._sampling is not None or int(self._functional.missing.sum()) > few)
 
     @property
     def _smooth(self) -> bool:
@@ -384,7 +385,7 @@ class _Moved:
 
     def _gaussian(self, nodes: _Tilted, tilt: Tilt) -> Callable[[float], float]:
         functional, column = self._coarse
-        mean, var = moments_at_nodes(functional, nodes.problem(tilt, column))
+        mean, var = _moments(functional, nodes.problem(tilt, column))
         known = np.isfinite(mean) & np.isfinite(var)
         if not known.any():  # 0/0 next to every mean: what the law says
             return self._exactly(nodes, tilt)
@@ -407,9 +408,7 @@ class _Moved:
         method: Method = self._method
         if not self._smooth:
             few = number_of_labelings(self._functional.missing) <= _LABELINGS
-            some = max(_FEWEST, self._labelings(labels))
-            # Of very many rows there may be a law that is not drawn.
-            method = Auto() if few else MonteCarlo(some) if few_labelings(self._functional) else Auto(some)
+            method = Auto() if few else MonteCarlo(max(_FEWEST, self._labelings(labels)))
         try:
             law = next(method.laws([self._functional], moved, rng=0))
         except MethodError:
@@ -429,6 +428,14 @@ def _draws_few(method: Method) -> Method:
     if isinstance(method, Auto | MonteCarlo):
         return replace(method, n_resamples=min(method.n_resamples, 2 * _LABELINGS))
     return method
+
+
+def _moments(functional: Functional, problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the Gaussians at the nodes."""
+    if isinstance(functional, DrawnFunctional):
+        nodes = problem.nodes
+        return functional.expansion.moments(nodes.probability, columns_of(nodes), nodes.weight)
+    return moments_at_nodes(functional, problem)
 
 
 @singledispatch

@@ -28,7 +28,7 @@ def expanded_law(functional: DrawnFunctional, nodes: Nodes) -> MetricDistributio
     """The mixture over the nodes of four-cumulant expansions; None where it is not nearly right."""
     if not many_rows(functional):
         return None
-    found = functional.expand(nodes.probability, columns_of(nodes), nodes.weight)
+    found = functional.expansion.at(nodes.probability, columns_of(nodes), nodes.weight)
     if found is None or not little_off(nodes, found.off):
         return None
     low, high, _ = functional.extremes

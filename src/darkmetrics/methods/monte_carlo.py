@@ -62,7 +62,7 @@ class MonteCarlo(Method):
             values, exact = self._labeling_values(functional, nodes, node, rng), True
         given = values.size if not functional.given_defined else int(np.isfinite(values).sum())
         shares = np.diff(ends, prepend=0) / self.n_resamples
-        blur = functional.blur if isinstance(functional, DrawnFunctional) and nodes.independent else 0.0
+        blur = functional.draws.blur if isinstance(functional, DrawnFunctional) and nodes.independent else 0.0
         facts["certify"] = (
             partial(sampled_certificate, values.size, given, shares, nodes.weight, blur, nodes.independent)
             if exact  # draws from a law that is itself near the true one are not covered by a theorem about draws
@@ -104,7 +104,7 @@ class MonteCarlo(Method):
     ) -> FloatArray:
         if isinstance(functional, DrawnFunctional) and nodes.independent:
             runs = ((nodes.of_cells(k), rows.stop - rows.start) for k, rows in _runs(node))
-            return functional.draw(runs, rng)
+            return functional.draws.draw(runs, rng)
         if isinstance(functional, CountFunctional) and nodes.independent and 0 in functional.direction:
             functional, nodes = _of_used_rows(functional, nodes)
         one_by_one = functional.missing <= MOST_SINGLE

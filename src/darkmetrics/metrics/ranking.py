@@ -16,8 +16,7 @@ from darkmetrics._kernels.rank_metrics import (
     average_precision_row_influence,
     top_row_influence,
 )
-from darkmetrics._kernels.sums.precision_draws import PrecisionDraws, Ranking
-from darkmetrics._kernels.sums.precision_expansion import PrecisionExpansion
+from darkmetrics._kernels.sums.precision_draws import Ranking
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
@@ -143,16 +142,8 @@ class AveragePrecision(Metric):
         group = rows if cells.tie_starts is None else np.searchsorted(cells.tie_starts, rows, side="right") - 1
         weight = np.ones(rows.size) if cells.weight is None else cells.weight[rows]
         falling = Ranking(known[::-1], total[::-1], data.missing_counts, weight, known.size - 1 - group)
-        draws, plain = PrecisionDraws.of(falling), scenario_functional(self, data, fill)
-        return DrawnFunctional(
-            missing=plain.missing,
-            fill=fill,
-            range=plain.range,
-            call=plain.call,
-            draw=draws.draw,
-            blur=draws.blur,
-            expand=PrecisionExpansion(falling).at,
-        )
+        plain = scenario_functional(self, data, fill)
+        return DrawnFunctional(missing=plain.missing, fill=fill, range=plain.range, call=plain.call, ranking=falling)
 
     def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
         starts = cells.tie_starts

@@ -49,50 +49,77 @@ class PrecisionExpansion:
     def _groups(self) -> "_Groups":
         return _Groups.of(self.ranking)
 
-    def _parts(self, column: IntArray, columns: int) -> "list[scipy.sparse.csr_array]":
+    def _blocks(self, p: FloatArray, column: IntArray, weight: FloatArray) -> "_Blocks":
         if not (self._kept and self._kept[0][0] is column):
-            self._kept[:] = [(column, self._groups.parts(column, columns))]
-        return self._kept[0][1]
+            self._kept[:] = [(column, self._groups.parts(column, p.shape[1]))]
+        return self._groups.blocks(self._kept[0][1], p, column, weight)
+
+    def moments(self, p: FloatArray, column: IntArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance at nodes, those that `at` expands; nan where nothing is positive."""
+        found = self._blocks(p, column, weight).quadratic(p)
+        with np.errstate(invalid="ignore"):
+            mean = found.mean
+            return mean, found.variance(mean) / found.total**2
 
     def at(self, p: FloatArray, column: IntArray, weight: FloatArray) -> PrecisionLaws | None:
         """Expansions at nodes of this weight (rows of `p`), cells in a `column` of it; None where nothing varies."""
-        blocks = self._groups.blocks(self._parts(column, p.shape[1]), p, column, weight)
-        K, A, V, T2, k3, k4, k5 = blocks.sums(p)
-        if not (np.all(V.sum(axis=1) > 0.0) and np.all(K.sum(axis=1) > 0.0)):
+        blocks = self._blocks(p, column, weight)
+        found = blocks.quadratic(p)
+        if not (np.all(found.k2.sum(axis=1) > 0.0) and np.all(found.total > 0.0)):
             return None
-        before = np.cumsum(K, axis=1) - K
-        after = np.cumsum(A[:, ::-1], axis=1)[:, ::-1] - A
-        share = np.where(V > 0.0, T2 / np.where(V > 0.0, V, 1.0), blocks.share)
-        slope = before * share + 2.0 * blocks.bend * K + after
-        total = K.sum(axis=1)
-        mean_q = (before * A + blocks.bend * K**2 + T2).sum(axis=1)
-        pairs = 2.0 * (V * blocks.bend) ** 2 + V * (np.cumsum(V, axis=1) - V) * share**2 + k4 * blocks.bend**2
-        second = pairs.sum(axis=1)
-
-        def cumulants(t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-            """Cumulants of Q - t P, of blocks with these: nodes."""
-            g = slope - t[:, None]
-            y = V * g
-            later = np.cumsum((share * y)[:, ::-1], axis=1)[:, ::-1] - share * y
-            turned = 2.0 * blocks.bend * y + share * (np.cumsum(y, axis=1) - y) + later
-            variance = (y * g + 2.0 * k3 * g * blocks.bend).sum(axis=1) + second
-            third = (k3 * g**3 + 3.0 * y * turned + 3.0 * k4 * g**2 * blocks.bend).sum(axis=1)
-            fourth = (k4 * g**4 + 12.0 * (V * turned + k3 * g**2) * turned).sum(axis=1)
-            return mean_q - t * total, variance, third, fourth
-
-        mean = mean_q / total
-        _, variance, third, fourth = cumulants(mean)
+        mean, (_, variance, third, fourth) = found.mean, found.cumulants(found.mean)
         if not np.all(variance > 0.0):
             return None
-        sd = np.sqrt(variance) / total
-        found = [np.stack(each, axis=1) for each in zip(*map(cumulants, settling_places(mean, sd).T), strict=True)]
-        v = p * (1.0 - p)
-        expansions = Expansions(polynomials_of(found), mean, sd, v @ blocks.parts[-1].sum(axis=1), np.zeros(mean.size))
-        off = left_out(variance, third, fourth, np.abs(k5 * (slope - mean[:, None]) ** 5).sum(axis=1))
+        sd = np.sqrt(variance) / found.total
+        cumulants = [
+            np.stack(each, axis=1) for each in zip(*map(found.cumulants, settling_places(mean, sd).T), strict=True)
+        ]
+        v, off_mean = p * (1.0 - p), found.slope - mean[:, None]
+        expansions = Expansions(
+            polynomials_of(cumulants), mean, sd, v @ blocks.parts[-1].sum(axis=1), np.zeros(mean.size)
+        )
+        fifth = np.asarray(bernoulli_cumulant(5, p) @ blocks.parts[-2])
+        off = left_out(variance, third, fourth, np.abs(fifth * off_mean**5).sum(axis=1))
         # Of pairs that spread the law by themselves the higher cumulants are left out.
-        off += (second / variance) ** 1.5
+        off += (found.of_pairs / variance) ** 1.5
         middle = int(np.argmin(np.abs(mean - float(weight @ mean) / weight.sum())))
-        return PrecisionLaws(expansions, off + blocks.steps(v[middle], slope[middle] - mean[middle], variance[middle]))
+        return PrecisionLaws(expansions, off + blocks.steps(v[middle], off_mean[middle], variance[middle]))
+
+
+class _Quadratic(NamedTuple):
+    """Q - t P at each node, quadratic in the positive weights of the blocks: what its cumulants are made of."""
+
+    # Means of Q and P, and the variance that pairs of blocks have by themselves: nodes.
+    mean_q: FloatArray
+    total: FloatArray
+    of_pairs: FloatArray
+    # Slope of Q, 1 / S where labels vary, and cumulants of orders two to four: nodes x blocks; pairs within a block.
+    slope: FloatArray
+    share: FloatArray
+    k2: FloatArray
+    k3: FloatArray
+    k4: FloatArray
+    bend: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """Where the mean of Q - t P is zero."""
+        return self.mean_q / self.total
+
+    def variance(self, t: FloatArray) -> FloatArray:
+        g = self.slope - t[:, None]
+        result: FloatArray = (self.k2 * g * g + 2.0 * self.k3 * g * self.bend).sum(axis=1) + self.of_pairs
+        return result
+
+    def cumulants(self, t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Cumulants of Q - t P at the t of each node."""
+        g = self.slope - t[:, None]
+        y = self.k2 * g
+        later = np.cumsum((self.share * y)[:, ::-1], axis=1)[:, ::-1] - self.share * y
+        turned = 2.0 * self.bend * y + self.share * (np.cumsum(y, axis=1) - y) + later
+        third = (self.k3 * g**3 + 3.0 * y * turned + 3.0 * self.k4 * g**2 * self.bend).sum(axis=1)
+        fourth = (self.k4 * g**4 + 12.0 * (self.k2 * turned + self.k3 * g**2) * turned).sum(axis=1)
+        return self.mean_q - t * self.total, self.variance(t), third, fourth
 
 
 class _Groups(NamedTuple):
@@ -156,12 +183,27 @@ class _Blocks(NamedTuple):
     # Weight, weight over S, square of the weight, that over S, weights to the third, fourth and fifth power, and rows.
     parts: "list[scipy.sparse.csr_array]"
 
-    def sums(self, p: FloatArray) -> list[FloatArray]:
-        """Of each block at each node: means of positive weight and of that over S, variance, that over S, cumulants."""
-        orders = (1, 1, 2, 2, 3, 4, 5)
-        of_order = [bernoulli_cumulant(order, p) for order in range(1, 6)]
-        found = [np.asarray(of_order[order - 1] @ part) for order, part in zip(orders, self.parts[:-1], strict=True)]
-        return [found[0] + self.known, found[1] + self.known_inner, *found[2:]]
+    def quadratic(self, p: FloatArray) -> _Quadratic:
+        """Average precision at nodes with these chances."""
+        of_order = [bernoulli_cumulant(order, p) for order in range(1, 5)]
+        pairs = zip((1, 1, 2, 2, 3, 4), self.parts, strict=False)
+        K, A, V, T2, k3, k4 = (np.asarray(of_order[order - 1] @ part) for order, part in pairs)
+        K, A = K + self.known, A + self.known_inner
+        before = np.cumsum(K, axis=1) - K
+        after = np.cumsum(A[:, ::-1], axis=1)[:, ::-1] - A
+        share = np.where(V > 0.0, T2 / np.where(V > 0.0, V, 1.0), self.share)
+        of_pairs = 2.0 * (V * self.bend) ** 2 + V * (np.cumsum(V, axis=1) - V) * share**2 + k4 * self.bend**2
+        return _Quadratic(
+            mean_q=(before * A + self.bend * K**2 + T2).sum(axis=1),
+            total=K.sum(axis=1),
+            of_pairs=of_pairs.sum(axis=1),
+            slope=before * share + 2.0 * self.bend * K + after,
+            share=share,
+            k2=V,
+            k3=k3,
+            k4=k4,
+            bend=self.bend,
+        )
 
     def steps(self, v: FloatArray, slope: FloatArray, variance: float) -> float:
         """What is left of the characteristic function beyond the expansion, as some of the cells tell.
