@@ -626,3 +626,22 @@ def test_quantiles_on_demand_are_those_of_the_list_of_all_atoms(name, listed, mo
     expected = values[order][np.searchsorted(level, q)]
     assert q.size > 50
     np.testing.assert_allclose(law.ppf(q), expected, rtol=1e-13, atol=0.0)
+
+
+def test_many_places_of_a_product_ask_for_few_values_of_the_formula():
+    """Rows that lie between others cross between them, so that two or three values of each are enough."""
+    asked = 0
+
+    def ratio(x, y):
+        nonlocal asked
+        asked += np.size(x)
+        return (x + 50.0) / (x + y + 60.0)
+
+    size, places = 1_500, np.linspace(0.3, 0.7, 20)
+    axes, mass = [np.arange(size, dtype=float)] * 2, scipy.stats.binom.pmf(np.arange(size), size - 1, 0.4)
+    law = ProductLaw(formula=ratio, axes=axes, masses=[mass, mass], rising=True, bounds=Interval(0.0, 1.0))
+    found = law.cdf(places)
+    assert asked <= 4 * size * places.size
+    values, masses = ratio(*np.meshgrid(*axes, indexing="ij")).ravel(), np.multiply.outer(mass, mass).ravel()
+    expected = [masses[values <= t + 1e-12].sum() for t in places]
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12)

@@ -77,21 +77,32 @@ class ProductLaw(MetricDistribution):
 
         `between` holds crossings of a smaller and a larger t, and where between them t lies as a share.
         """
-        rows, size = self._grid[0].size, self.axes[0].size
-        if between is not None:
-            first, second, share = between
-            start = np.rint(first + share * (second - first)).astype(np.int64)
-            return self._from(t, self._grid, start, np.minimum(first, second), np.maximum(first, second))
-        low, high = np.zeros(rows, dtype=np.int64), np.full(rows, size, dtype=np.int64)
-        least, most = self._ends
-        if t < least or t >= most:
-            return high if (t >= most) == self.rising else low
-        if rows <= 4 * _STRIDE or len(self._grid) > 1:
-            return self._from(t, self._grid, high // 2, low, high)
-        some = np.unique(np.append(np.arange(0, rows, _STRIDE), rows - 1))
-        known = self._from(t, [self._grid[0][some]], high[some] // 2, low[some], high[some])
-        start = np.rint(np.interp(np.arange(rows), some, known)).astype(np.int64)
-        return self._from(t, self._grid, start, low, high)
+        if between is None:
+            return self._crossings(np.array([t])).ravel()
+        first, second, share = between
+        start = np.rint(first + share * (second - first)).astype(np.int64)
+        return self._from(t, self._grid, start, np.minimum(first, second), np.maximum(first, second))
+
+    def _crossings(self, t: FloatArray) -> IntArray:
+        """The crossing of each t (t x rows): of some rows from scratch, of those between them from the line through."""
+        rows, size, (least, most) = self._grid[0].size, self.axes[0].size, self._ends
+        low, high = np.zeros((2, t.size, rows), dtype=np.int64)
+        low[(t >= most) if self.rising else (t < least)] = size
+        high[(t >= least) if self.rising else (t < most)] = size
+        start = np.full(low.shape, size // 2)
+        if rows > 4 * _STRIDE and len(self._grid) == 1:
+            some = np.append(np.arange(0, rows - 1, _STRIDE), rows - 1)
+            known = self._of_rows(t, some, start, low, high)
+            owner = np.minimum(np.arange(rows) // _STRIDE, some.size - 2)
+            share = (np.arange(rows) - some[owner]) / np.diff(some)[owner]
+            start = np.rint(known[:, owner] + share * np.diff(known)[:, owner]).astype(np.int64)
+        return self._of_rows(t, np.arange(rows), start, low, high)
+
+    def _of_rows(self, t: FloatArray, rows: IntArray, *places: IntArray) -> IntArray:
+        """`_from` for each t in some rows."""
+        grid = [np.tile(g[rows], t.size) for g in self._grid]
+        each = np.repeat(t, rows.size) if t.size > 1 else float(t[0])
+        return self._from(each, grid, *(place[:, rows].ravel() for place in places)).reshape(t.size, -1)
 
     def _from(
         self, t: float | FloatArray, grid: list[FloatArray], start: IntArray, low: IntArray, high: IntArray
@@ -137,23 +148,10 @@ class ProductLaw(MetricDistribution):
         margin = slack(t, self.noise)
         # A margin of nothing, as at zero, must not put the atom there on the wrong side.
         shifted = np.nextafter(t - margin, -np.inf) if left else t + margin
-        if t.size < 3 or not np.isfinite(shifted).all():
-            return np.array([self._mass_up_to(self._crossing(float(x))) for x in shifted])
-        # What lies between the smallest and the largest place crosses between their crossings.
-        low, high = float(shifted.min()), float(shifted.max())
-        first, last = self._crossing(low), self._crossing(high)
-        share = (shifted - low) / max(high - low, 1e-300)
         # Some places at a time: of few rows a formula takes longer to be called than to be found.
-        size = max(1, _AT_ONCE // first.size)
-        levels: list[float] = []
-        for some in (slice(i, i + size) for i in range(0, t.size, size)):
-            number = shifted[some].size
-            start = np.rint(first + share[some, None] * (last - first)).astype(np.int64).ravel()
-            grid = [np.tile(g, number) for g in self._grid]
-            ends = (np.tile(end, number) for end in (np.minimum(first, last), np.maximum(first, last)))
-            crossings = self._from(np.repeat(shifted[some], first.size), grid, start, *ends)
-            levels += [self._mass_up_to(crossing) for crossing in crossings.reshape(number, -1)]
-        return np.array(levels)
+        size = max(1, _AT_ONCE // self._grid[0].size)
+        parts = (self._crossings(shifted[i : i + size]) for i in range(0, t.size, size))
+        return np.array([self._mass_up_to(crossing) for crossings in parts for crossing in crossings])
 
     def _ppf(self, q: FloatArray) -> FloatArray:
         return np.array([self._quantile(float(level)) for level in q])

@@ -155,7 +155,5 @@ class Damping(NamedTuple):
 
     def at(self, t: FloatArray) -> FloatArray:
         """The same at these t (nodes x t), by straight lines; zero beyond the table, where nothing is known."""
-        place = t / self.step
-        whole = np.minimum(place, self.table.shape[1] - 2.0).astype(np.int64)
-        low, high = (np.take_along_axis(self.table, whole + i, axis=1) for i in (0, 1))
-        return np.where(place <= self.table.shape[1] - 1.0, low + (place - whole) * (high - low), 0.0)
+        where = self.step * np.arange(self.table.shape[1])
+        return np.array([np.interp(own, where, row, right=0.0) for own, row in zip(t, self.table, strict=True)])

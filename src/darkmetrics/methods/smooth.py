@@ -170,13 +170,13 @@ def _next_terms(expanded: _Expanded, fifths: FloatArray) -> FloatArray:
 def _beyond_parabola(functional: CountFunctional, expanded: _Expanded, sums: GroupSums) -> FloatArray:
     """What the formula has beyond its parabola moves the cdf at each node by so much: its mean size by the density."""
     mean, sd = sums.cumulants[0], np.sqrt(sums.cumulants[1])
-    here, total, off = functional.at(list(mean.T)), np.array(functional.totals), np.zeros(len(mean))
-    for which in product(range(_POINTS.size), repeat=mean.shape[1]):
-        place = np.clip(mean + sd * _POINTS[list(which)], 0.0, total)
-        x = place - mean
-        parabola = here + (expanded.gradient * x).sum(axis=1) + 0.5 * np.einsum("ni,nij,nj->n", x, expanded.hessian, x)
-        share = np.prod(_SHARES[list(which)] / np.sqrt(2.0 * np.pi))
-        off += share * np.nan_to_num(np.abs(functional.at(list(place.T)) - parabola), nan=np.inf)
+    here, which = functional.at(list(mean.T)), list(product(range(_POINTS.size), repeat=mean.shape[1]))
+    # Points x nodes x groups.
+    place = np.clip(mean + sd * _POINTS[which][:, None], 0.0, np.array(functional.totals))
+    x = place - mean
+    parabola = here + (expanded.gradient * x).sum(axis=2) + 0.5 * np.einsum("pni,nij,pnj->pn", x, expanded.hessian, x)
+    far = np.nan_to_num(np.abs(functional.at(list(place.transpose(2, 0, 1))) - parabola), nan=np.inf)
+    off: FloatArray = np.prod(_SHARES[which] / np.sqrt(2.0 * np.pi), axis=1) @ far
     return off / np.sqrt(2.0 * np.pi * expanded.cumulants[1])
 
 
