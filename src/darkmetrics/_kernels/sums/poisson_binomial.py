@@ -132,8 +132,8 @@ def _on_one_window(each: Sequence[tuple[int, FloatArray]]) -> tuple[int, FloatAr
     low = min(offset for offset, _ in each)
     pmfs = np.zeros((len(each), max(offset + pmf.size for offset, pmf in each) - low))
     for row, (offset, pmf) in zip(pmfs, each, strict=True):
-        row[offset - low : offset - low + pmf.size] = pmf
-    return low, pmfs / pmfs.sum(axis=1, keepdims=True)
+        row[offset - low : offset - low + pmf.size] = pmf / pmf.sum()  # the rest is memory that nothing has touched
+    return low, pmfs
 
 
 def add_trials(law: tuple[int, FloatArray], p: FloatArray, least: float) -> tuple[int, FloatArray]:

@@ -120,28 +120,28 @@ class PrecisionDraws:
         self, p: FloatArray, size: int, rng: np.random.Generator, space: AnyArray, of_blocks: FloatArray
     ) -> FloatArray:
         found, inner, squares, before = of_blocks[:, : self.share.size * size].reshape(4, -1, size)
-        found[:], inner[:], squares[:] = (x[:, None] for x in (self.known, self.inner_known, self.squares))
+        found[:], several = self.known[:, None], np.flatnonzero(self.several)
+        if several.size:
+            inner[:], squares[:] = self.inner_known[:, None], self.squares[:, None]
         for part in self.parts:
             labels = space[: part.cell.size * size].reshape(-1, size)
             _labels(part, p[part.cell], labels, rng)
             sums = part.sums @ labels
             here = slice(part.first, part.first + part.blocks)
             found[here] += sums[: part.blocks]
-            inner[here] += sums[part.blocks : 2 * part.blocks]
-            squares[here] += sums[-part.blocks :] if self.weighted else sums[: part.blocks]
+            if several.size:
+                inner[here] += sums[part.blocks : 2 * part.blocks]
+                squares[here] += sums[-part.blocks :] if self.weighted else sums[: part.blocks]
             if part.tied is not None:
                 weight = part.tied_known[:, None] + part.tied @ labels
                 np.add.at(squares, part.tied_block, weight**2 - part.tied_known[:, None] ** 2)
         np.cumsum(found, axis=0, out=before)
         everything = before[-1].copy()
-        before -= found
         # A block of one group meets its own 1 / S alone, and so do all its pairs.
-        single = ~self.several
-        inner[single] = found[single] * self.share[single, None]
-        value = np.einsum("bd,bd->d", before, inner)
-        squares[single] = np.square(found[single])
-        squares += np.square(found, out=found)
-        value += np.einsum("b,bd->d", 0.5 * self.share, squares)
+        own = found[several]
+        value = np.einsum("bd,bd->d", before[several] - own, inner[several])
+        value += (0.5 * self.share[several]) @ (squares[several] + own**2)
+        value += np.where(self.several, 0.0, self.share) @ np.multiply(found, before, out=found)
         result = np.full(size, np.nan)
         np.divide(value, everything, out=result, where=everything > 0.0)
         return result

@@ -94,11 +94,11 @@ class NodeAxis:
 
     def _own_windows(self, which: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Values and masses of some nodes where they have mass: of the common window that may be a small part."""
-        held = self.pmf[which] > _NO_MASS
+        held = (self.pmf > _NO_MASS)[which]
         first, end = held.argmax(axis=1), held.shape[1] - held[:, ::-1].argmax(axis=1)
         width = int(np.max(end - first, initial=0))
         place = np.minimum(first, held.shape[1] - width)[:, None] + np.arange(width)
-        return self.values[place], np.take_along_axis(self.pmf[which], place, axis=1)
+        return self.values[place], self.pmf[np.flatnonzero(which)[:, None], place]
 
 
 class JointMass:
