@@ -123,7 +123,7 @@ class JointMass:
         for mass in self._masses[1:]:
             each = (each[:, :, None] * mass[:, None, :]).reshape(self._weight.size, -1)
         total = np.zeros((self._masses[0].shape[1] + 1, each.shape[1]))
-        np.cumsum(self._masses[0].T @ each, axis=0, out=total[1:])
+        np.matmul(np.cumsum(self._masses[0], axis=1).T, each, out=total[1:])
         return total
 
     @cached_property
