@@ -22,6 +22,7 @@ LAYOUTS = (
     "uneven blocks",
     "one big tie",
     "several ties",
+    "seven grades",
     "ties in a block",
     "alternating",
     "spread at random",
@@ -99,6 +100,8 @@ def layout(name: str, m: int, n: int = ROWS) -> Layout:
             s[at] = np.round(s[at], 3 if m > 40 else 2)
             s[np.setdiff1d(np.arange(n), at)] += 1e-7
             metric = dm.metrics.roc_auc(ties="full") if name.startswith("full") else metric
+        case "seven grades":
+            s = np.floor(7.0 * np.arange(n) / n)
         case "one heavy row":
             w = np.ones(n)
             w[at[m // 2]] = n / 10.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics._kernels.sums.smooth import turned_at_nodes
+from darkmetrics._kernels.sums.smooth import turned
 from darkmetrics.distribution import Interval, ProductLaw
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Split
@@ -350,7 +350,7 @@ def test_turns_of_all_weights_at_every_node_are_their_cosines(size):
     v, weight = rng.random((3, 40)), rng.lognormal(size=40)
     expected = v @ (1.0 - np.cos(np.multiply.outer(weight, 0.25 * np.arange(size))))
     # Angles of some ten thousand, each right to 1e-16 of its size.
-    np.testing.assert_allclose(turned_at_nodes(v, weight, 0.25, size), expected, rtol=0.0, atol=1e-10)
+    np.testing.assert_allclose(turned(v, weight, 0.25, size), expected, rtol=0.0, atol=1e-10)
 
 
 def test_an_expansion_is_refused_where_weights_are_nearly_alike():

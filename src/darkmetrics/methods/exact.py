@@ -54,9 +54,9 @@ class Exact(Method):
 
     Confusion-matrix metrics of any size and, up to 2^15 labelings, everything else are exact to rounding. Linear
     metrics, ROC-AUC and unequally weighted counts with more missing rows have a law that is exact up to a fine lattice,
-    to what clusters of ranks leave open, or to a four-cumulant expansion (and, at nodes with less than a thirty-second
-    of the weight, to thousands of fixed labelings); it is called "near exact". So is that of average precision with
-    8,192 missing rows or more, unless few of them decide. Black-box callables cannot go beyond
+    to what clusters of ranks leave open, or to a four-cumulant expansion (and, of few ranks or at nodes with less than
+    a thirty-second of the weight, to many fixed labelings); it is called "near exact". So is that of average precision
+    with 8,192 missing rows or more, unless few of them decide. Black-box callables cannot go beyond
     2^15 labelings (15 missing rows with different scores).
 
     Examples

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray, dots
-from darkmetrics._kernels.sums.smooth import FINE, LAST, bernoulli_cumulant, stand_ins, turned, turned_at_nodes
+from darkmetrics._kernels.sums.smooth import FINE, LAST, bernoulli_cumulant, stand_ins, turned
 from darkmetrics.functional import Split
 from darkmetrics.nodes import Nodes, columns_of
 
@@ -126,7 +126,7 @@ class WeightSums(NamedTuple):
         v = self.p * (1.0 - self.p)
         least = self.missing * v.min(axis=0)[self.column]
         some, times = stand_ins(least, weight, _CELLS_ASKED)
-        damped = turned(times * least[some], weight[some], step, size)
+        damped = turned((times * least[some])[None], weight[some], step, size)[0]
         close = np.flatnonzero(damped < _GONE)
         rows = np.argsort(self.column, kind="stable")
         likely = self.missing[rows] * v.mean(axis=0)[self.column[rows]]
@@ -134,7 +134,7 @@ class WeightSums(NamedTuple):
         rows = rows[some]
         if close.size == size:
             chances = v[:, self.column[rows]] * (times * self.missing[rows])
-            return Damping(step, turned_at_nodes(chances, weight[rows], step, size))
+            return Damping(step, turned(chances, weight[rows], step, size))
         table = np.repeat(damped[None], v.shape[0], axis=0)
         turns = (times * self.missing[rows])[:, None] * (1.0 - np.cos(np.multiply.outer(weight[rows], step * close)))
         columns, first = np.unique(self.column[rows], return_index=True)

@@ -9,7 +9,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.auc.clusters import Points, auc_law_by_clusters, auc_law_of_alike_nodes, of_node_groups
 from darkmetrics._kernels.auc.expansion import Expansions, expansions, joined, mixed_cdf, settle_leading_rows
-from darkmetrics._kernels.auc.labelings import spread_labelings
+from darkmetrics._kernels.auc.labelings import spread_counts, spread_labelings
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
 from darkmetrics._kernels.auc.plan import (
     Plan,
@@ -20,6 +20,7 @@ from darkmetrics._kernels.auc.plan import (
     neglected,
     nodes_by_labeling,
     rank_clusters,
+    stepped,
     tie_clusters,
     tie_plan,
     whole_groups,
@@ -48,6 +49,8 @@ _MOVED, _OFF = 0.004, 4.0
 _LITTLE = 1.0 / 32.0
 # How much of the spread may be left out where tied pairs that count in full are taken to first order.
 _LEFT_OUT = 0.02
+# Ranks (of rows of one weight) up to which steps of the law are looked for.
+_FEW_RANKS = 32
 # How many times fewer combinations should lead to the same law, where rows have weights.
 _FEWER = 4
 # By how much steps may move then, in standard deviations: clusters blur more than the places of a lattice do.
@@ -154,7 +157,7 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
         smooth = even
     no_group = np.zeros(data.group_total.size, dtype=np.bool_)
     left_out = neglected(data, halved, (weight @ p)[None], np.ones(1), no_group) if data.full_ties else 0.0
-    if smooth.any() and (left_out > _LEFT_OUT or clumped(halved, p, weight)):
+    if smooth.any() and (left_out > _LEFT_OUT or _falls_apart(halved, p, weight, found)):
         smooth[:] = False
     if weight.size == 1 and not smooth[0] and np.all(data.weight == 1.0):
         lattice = auc_law_on_lattice(data, p[0])
@@ -169,6 +172,14 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
         return law
     certify = partial(certificate_on_cells, functional, nodes)
     return replace(law, by_node=_by_node(functional, weight, moments), certify=certify)
+
+
+def _falls_apart(data: RankData, p: FloatArray, weight: FloatArray, found: Expansions) -> bool:
+    """Whether the law has clumps or steps that expansions do not show."""
+    if clumped(data, p, weight):
+        return True
+    ties = tie_clusters(data, _FEW_RANKS)
+    return ties is not None and stepped(data, ties, p, weight, found.mean, found.sd)
 
 
 def _in_parts(
@@ -248,6 +259,14 @@ def _clustered(
     functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray, fill: float, absent: float
 ) -> tuple[MetricDistribution, FloatArray]:
     """The law by clusters; `absent` is the chance that a class has no row."""
+    ties = tie_clusters(data, _FEW_RANKS)
+    if ties is not None:
+        tied = of_node_groups(
+            nodes_by_labeling(data, p, weight), weight, partial(_of_ties, data, p, weight, fill, ties)
+        )
+        assert tied is not None
+        law, moments = _of_points(functional, tied, absent)
+        return law, moments if isinstance(law, Undefined) else _in_all(functional, law, moments, weight)
     if data.counts.sum() > _MOST_ROWS:
         both_ways = _settled(functional, half_ties(data, weight @ p), p, weight)
         if both_ways is None:
@@ -273,6 +292,21 @@ def _clustered(
     return law, moments if isinstance(law, Undefined) else _in_all(functional, law, moments, weight)
 
 
+def _of_ties(
+    data: RankData, p: FloatArray, weight: FloatArray, fill: float, ties: list[IntArray], own: IntArray, share: float
+) -> Points:
+    """The law of some nodes from the counts of all ranks: the combinations that matter or, of too many, a fixed set."""
+    mixed, points = weight[own] / share, None
+    plan = tie_plan(data, ties, p[own], mixed)
+    if plan is not None and not (data.full_ties and not whole_groups(data, ties).all()):
+        points = auc_law_by_clusters(data, p[own], mixed, plan, fill)
+    if points is not None:
+        return points
+    found = spread_counts(data, p[own], ties, weight.size)
+    values = found.values
+    return Points(values.ravel(), np.repeat(mixed / values.shape[1], values.shape[1]), *found.moments(fill))
+
+
 def _of_clusters(
     functional: RankFunctional,
     data: RankData,
@@ -288,20 +322,25 @@ def _of_clusters(
     def law(own: IntArray, share: float) -> Points | None:
         nonlocal light
         halved, mixed = half_ties(data, weight[own] / share @ p[own]), weight[own] / share
-        plan = tie_plan(halved, p[own], mixed) or rank_clusters(halved, p[own], mixed, most)
+        plan = rank_clusters(halved, p[own], mixed, most)
         light += share * all_light(data, plan.clusters, p[own], mixed)
         return _points(data, halved, p[own], mixed, fill, plan)
 
     found = of_node_groups(nodes_by_labeling(data, p, weight), weight, law)
     if found is None:
         raise MethodError(_FEW_DECIDE)
-    auc, masses, *moments = found
-    # Clusters leave out a little of the mass, but none of that chance.
+    return *_of_points(functional, found, absent), light
+
+
+def _of_points(functional: RankFunctional, points: Points, absent: float) -> tuple[MetricDistribution, FloatArray]:
+    """The law that has these points, and moments of the nodes."""
+    auc, masses, *moments = points
+    # A little of the mass may be left out, but none of that chance.
     nan = np.isnan(auc)
     if 0.0 < absent < 1.0 and nan.any() and not nan.all():
         masses[nan] *= absent / masses[nan].sum()
         masses[~nan] *= (1.0 - absent) / masses[~nan].sum()
-    return _discrete(functional, auc, masses, "near exact"), np.array(moments), light
+    return _discrete(functional, auc, masses, "near exact"), np.array(moments)
 
 
 def _points(
@@ -344,7 +383,10 @@ def _settled(
         share = _SHARE[int(weight.size >= _MANY_NODES)]
         if any(part.variance.min() < _VARIANCE[0] or part.largest.max() > share for part in parts):
             return None
-        if any(clumped(case, chances, own / own.sum()) for case, chances, own in cases):
+        if any(
+            _falls_apart(case, chances, own / own.sum(), part)
+            for (case, chances, own), part in zip(cases, parts, strict=True)
+        ):
             return None
     shares = np.concatenate([own for _, _, own in cases])
     law, moments = _expanded(functional, joined(parts), shares / shares.sum())

@@ -1,1 +1,1 @@
-"""ROC-AUC: its two sums, the law of them (atoms, a lattice, clusters of ranks, an expansion), bounds on that law."""
+"""ROC-AUC: its two sums, their law (a lattice, clusters of ranks, fixed labelings, an expansion), bounds on it."""

@@ -1,6 +1,7 @@
 """The exact joint law of the number of positives and of their rank sum at one node (mathematics, section 3).
 
-Mid-ranks are halves of whole numbers, so that both live on a lattice; groups of tied scores are added one by one.
+Mid-ranks are halves of whole numbers, so that both live on a lattice, whose step is the largest that all ranks share;
+groups of tied scores are added one by one.
 """
 
 import numpy as np
@@ -15,44 +16,51 @@ _WORK = 1e8
 
 def auc_law_on_lattice(data: RankData, p: FloatArray) -> tuple[FloatArray, FloatArray] | None:
     """Atoms of ROC-AUC (nan where undefined) and their masses; None where the lattice is too large. Unit weights."""
-    v = data.counts * p * (1.0 - p)
-    # A half-integer centre, so that ranks stay on the half-integer lattice.
-    centre = float(np.rint(2.0 * dot(v, data.rho) / float(v.sum())) / 2.0)
+    v, step, first = data.counts * p * (1.0 - p), _step(data), float(data.rho[0])
+    # Whole steps away from a rank, so that all ranks are.
+    centre = first + step * float(np.rint((dot(v, data.rho) / float(v.sum()) - first) / step))
     rho = data.rho - centre
-    spread = max(float(np.abs(rho).max()), 0.5)
-    var_s = max(dot(v, rho**2), 0.25)
+    spread = max(float(np.abs(rho).max()), step)
+    var_s = max(dot(v, rho**2), step**2)
     if data.full_ties:  # a tied pair moves the sum by at most half the size of its group
         spread += 0.5 * float(data.group_total.max())
         var_s += 0.25 * dot(np.bincount(data.group, v), data.group_total**2)
     rolls = data.group_total.size + float(data.counts.sum())  # one for each count a group can have
     # Four standard deviations to each side, a lower bound that takes no time.
-    if 16.0 * np.sqrt(var_s) * rolls * (1.0 + np.sqrt(float(v.sum()))) > _WORK:
+    if 8.0 * np.sqrt(var_s) / step * rolls * (1.0 + np.sqrt(float(v.sum()))) > _WORK:
         return None
     reach, reach_k = tail_reach(var_s, spread), chernoff_reach(np.ones(p.size), p, data.counts)
     if not data.full_ties:
-        reach = max(0.5, min(reach, chernoff_reach(rho, p, data.counts)))
+        reach = max(step, min(reach, chernoff_reach(rho, p, data.counts)))
     mean_k, mean_s = dot(data.counts, p), dot(data.counts, p * rho) + _tie_mean(data, p)
     k_low = max(0, int(mean_k - reach_k))
     rows = min(int(data.counts.sum()), int(np.ceil(mean_k + reach_k))) - k_low + 1
-    if rows * 4.0 * reach * rolls > _WORK:
+    if rows * 2.0 * (reach / step) * rolls > _WORK:
         return None
-    s_low, columns = int(np.floor(2.0 * (mean_s - reach))) - 1, int(np.ceil(4.0 * reach)) + 4
+    s_low, columns = int(np.floor((mean_s - reach) / step)) - 1, int(np.ceil(2.0 * reach / step)) + 4
     # Places are kept modulo the window: what falls outside has mass below 1e-18 and wraps around unseen.
     mass = np.zeros((rows, columns))
     mass[0, 0] = 1.0
     starts = np.flatnonzero(np.diff(data.group, prepend=-1))
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), p.size], strict=True):
-        first, pmf = poisson_binomial_pmf(p[start:end], data.counts[start:end].astype(np.int64))
+        least, pmf = poisson_binomial_pmf(p[start:end], data.counts[start:end].astype(np.int64))
         new = np.zeros_like(mass)
-        for k, chance in enumerate(pmf.tolist(), start=first):
+        for k, chance in enumerate(pmf.tolist(), start=least):
             if chance >= 1e-18:
-                _add_moved(new, mass, chance, k % rows, round(2.0 * _added(data, rho, k, start)) % columns)
+                _add_moved(new, mass, chance, k % rows, round(_added(data, rho, k, start) / step) % columns)
         mass = new
     mass = np.roll(mass, (-(k_low % rows), -(s_low % columns)), axis=(0, 1))
     k_index, s_index = np.nonzero(mass > 1e-18)
-    positives, rank_sum = (k_low + k_index).astype(np.float64), 0.5 * (s_low + s_index)
+    positives, rank_sum = (k_low + k_index).astype(np.float64), step * (s_low + s_index)
     sums = data.known_p + positives, data.known_r + rank_sum + centre * positives
     return auc_from_sums(data, *sums, settled_ties(data)), mass[k_index, s_index]
+
+
+def _step(data: RankData) -> float:
+    """The largest step of which all ranks are a whole number apart: grades of equal size are as far as their rows."""
+    if data.full_ties:  # tied pairs come in halves
+        return 0.5
+    return 0.5 * max(1.0, float(np.gcd.reduce(np.rint(2.0 * np.diff(data.rho)).astype(np.int64), initial=0)))
 
 
 def _add_moved(to: FloatArray, mass: FloatArray, factor: float, row: int, column: int) -> None:

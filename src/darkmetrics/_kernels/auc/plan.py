@@ -9,6 +9,7 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.auc.ranks import RankData
 from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
+from darkmetrics._kernels.sums.smooth import steps_left
 
 # The least chance of a combination of counts that is kept where the law is exact.
 FAINTEST = 1e-20
@@ -26,6 +27,10 @@ _COMMON = 0.01
 _MOST_GROUPS, _MOVED = 8, 0.02
 # How large a step between clumps may be, in standard deviations of what blurs it, and how large a clump.
 _STEP, _CLUMP, _LEVELS = 1.8, 0.006, 4
+# Where steps of a lattice show: how far they may move the cdf; t looked at, up to so many standard deviations from the
+# mean of a node, and slopes among them; numbers of positives that a node is likely to have, in standard deviations.
+_SHOWN, _PLACES, _FAR, _SLOPES = 0.002, 33, 2.5, 33
+_POSITIVES = np.array([-1.5, -0.75, 0.0, 0.75, 1.5])
 # A row that holds so much of the squared weight of its like decides among them.
 _DECIDES = 0.25
 # Masses, over all nodes, of combinations of the counts of ties.
@@ -156,14 +161,8 @@ def rank_clusters(data: RankData, p: FloatArray, weight: FloatArray, most: float
     return Plan([cluster.cells for cluster in steps[low]], least, likely)
 
 
-def tie_plan(data: RankData, p: FloatArray, weight: FloatArray) -> Plan | None:
-    """Rows of one rank and weight as clusters, given whose counts nothing is open; None where that takes too long.
-
-    Where few ranks are all that there is the law has gaps that no wider cluster shows.
-    """
-    clusters = tie_clusters(data, np.log2(_MOST_TIED))
-    if clusters is None:
-        return None
+def tie_plan(data: RankData, clusters: list[IntArray], p: FloatArray, weight: FloatArray) -> Plan | None:
+    """All combinations of the counts of `tie_clusters` that matter; None where that takes too long."""
     share, anchors = anchors_of(p, weight, data.counts, min(_TRIED, weight.size))
     number, least = _needed([_Cluster(cells, [], anchors[0]) for cells in clusters], data, share, anchors)
     return Plan(clusters, least) if number * weight.size <= _MOST_TIED else None
@@ -283,6 +282,38 @@ def clumped(data: RankData, p: FloatArray, weight: FloatArray) -> bool:
             return False
         parts += [_best_split(cells, [effect], v) for cells in (left, right)]
     return False
+
+
+def stepped(
+    data: RankData, clusters: list[IntArray], p: FloatArray, weight: FloatArray, mean: FloatArray, sd: FloatArray
+) -> bool:
+    """Whether the law has steps that no expansion sees, as it does where all missing rows are of few ranks.
+
+    `clusters` are rows of one rank and weight; `mean` and `sd` those of ROC-AUC at each node. {ROC-AUC <= t} is
+    {sum w (rho - level) Y <= c}, to first order about P positives, with `level = P + t (W - 2 P)`. Steps are high where
+    the ranks are whole multiples of one step away from that level, and are averaged over what P and the node may be.
+    """
+    chance = weight @ p
+    v = np.array([float(data.counts[cells] @ (chance * (1.0 - chance))[cells]) for cells in clusters])
+    # No spacing of ranks has higher steps than even ones, the likeliest to move in the middle.
+    apart = (np.arange(v.size) + 1) // 2
+    if _SHOWN * np.sqrt(float(apart**2 @ -np.sort(-v))) >= 0.2:
+        return False
+    first = [int(cells[0]) for cells in clusters]
+    w, rho = data.weight[first], data.rho[first]
+    mass = data.counts * data.weight
+    spread = np.sqrt((p * (1.0 - p)) @ (mass * data.weight))
+    positives = data.known_p + (p @ mass)[:, None] + spread[:, None] * _POSITIVES
+    t = np.linspace(float((mean - _FAR * sd).min()), float((mean + _FAR * sd).max()), _PLACES)[:, None, None]
+    level = positives + t * (data.total - 2.0 * positives)
+    low, high = float(level.min()), float(level.max())
+    slopes = np.union1d(np.linspace(low, high, _SLOPES), rho[(rho > low) & (rho < high)])
+    effects = w * (rho - slopes[:, None])
+    left = np.array([steps_left(v, own, float(v @ own**2)) for own in effects])
+    # In the tails of a node its steps are as low as its density.
+    share = weight[:, None] * np.exp(-0.5 * _POSITIVES**2) / np.exp(-0.5 * _POSITIVES**2).sum()
+    share = share * np.exp(-0.5 * ((t - mean[:, None]) / sd[:, None]) ** 2)
+    return float((share * np.interp(level, slopes, left)).sum(axis=(1, 2)).max()) > _SHOWN
 
 
 def likeliest(

@@ -15,16 +15,7 @@ import scipy  # its parts are loaded when they are first used
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.auc.expansion import Expansions, polynomials_of, settling_places
 from darkmetrics._kernels.sums.precision_draws import Ranking, block_starts
-from darkmetrics._kernels.sums.smooth import (
-    FINE,
-    LAST,
-    bernoulli_cumulant,
-    frequencies_of_steps,
-    left_out,
-    of_steps,
-    stand_ins,
-    turned,
-)
+from darkmetrics._kernels.sums.smooth import bernoulli_cumulant, left_out, stand_ins, steps_left
 
 # Cells that are asked for their part in the characteristic function, beside as many that have much of it.
 _CELLS_ASKED = 1024
@@ -214,6 +205,4 @@ class _Blocks(NamedTuple):
         own = self.ranking.missing[order] * v[self.column[order]]
         moved = self.ranking.weight[order] * slope[self.block[order]]
         some, times = stand_ins(own, moved, _CELLS_ASKED)
-        step, size = FINE / float(np.sqrt(variance)), round(LAST / FINE)
-        damped = turned(times * own[some], moved[some], step, size)
-        return float(of_steps(damped[size - frequencies_of_steps().size :]))
+        return steps_left(times * own[some], moved[some], variance)

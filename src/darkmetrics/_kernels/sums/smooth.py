@@ -106,26 +106,24 @@ def of_steps(damped: FloatArray) -> FloatArray:
     return np.asarray(np.exp(-damped) @ (FINE / (np.pi * frequencies_of_steps())))
 
 
+def steps_left(v: FloatArray, weight: FloatArray, variance: float) -> float:
+    """`of_steps` for a sum of this variance of labels that have these variances and weights."""
+    step, size = FINE / float(np.sqrt(max(variance, 1e-300))), round(LAST / FINE)
+    return float(of_steps(turned(v[None], weight, step, size)[0, size - frequencies_of_steps().size :]))
+
+
 def turned(v: FloatArray, weight: FloatArray, step: float, size: int) -> FloatArray:
-    """`sum v_i (1 - cos(t w_i))` at `size` multiples of a step: exp(i t w) is a product of few far and near turns."""
-    side = int(np.ceil(np.sqrt(size)))
-    near = np.exp(1j * np.multiply.outer(weight, step * np.arange(side)))
-    far = np.exp(1j * np.multiply.outer(step * side * np.arange(side), weight)) * v
-    return np.asarray(v.sum() - (far @ near).real.ravel()[:size])
+    """`sum v_i (1 - cos(t w_i))` at `size` multiples t of a step, for each row of `v`.
 
-
-def turned_at_nodes(v: FloatArray, weight: FloatArray, step: float, size: int) -> FloatArray:
-    """The same for each row of `v`: a stretch of near turns at a time, which stays small."""
+    The cosine of few far turns and few near ones together follows from theirs.
+    """
     side = int(np.ceil(np.sqrt(size)))
-    near, far = (
-        np.multiply.outer(weight, step * np.arange(side)),
-        np.multiply.outer(step * side * np.arange(side), weight),
-    )
-    cos, sin = np.cos(near), np.sin(near)
-    table = np.empty((v.shape[0], side, side))
-    for i, (even, odd) in enumerate(zip(np.cos(far), np.sin(far), strict=True)):
-        table[:, i] = v @ (1.0 - (even[:, None] * cos - odd[:, None] * sin))
-    result: FloatArray = table.reshape(v.shape[0], -1)[:, :size]
+    near = np.multiply.outer(weight, step * np.arange(side))
+    far = np.multiply.outer(step * side * np.arange(side), weight)
+    cos, sin, even, odd = np.cos(near), np.sin(near), np.cos(far), np.sin(far)
+    result = np.empty((v.shape[0], size))
+    for row, own in zip(result, v, strict=True):
+        row[:] = own.sum() - ((even * own) @ cos - (odd * own) @ sin).ravel()[:size]
     return result
 
 
