@@ -295,10 +295,6 @@ def stepped(
     """
     chance = weight @ p
     v = np.array([float(data.counts[cells] @ (chance * (1.0 - chance))[cells]) for cells in clusters])
-    # No spacing of ranks has higher steps than even ones, the likeliest to move in the middle.
-    apart = (np.arange(v.size) + 1) // 2
-    if _SHOWN * np.sqrt(float(apart**2 @ -np.sort(-v))) >= 0.2:
-        return False
     first = [int(cells[0]) for cells in clusters]
     w, rho = data.weight[first], data.rho[first]
     mass = data.counts * data.weight
