@@ -429,10 +429,11 @@ def test_more_combinations_than_can_be_gone_through_are_not_begun(monkeypatch):
     few, *_ = rank_clusters(data, p, weight, 1 << 10)
     assert auc_law_by_clusters(data, p, weight, Plan(few), math.nan) is not None
 
-    # Who asks for the metric then gets a law that is drawn, and it is the same law.
+    # Who asks for the metric then gets a law that is drawn, and it is the same law (of more ranks than are few).
     rng = np.random.default_rng(1)
     score = np.sort(rng.random(400))
-    y = np.where(np.arange(400) >= 380, math.nan, (rng.random(400) < score).astype(float))
+    y = (rng.random(400) < score).astype(float)
+    y[-72::2] = math.nan
     found = dm.evaluate(y, score, metrics="roc_auc", missingness="by_score")["roc_auc"]
     monkeypatch.setattr("darkmetrics._kernels.auc.clusters._MOST_MASSES", 100)
     drawn = dm.evaluate(y, score, metrics="roc_auc", missingness="by_score")["roc_auc"]
