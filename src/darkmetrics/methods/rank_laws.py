@@ -298,7 +298,7 @@ def _of_ties(
     """The law of some nodes from the counts of all ranks: the combinations that matter or, of too many, a fixed set."""
     mixed, points = weight[own] / share, None
     plan = tie_plan(data, ties, p[own], mixed)
-    if plan is not None and not (data.full_ties and not whole_groups(data, ties).all()):
+    if plan is not None and (not data.full_ties or whole_groups(data, ties).all()):
         points = auc_law_by_clusters(data, p[own], mixed, plan, fill)
     if points is not None:
         return points
