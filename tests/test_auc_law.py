@@ -459,6 +459,22 @@ def test_law_by_clusters_has_the_mean_and_spread_of_a_ratio(m, name):
     assert sd == pytest.approx(delta, rel=0.05)
 
 
+@pytest.mark.parametrize("chance", [0.5, 0.48])
+def test_rows_of_one_chance_keep_the_combinations_that_hold_the_mass(chance):
+    """Each of them is as likely as any other: a limit rounded too high left out all of them."""
+    y, n = np.append(np.full(16, np.nan), [1.0, 0.0]), 18
+    rng = np.random.default_rng(0)
+    problem = Problem(y, rng.permutation(n) / n, np.full(n, chance), 1.0 + np.arange(n) % 2, "full")
+    a, d, mass = brute_force_sums(problem)
+    order = np.argsort(a / d, kind="stable")
+    name = "roc_auc(ties='full')"
+    law = dm.evaluate(y, problem.s, label_model=chance, sample_weight=problem.w, metrics=name)[name]
+    at = np.linspace(0.0, 1.0, 301) + 1e-9
+    true = np.append(0.0, np.cumsum(mass[order]))[np.searchsorted((a / d)[order], at, side="right")]
+    assert law.method == "near exact"
+    assert np.abs(law.cdf(at) - true).max() <= 2e-4  # combinations that hold 1e-4 of the mass may be left out
+
+
 def test_chance_of_no_positive_row_is_exact_where_clusters_leave_out_a_little():
     rng = np.random.default_rng(0)
     weight = np.exp(rng.normal(0.0, 3.5, 40))

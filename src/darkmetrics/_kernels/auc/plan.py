@@ -14,7 +14,7 @@ from darkmetrics._kernels.sums.smooth import steps_left
 # The least chance of a combination of counts that is kept where the law is exact.
 FAINTEST = 1e-20
 # Clusters at most; the mass that may be left out when combinations are pruned; groups of nodes, and bins of the
-# logarithm of a mass (up to 1e-11), for which it is estimated how many combinations that leaves.
+# logarithm of a mass (down to 1e-11 of the largest), for which it is estimated how many combinations that leaves.
 _MOST_CLUSTERS, _LEFT_OUT, _TRIED, _BIN, _BINS = 64, 1e-4, 3, 0.5, 52
 _EXACT_ROWS = 64
 # Chances that rounding alone tells apart.
@@ -92,10 +92,10 @@ class _Cluster:
     def __init__(self, cells: IntArray, axes: list[FloatArray], variance: FloatArray) -> None:
         self.cells = cells
         self.within, self.left, self.right = _best_split(cells, axes, variance)
-        self.pmf: list[FloatArray] | None = None
+        self.pmf: list[tuple[float, FloatArray]] | None = None
 
-    def bins(self, data: RankData, p: FloatArray) -> list[FloatArray]:
-        """At each row of `p`: how many counts there are by the logarithm of their mass, and their mass together."""
+    def bins(self, data: RankData, p: FloatArray) -> list[tuple[float, FloatArray]]:
+        """At each row of `p`: the largest mass of a count, and all of them by the logarithm of their share of it."""
         if self.pmf is None:
             counts, chances = data.counts[self.cells], p[:, self.cells]
             self.pmf = [_binned(pmf) for pmf in _laws_of_count(counts, chances)]
@@ -116,11 +116,20 @@ def _laws_of_count(counts: FloatArray, p: FloatArray) -> Iterable[FloatArray]:
     return laws
 
 
-def _binned(pmf: FloatArray) -> FloatArray:
-    """How many masses there are by their logarithm, and how much they are together."""
+def _binned(pmf: FloatArray) -> tuple[float, FloatArray]:
+    """The largest mass; how many there are by the logarithm of their share of it, and how much they are together.
+
+    A mass between two bins is partly in each: rounded, the logarithms of many clusters would all be off the same way.
+    """
     pmf = pmf[pmf > 0.0]
-    bins = np.minimum(np.rint(-np.log(pmf) / _BIN), float(_BINS)).astype(np.int64)
-    return np.stack([np.bincount(bins, w, _BINS + 1)[:_BINS] for w in (None, pmf)])
+    largest = float(pmf.max())
+    place = np.minimum(np.log(largest / pmf) / _BIN, float(_BINS))
+    first = place.astype(np.int64)
+    part = place - first
+    each = ((1.0 - part, part), (pmf * (1.0 - part), pmf * part))
+    return largest, np.stack(
+        [(np.bincount(first, a, _BINS + 2) + np.bincount(first + 1, b, _BINS + 2))[:_BINS] for a, b in each]
+    )
 
 
 def rank_clusters(data: RankData, p: FloatArray, weight: FloatArray, most: float) -> Plan:
@@ -173,15 +182,16 @@ def _needed(clusters: list[_Cluster], data: RankData, share: FloatArray, p: Floa
     number, least = 0.0, 1.0
     each = [cluster.bins(data, p) for cluster in clusters]
     for i, own in enumerate(share.tolist()):
-        many, mass = np.eye(1, _BINS)[0], np.eye(1, _BINS)[0]
+        many, mass, largest = np.eye(1, _BINS)[0], np.eye(1, _BINS)[0], own
         for bins in each:
-            many, mass = (np.convolve(a, b)[:_BINS] for a, b in zip((many, mass), bins[i], strict=True))
+            largest *= bins[i][0]
+            many, mass = (np.convolve(a, b)[:_BINS] for a, b in zip((many, mass), bins[i][1], strict=True))
         held = np.cumsum(mass)
         last = int(np.searchsorted(held, 1.0 - _LEFT_OUT))
         if last == _BINS:  # more than can be told apart
             return np.inf, 0.0
         number += float(many[: last + 1].sum())
-        least = min(least, own * float(np.exp(-_BIN * (last + 1.0))))
+        least = min(least, largest * float(np.exp(-_BIN * (last + 1.0))))
     return number, least
 
 
