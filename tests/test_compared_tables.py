@@ -74,8 +74,11 @@ def test_every_engine_draws_the_same_labels(in_every_place):
     hidden = pl.Series(np.arange(300) % 3 == 0)
     table = table.with_columns(y=pl.when(~hidden).then(pl.col("y")))
     told: Any = {"label": "y", "scores": list("ABCD"), "metrics": ["roc_auc", "f1"], "threshold": 0.02, "rng": 0}
-    found = {str(dm.compare_frame(frame, **told, missingness="random")) for _, frame in in_every_place(table)}
-    assert len(found) == 1
+    said = set()
+    for _, frame in in_every_place(table):
+        found = dm.compare_frame(frame, **told, missingness="random")
+        said.add(str([found.best(metric) for metric in ("roc_auc", "f1")]))  # which is drawn; laws of a model are not
+    assert len(said) == 1
 
 
 @pytest.mark.parametrize("buckets", [16, 64, 512])

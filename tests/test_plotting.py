@@ -22,7 +22,7 @@ from darkmetrics.distribution import Interval, Normal, mix
 from darkmetrics.nodes import Nodes
 from darkmetrics.plotting import style
 from darkmetrics.plotting.shape import density_curve
-from plot_checks import areas_seen, check_readable, labels_of, signed, signs
+from plot_checks import areas_seen, check_readable, labels_of, lay_out, signed, signs
 
 Y = np.array([1, 0, np.nan, 1, np.nan, 0, 1, 0, np.nan])
 SCORE = np.array([0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1, 0.55])
@@ -512,7 +512,7 @@ def test_curves_of_extreme_results_are_drawn_and_readable(case):
 def test_names_are_text_and_not_mathematics_or_hidden():
     result = EXTREMES["long names"]()
     ax = dm.plotting.plot_metrics(result)
-    ax.figure.canvas.draw()
+    lay_out(ax)
     texts = [tick.get_text() for tick in ax.get_yticklabels()]
     assert texts[0].replace("\n", "") == LONG
     assert "\\$cost\\$ of" in texts[1]
@@ -571,8 +571,7 @@ def test_areas_are_as_plain_to_see_on_dark_paper_as_on_white(plot, few, curves, 
 def test_a_title_that_is_set_later_stands_above_the_legend(plot, few, curves, backtest):
     ax = PLOTS[plot](few, curves, backtest)
     title = ax.set_title("Frauds of June")
-    for _ in range(2):  # the layout settles at the second drawing
-        ax.figure.canvas.draw()
+    lay_out(ax, times=2)  # it settles at the second
     legend = ax.get_legend()
     assert legend is not None
     assert title.get_window_extent().y0 >= legend.get_window_extent().y1 - 1.0
@@ -584,8 +583,7 @@ def test_a_title_that_is_too_long_for_a_line_goes_on_in_the_next(plot, place, fe
     ax = PLOTS[plot](few, curves, backtest)
     words = "Recall of the fraud model on card payments, June 2026 (second line of defence)"
     title = ax.set_title(words, loc=place)
-    for _ in range(2):  # the layout settles at the second drawing
-        ax.figure.canvas.draw()
+    lay_out(ax, times=2)  # it settles at the second
     box, edge = title.get_window_extent(), ax.figure.bbox
     assert edge.x0 <= box.x0 < box.x1 <= edge.x1
     assert box.y1 <= edge.y1 + 1.0
@@ -593,11 +591,10 @@ def test_a_title_that_is_too_long_for_a_line_goes_on_in_the_next(plot, place, fe
     assert 1 <= title.get_text().count("\n") <= 2
     slide: Any = ax.figure
     slide.set_size_inches(14, 6)  # one line is enough
-    for _ in range(2):
-        slide.canvas.draw()
+    lay_out(ax, times=2)
     assert title.get_text() == words
     ax.set_title("June", loc=place)
-    ax.figure.canvas.draw()
+    lay_out(ax)
     assert ax.get_title(place) == "June"
 
 
@@ -605,7 +602,7 @@ def test_words_and_lines_of_a_title_stay_as_they_were_set(few):
     ax = few.plot()
     for words in ("Two\nlines", "one_name_of_" * 8, "a price of \\$5"):
         ax.set_title(words)
-        ax.figure.canvas.draw()
+        lay_out(ax)
         assert ax.get_title() == words
 
 
@@ -613,7 +610,7 @@ def test_a_legend_that_is_made_anew_does_not_hold_the_title_up(few):
     ax = few.plot()
     title = ax.set_title("Frauds of June")
     ax.legend(loc="lower right")
-    ax.figure.canvas.draw()
+    lay_out(ax)
     assert title.get_window_extent().y0 < ax.bbox.y1 + 12.0
 
 
@@ -669,7 +666,7 @@ def test_long_names_of_groups_differ_in_a_gap_and_its_columns_do_not_run_togethe
         if slide:
             figure.set_size_inches(13.33, 7.5)
     assert len({tick.get_text() for tick in ax.get_yticklabels()}) == len(names)
-    ax.figure.canvas.draw()
+    lay_out(ax)
     texts: list[Any] = list(ax.texts)
     columns = [[text for text in texts if text.xyann[0] == at] for at in sorted({text.xyann[0] for text in texts})]
     left, right = ([text.get_window_extent() for text in column] for column in columns)

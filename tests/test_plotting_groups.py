@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 import darkmetrics as dm
 import oracle
 from darkmetrics.plotting import style
-from plot_checks import check_readable, labels_of, signed, signs
+from plot_checks import check_readable, labels_of, lay_out, signed, signs
 
 SCORE = np.array([0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1, 0.55])
 GAPS = [2, 4, 8]
@@ -457,7 +457,7 @@ def test_small_multiples_have_the_periods_of_each_segment_on_one_scale(by_both):
         assert ax.get_ylim() == axes[0].get_ylim()
         assert ax.get_xlim() == axes[0].get_xlim()
     figure = axes[0].figure
-    figure.canvas.draw()
+    lay_out(axes[0])
     assert head_of(figure).get_window_extent().y0 >= max(ax.bbox.y1 for ax in axes)
 
 
@@ -472,8 +472,7 @@ def test_a_title_of_small_multiples_stands_above_their_legend_and_all_inside_the
     axes = dm.plotting.plot_segments(by_both, most=most)
     figure = axes[0].figure
     title = figure.suptitle("Recall of card payments")
-    for _ in range(2):  # the layout settles at the second drawing
-        figure.canvas.draw()
+    lay_out(axes[0], times=2)  # it settles at the second
     legend = head_of(figure).get_window_extent()
     assert title.get_window_extent().y0 >= legend.y1 - 1.0
     assert legend.y0 >= max(ax.title.get_window_extent().y0 for ax in axes)

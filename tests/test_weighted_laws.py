@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -290,8 +291,10 @@ def many_weights(rows=1_500, seed=0, weights=None):
     return np.append(np.full(rows, np.nan), [1.0, 0.0]), np.append(score, [0.9, 0.1]), np.append(weight, [1.0, 1.0])
 
 
-def drawn_confusion(score, weight, draws=40_000, seed=1):
-    """Weights of the four kinds of rows in random labelings of all rows but the last two, which are labelled."""
+@cache
+def drawn_confusion(draws=40_000, seed=1):
+    """Weights of the four kinds of rows of `many_weights` in random labelings of all but the last two."""
+    _, score, weight = many_weights()
     p, rng = score[:-2], np.random.default_rng(seed)
     labels = (rng.random((draws, p.size), dtype=np.float32) < p).astype(np.float32)
     labels = np.hstack([labels, np.tile(np.array([1.0, 0.0], dtype=np.float32), (draws, 1))])
@@ -313,7 +316,7 @@ def test_law_of_very_many_weights_is_that_of_drawn_labels(metric, formula):
     y, score, weight = many_weights()
     law = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=score[:-2])[metric]
     assert type(law).__name__ == "Tabulated"
-    values = np.sort(formula(*drawn_confusion(score, weight)))
+    values = np.sort(formula(*drawn_confusion()))
     slack = np.sqrt(np.log(2.0 / 1e-6) / (2.0 * values.size))  # by which draws stray (DKW)
     gap = np.abs(law.cdf(values) - (np.arange(values.size) + 0.5) / values.size).max()
     assert gap <= slack + 0.002  # what an expansion may be off by
@@ -368,10 +371,10 @@ def cdf_of_sum(weight, p, t, last):
     mean, sd = weight @ p, np.sqrt(weight**2 @ (p * (1.0 - p)))
     step = 2.0 * np.pi / (24.0 * sd)
     u = step * (np.arange(int(last / step)) + 0.5)
-    log_phi = np.zeros(u.size, dtype=complex)
+    phi = np.exp(-1j * mean * u)
     for w, q in zip(weight.tolist(), p.tolist(), strict=True):
-        log_phi += np.log(1.0 - q + q * np.exp(1j * w * u))
-    terms = np.exp(log_phi - 1j * mean * u) / (u / step)
+        phi *= 1.0 - q + q * np.exp(1j * w * u)  # what is too small for a number is too small to matter
+    terms = phi / (u / step)
     return 0.5 - np.imag(np.exp(-1j * np.multiply.outer(t - mean, u)) @ terms) / np.pi
 
 

@@ -161,10 +161,9 @@ def test_the_mathematics_points_to_tests_that_exist():
     page = (DOCS / "explanation/mathematics.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+)`", page))
     written = {
-        node.name
+        name
         for file in (ROOT / "tests").rglob("test_*.py")
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef)
+        for name in re.findall(r"^ *def (test_\w+)\(", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
     }
     assert named
     assert named <= written

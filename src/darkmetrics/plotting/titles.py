@@ -78,8 +78,8 @@ def _folded(line: str, title: "Text", renderer: Any) -> str:
 
     room = _room(title) - 2.0 * renderer.points_to_pixels(_MARGIN)
     letters, lines = len(line), [line]
-    while letters > 1 and max(map(wide, lines)) > room:
-        letters = min(letters - 1, max(1, int(letters * room / max(map(wide, lines)))))
+    while letters > 1 and (widest := max(map(wide, lines))) > room:
+        letters = min(letters - 1, max(1, int(letters * room / widest)))
         lines = textwrap.wrap(line, letters, break_long_words=False) or [line]
         if max(map(len, lines)) > letters:  # a single word; narrower lines would not help it
             break
