@@ -320,7 +320,7 @@ def of_nearly_sure_nodes(score, weight, p, share, ties):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("nodes", [2, 5, 12])
 def test_nodes_that_are_sure_of_labelings_of_their_own_have_the_law_of_brute_force(nodes, weighted, ties):
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng([nodes, weighted, seed])
         m = int(rng.integers(24, 36))
         # Tied rows have weights of their own, which keep them apart.

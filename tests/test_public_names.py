@@ -161,9 +161,16 @@ assert before == (np.random.get_state()[1].tolist(), random.getstate())
 
 
 def test_modules_are_reached_as_attributes_on_a_fresh_import(tmp_path):
-    for name in ("diagnosis", "distribution", "evaluation", "exceptions", "frames"):
-        code = f"import darkmetrics as dm; print(dm.{name}.__name__, {name!r} in dir(dm))"
-        assert run(code, tmp_path).stdout.split() == [f"darkmetrics.{name}", "True"]
+    names = ["diagnosis", "distribution", "evaluation", "exceptions", "frames"]
+    code = f"""
+import importlib, sys
+for name in {names}:
+    for loaded in [one for one in sys.modules if one.partition(".")[0] == "darkmetrics"]:
+        del sys.modules[loaded]
+    dm = importlib.import_module("darkmetrics")
+    print(getattr(dm, name).__name__, name in dir(dm))
+"""
+    assert run(code, tmp_path).stdout.splitlines() == [f"darkmetrics.{name} True" for name in names]
 
 
 def test_completion_shows_public_names_alone(tmp_path):
