@@ -13,7 +13,17 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, Formula, IntArray, dot, dots, same_arrays
+from darkmetrics._kernels.arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    Formula,
+    IntArray,
+    dot,
+    dots,
+    merged_keys,
+    same_arrays,
+)
 from darkmetrics._kernels.auc.cdf_bounds import Spread
 from darkmetrics._kernels.auc.ranks import RankData, auc_extremes, auc_influence, auc_values
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
@@ -466,24 +476,6 @@ class DrawnFunctional(ScenarioFunctional):
     def expansion(self) -> PrecisionExpansion:
         """Moments and expansions at nodes."""
         return PrecisionExpansion(self.ranking)
-
-
-def merged_keys(*keys: AnyArray | None) -> tuple[IntArray, IntArray]:
-    """A cell of each distinct combination of keys, and for each cell the number of its combination."""
-    given = [key for key in keys if key is not None]
-    code: IntArray = np.zeros(given[0].size, dtype=np.int64)
-    for key in given:
-        number = key if np.issubdtype(key.dtype, np.integer) else np.unique(key, return_inverse=True)[1]
-        low, high = (int(number.min()), int(number.max())) if number.size else (0, 0)
-        code = code * (high - low + 1) + (number - low)
-    size = int(code.max()) + 1 if code.size else 0
-    if size > 4 * code.size + 1024:  # sparse: sorting is cheaper than counting
-        _, first, owner = np.unique(code, return_index=True, return_inverse=True)
-        return first, owner
-    first = np.full(size, -1, dtype=np.int64)
-    first[code[::-1]] = np.arange(code.size)[::-1]
-    held = first >= 0
-    return first[held], (np.cumsum(held) - 1)[code]
 
 
 def _add_up(owner: IntArray, values: AnyArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Names for the array types that the whole package passes around, and what their numbers are rounded by."""
+"""Array types that the whole package passes around, and what is done with arrays everywhere: sums, equality, keys."""
 
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
@@ -36,3 +36,21 @@ def dots(a: Any, b: Any) -> Any:
 def same_arrays(some: Iterable[Any], others: Iterable[Any]) -> bool:
     """Whether two rows of arrays, numbers or nothing are equal one by one; objects that are the same are not read."""
     return all(a is b or np.array_equal(a, b) for a, b in zip_longest(some, others))
+
+
+def merged_keys(*keys: AnyArray | None) -> tuple[IntArray, IntArray]:
+    """A cell of each distinct combination of keys, and for each cell the number of its combination."""
+    given = [key for key in keys if key is not None]
+    code: IntArray = np.zeros(given[0].size, dtype=np.int64)
+    for key in given:
+        number = key if np.issubdtype(key.dtype, np.integer) else np.unique(key, return_inverse=True)[1]
+        low, high = (int(number.min()), int(number.max())) if number.size else (0, 0)
+        code = code * (high - low + 1) + (number - low)
+    size = int(code.max()) + 1 if code.size else 0
+    if size > 4 * code.size + 1024:  # sparse: sorting is cheaper than counting
+        _, first, owner = np.unique(code, return_index=True, return_inverse=True)
+        return first, owner
+    first = np.full(size, -1, dtype=np.int64)
+    first[code[::-1]] = np.arange(code.size)[::-1]
+    held = first >= 0
+    return first[held], (np.cumsum(held) - 1)[code]

@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logit
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, merged_keys
 from darkmetrics._kernels.posterior.draws import representatives
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.functional import merged_keys
 from darkmetrics.label_models import LabelModel, Tilted, label_model_from
 from darkmetrics.label_models.auto import BOTH
 from darkmetrics.monitoring.borrowing import Lender, Shape, borrowed

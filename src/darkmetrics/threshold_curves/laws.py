@@ -10,12 +10,11 @@ from itertools import repeat
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray, merged_keys
 from darkmetrics._kernels.sums.related_counts import LADDER_LIMIT, split_pmfs
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, MethodError
-from darkmetrics.functional import merged_keys
 from darkmetrics.methods import Exact, Method, Problem
 from darkmetrics.methods.base import CountLaws
 from darkmetrics.metrics import ConfusionMetric

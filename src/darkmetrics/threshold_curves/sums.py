@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, merged_keys
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
 from darkmetrics._kernels.sums.smooth import ratio_variance
 from darkmetrics.data.cells import COUNTS
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.functional import RatioForm, merged_keys
+from darkmetrics.functional import RatioForm
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.metrics.confusion import Ratio
 from darkmetrics.nodes import Nodes, columns_of
