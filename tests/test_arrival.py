@@ -324,3 +324,37 @@ def test_told_nothing_the_answer_asks_for_ages():
         warnings.simplefilter("ignore", dm.MissingnessWarning)
         result = dm.evaluate(y_true, y_score, metrics="recall")
     assert "or give age=, reference= or propensity=." in "\n".join(result.words())
+
+
+def turned(seed, *, turns):
+    """Rows of a year, a tenth positive, or half of those of four weeks, twice, at scores that mean less then."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 365, 3000)
+    new = turns & ((age < 28) | (age // 28 == 6))
+    y = rng.random(3000) < np.where(new, 0.5, 0.1)
+    y_score = 1.0 / (1.0 + np.exp(3.5 - 1.6 * (rng.normal(size=3000) + np.where(new, 0.5, 1.6) * y)))
+    delay = np.floor(rng.gamma(1.5, np.where(y, 70.0, 20.0) / 1.5))
+    return np.where(delay <= age, y, np.nan), y_score, age, np.where(delay <= age, delay, np.nan)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_that_ages_alone_cannot_tell_a_turn_of_the_newest_rows_is_warned_of(seed):
+    y_true, y_score, age, delay = turned(seed, turns=True)
+    ask = {"threshold": 0.2, "metrics": "precision"}
+    with pytest.warns(dm.MissingnessWarning, match="cannot be told from labels that are late"):
+        result = dm.evaluate(y_true, y_score, age=age, **ask)
+    assert arrival(result).turning > 0.5
+    assert "cannot be told from labels that are late" in " ".join(result.diagnosis.verdict.split())
+    with warnings.catch_warnings():  # when labels came shows it, and without a turn there is nothing to say
+        warnings.simplefilter("error", dm.MissingnessWarning)
+        dm.evaluate(y_true, y_score, age=age, delay=delay, **ask)
+        y_true, y_score, age, _ = turned(seed, turns=False)
+        assert arrival(dm.evaluate(y_true, y_score, age=age, **ask)).turning < 0.1
+
+
+def test_from_ages_alone_it_is_said_how_many_rows_are_too_young_to_show_a_change():
+    found, _ = learnt(0, timed=False)
+    young = sum(b.missing for b in found.bins if b.high <= found.positives.half.mean)
+    assert young > 50
+    assert f"{young:,} of the missing rows are younger than the age of {found.positives.half.mean:.0f}" in str(found)
+    assert "are younger than" not in str(learnt(0, timed=True)[0])

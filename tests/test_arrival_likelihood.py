@@ -103,3 +103,48 @@ def test_share_of_positives_among_missing_rows_is_bayes_rule() -> None:
     expected = p * survival[0] / (p * survival[0] + (1.0 - p) * survival[1])
     found = likelihood.share(parameters[None], likelihood.X, likelihood.place)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def _of_cohorts(*, timed: bool) -> ArrivalLikelihood:
+    """Rows of five ages whose scores say nothing, each with a share of positives of its own; hardly a prior."""
+    rng = np.random.default_rng(5)
+    labels = rng.integers(20, 50, (2, 1, BINS)).astype(float)
+    none, size = np.zeros_like(labels), BINS + 2 * (BINS + 1)
+    return ArrivalLikelihood(
+        X=np.eye(BINS),
+        place=np.arange(BINS),
+        positives=labels[0, 0],
+        negatives=labels[1, 0],
+        missing=rng.integers(20, 50, BINS).astype(float),
+        full=none,
+        own=labels if timed else none,
+        untimed=none if timed else labels,
+        last=np.zeros((2, 1)),
+        passed=np.ones((2, BINS)),
+        prior_mean=np.zeros(size),
+        prior_precision=np.eye(size) * 1e-12,
+    )
+
+
+def _told(share: Any, left: Any) -> Any:
+    """Parameters for shares of positives by age, and shares of each class that have no label yet."""
+    hazard = 1.0 - left / np.column_stack([np.ones(2), left[:, :-1]])
+    return np.concatenate([np.log(share / (1.0 - share)), np.log(hazard / (1.0 - hazard)).ravel(), [-40.0, -40.0]])
+
+
+@pytest.mark.parametrize("timed", [False, True], ids=["ages", "ages and arrivals"])
+def test_from_ages_alone_more_positives_among_new_rows_are_as_likely_as_late_labels(timed: bool) -> None:
+    """Twice as many of the newest rows positive, half as many of their labels in: the same is seen, to the last digit.
+
+    The negative control knows when labels came.
+    """
+    likelihood = _of_cohorts(timed=timed)
+    share, left = np.full(BINS, 0.2), np.array([[0.8, 0.5, 0.3, 0.2, 0.1], [0.5, 0.3, 0.2, 0.1, 0.05]])
+    turned, later = share.copy(), left.copy()
+    turned[0] = 0.4
+    later[:, 0] = [1.0 - 0.2 * 0.2 / 0.4, 1.0 - 0.5 * 0.8 / 0.6]
+    one, other = (likelihood.expand(_told(*how)).value for how in ((share, left), (turned, later)))
+    if timed:
+        assert abs(one - other) > 3.0
+    else:
+        assert one == pytest.approx(other, abs=1e-6)  # where the prior, which is hardly there, differs by less

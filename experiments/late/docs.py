@@ -1,4 +1,4 @@
-"""The tables of docs/how-to/late-labels.md that come from experiments/results/late.csv."""
+"""The tables of docs/how-to/late-labels.md that come from experiments/results/late.csv and late_widths.csv."""
 
 from collections.abc import Callable
 
@@ -25,11 +25,25 @@ def table(found: pd.DataFrame, kind: str, *, ages: bool | None = None) -> str:
     return "\n".join(lines)
 
 
+def widths(found: pd.DataFrame) -> str:
+    """Width of precision against "by label" stated, and of how many sets the truth was held, for each problem."""
+    problems = list(dict.fromkeys(found["problem"]))
+    lines = [f"| known besides ages | {' | '.join(problems)} |", f"| --- |{' --: |' * len(problems)}"]
+    for told, rows in found[found["told"] != "by_label"].groupby("told", sort=False):
+        of = rows.set_index("problem")
+        cells = [
+            f"{of.loc[name, 'ratio']:.2f} ({of.loc[name, 'held']}/{of.loc[name, 'intervals']})" for name in problems
+        ]
+        lines.append(f"| {'nothing' if told == 'ages' else told} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 TABLES: dict[str, Callable[[pd.DataFrame], str]] = {
     "simulated": lambda found: table(found, "simulated", ages=True),
     "others": lambda found: table(found, "simulated", ages=False),
     "survival": lambda found: table(found, "survival"),
     "file-order": lambda found: table(found, "file order"),
+    "widths": lambda _: widths(pd.read_csv(results_of("late_widths"))),
 }
 
 

@@ -13,7 +13,7 @@ from experiments.reasons.problems import model_of, rows_of
 
 _COHORTS, _DAYS = 12, 7
 # Mean days until the label of a positive and of a negative comes.
-_SPEEDS = {"slower": (25.0, 8.0), "equal": (14.0, 14.0), "faster": (8.0, 25.0)}
+SPEEDS = {"slower": (25.0, 8.0), "equal": (14.0, 14.0), "faster": (8.0, 25.0)}
 
 
 class LateRows(NamedTuple):
@@ -52,7 +52,7 @@ def simulated(
     y = (rng.random(n) < 0.2 * (1.0 + drift * time)).astype(float)
     signal = rng.normal(size=n) + 1.6 * y
     score = expit(logit(0.2) - 1.6**2 / 2.0 + 1.6 * signal)
-    slow, fast = _SPEEDS[positives]
+    slow, fast = SPEEDS[positives]
     delay = np.floor(rng.gamma(1.5, np.where(y == 1, slow, fast) / 1.5))
     if batches:  # a file of labels every week, on the weekday of the evaluation
         weekday = age % _DAYS
@@ -66,7 +66,7 @@ def simulated(
 SIMULATED: dict[str, dict[str, Any]] = {
     **{
         f"positives {speed}{', 10% never' if never else ''}": {"positives": speed, "never": never}
-        for speed in _SPEEDS
+        for speed in SPEEDS
         for never in (0.0, 0.1)
     },
     "maturity of 60 days": {"maturity": 60.0},

@@ -96,7 +96,8 @@ class CalibrationWarning(UserWarning):
 class MissingnessWarning(UserWarning):
     """Missing rows look different from labelled ones, why they do changes the answer, and nobody has said why.
 
-    Or labels that came after `as_of` count as known, since nobody has said when labels came.
+    Or labels that came after `as_of` count as known, since nobody has said when labels came; or shares of positives
+    change quickly with time, which ages alone cannot tell from labels that are late.
     """
 
 

@@ -11,13 +11,15 @@ from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import PointInTime
 from darkmetrics.data.rules import is_number
-from darkmetrics.exceptions import CalibrationWarning, InputError, RefutedWarning
+from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, RefutedWarning
 from darkmetrics.label_models.base import Estimate, percent_text
 from darkmetrics.label_models.delay_checks import CLASSES, DelayCheck
 from darkmetrics.tables import html_lines, html_table, plain_numbers, text_table
 
 # With labels in fewer bins of ages, or more of all rows in one of them, ages do not say why labels are missing.
 _LEAST_BINS, _NEARLY_ALL = 3, 0.95
+# From this chance on that shares of positives turn quickly, ages alone are said not to tell such a turn of new rows.
+_LIKELY = 0.5
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ class Arrival:
         Whether ages are in days; else they are in a unit of the user's own.
     timed : bool
         Whether delays are known, and not ages alone.
+    turning : float
+        How likely it is that the share of positives at a score turns quickly with the time of scoring.
     maturity : float or None
         Rows of about this age and without a label count as negative.
     as_of : date, datetime or None
@@ -107,7 +111,7 @@ class Arrival:
     >>> days = age.astype("timedelta64[D]")
     >>> result = dm.evaluate(np.where(delay <= age, y, np.nan), y_score, age=days, metrics="recall")
     >>> print(result.arrival.headline())
-    Of the 715 missing rows about 543 (494 to 582) are positives not confirmed yet; within 59 days nine in ten of those
+    Of the 715 missing rows about 539 (498 to 572) are positives not confirmed yet; within 59 days nine in ten of those
     that ever are will be.
     >>> int(y[delay > age].sum())
     558
@@ -123,6 +127,7 @@ class Arrival:
     absent: Mapping[str, str]
     days: bool
     timed: bool
+    turning: float = 0.0
     maturity: float | None = None
     as_of: date | None = None
 
@@ -193,13 +198,14 @@ class Arrival:
                 "Rows that have reached the maturity without a label count as negative; the bin of ages in which it "
                 f"lies ends at {self._time(self.maturity)}."
             )
-        return lines + [check.words for check in (self.by_score, self.by_cohort) if check is not None]
+        checks = [check.words for check in (self.by_score, self.by_cohort) if check is not None]
+        return [*lines, *checks, *self._young(), *self._turns()]
 
     def in_short(self) -> list[str]:
         """What is still to come, and what was found about delays where it is not that they are equal."""
         lines = self.words()
         checks = [check.words for check in (self.by_score, self.by_cohort) if check is not None and check.differs]
-        return [lines[0], *checks] if self.tells else lines
+        return [lines[0], *checks, *self._turns()] if self.tells else lines
 
     def doubts(self) -> list[tuple[type[Warning], str]]:
         """What calls the answer into question, each with the warning that it is worth."""
@@ -212,14 +218,39 @@ class Arrival:
                 "the labels were taken (as_of), give that day. See .arrival."
             )
             return [(RefutedWarning, text)]
-        # Where cohorts differ the fit is off, and what it says of scores is not to be trusted.
+        # Where cohorts differ the fit is off, and what it says of scores and of turns is not to be trusted.
+        turns: list[tuple[type[Warning], str]] = [(MissingnessWarning, text) for text in self._turns()]
         if self.by_score is not None and self.by_score.is_clear:
             text = (
                 f"{self.by_score.words} The answer allows for one factor on each side of the middle score and of the "
                 "threshold; should delays depend on the score otherwise, it is off."
             )
-            return [(RefutedWarning, text)]
-        return []
+            return [(RefutedWarning, text), *turns]
+        return turns
+
+    def _young(self) -> list[str]:
+        """How many rows ages alone say little of: hardly a label of theirs can show that they are of another kind."""
+        half = self.positives.half.mean
+        young = sum(b.missing for b in self.bins if b.high <= half)
+        if self.timed or not young:
+            return []
+        text = (
+            f"{young:,} of the missing rows are younger than the age of {self._time(half)}, by which half of the "
+            "labels of positives are in: that positives are as common among them as among older rows of the same "
+            "score is taken for granted, and ages alone would not show otherwise."
+        )
+        return [text]
+
+    def _turns(self) -> list[str]:
+        """That a turn of the newest rows cannot be told from late labels, where shares of positives do turn."""
+        if self.timed or not self.turning > _LIKELY:
+            return []
+        text = (
+            "The share of positives at a score changes quickly with the time of scoring. From ages alone a change of "
+            "the newest rows cannot be told from labels that are late: what is said of these leans on a prior. Say "
+            "when labels came (delay= or labelled_at=), which shows it."
+        )
+        return [text]
 
     def _cannot_tell(self) -> str:
         return (
@@ -254,6 +285,7 @@ class Arrival:
             "by_date": None if wait is None else wait.isoformat(),
             "wait": _estimate(self.wait),
             "timed": self.timed,
+            "turning": self.turning,
             "maturity": self.maturity,
             "tells": self.tells,
             "bins": [asdict(b) for b in self.bins],

@@ -42,6 +42,7 @@ def arrival_of(fitted: Arrivals, data: EvaluationSet, as_of: date | None = None)
         absent=absent,
         days=ages.days,
         timed=bool(ages.timed.any()),
+        turning=fitted.turning,
         maturity=float(fitted.grid.edges[last + 1]) if ages.mature.any() else None,
         as_of=as_of,
     )

@@ -1,16 +1,13 @@
 """LateLabels: labels come with time, and the ages of rows say which ones are still to come."""
 
 from dataclasses import dataclass, replace
-from itertools import product
 
 import numpy as np
-import scipy  # its parts are loaded when they are first used
-from scipy.special import softmax
 
 from darkmetrics._kernels.age_grid import EDGES
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.posterior.arrival import ArrivalLikelihood
-from darkmetrics._kernels.posterior.draws import Draws, gaussian_posterior, posterior_mode, representatives
+from darkmetrics._kernels.posterior.draws import posterior_mode, representatives
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.ages import Ages, are_ages, bin_start, read_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -18,22 +15,9 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, missing_prevalence, of_weight
 from darkmetrics.label_models.fitting import N_NODES, Material, check_n_nodes, draws_for
 from darkmetrics.label_models.late_grid import Day, Grid, Rows, grid_of
+from darkmetrics.label_models.late_prior import prior, usual, weighed_draws
 from darkmetrics.nodes import Nodes
 
-# Prior of the log odds of a hazard: labels come evenly in time, on average after this share of the oldest age, so that
-# wide bins have more of them; how far all hazards may be off that, and how far from bin to bin. (The same hazard for
-# every bin would say that ever fewer come: what is late is then hard to tell from what never comes, and where one bin
-# holds most of the time, nearly all labels have to come in it against the prior.)
-_MEAN_DELAY, _LEVEL_SD, _STEP = 0.25, 2.5, 1.0
-# Prior of the log odds that a label never comes; where only positives come, those that never do are none by definition.
-_NEVER, _NEVER_SD, _HARDLY_EVER = -3.0, 2.0, -12.0
-# Standard deviations that the data weigh against each other: of what scores add to that, and of how far the log odds of
-# a positive at one score wander over all times of scoring, and rise or fall steadily. Mostly they do neither, and
-# allowing for it costs width. Without a trend one of 0.6 is too much for the first walk and too little for the last, so
-# that it is taken for none; and where a portfolio changes within weeks, a last walk of 1.5 is too slow.
-_ZONES, _DRIFTS = (0.1, 0.7), ((0.15, 0.0), (0.15, 0.7), (3.0, 0.0))
-# Two of these at once are left out where each alone makes it clear that they would hardly get a draw.
-_RARELY = 0.01
 # The oldest age is at least so many times the first step of the grid, as two months of whole days are.
 _LEAST_SPAN = 64.0
 # Rows of a table from which on the mode is first looked for with so many neighbours as one.
@@ -42,9 +26,8 @@ _MANY_ROWS, _NEIGHBOURS = 4096, 16
 # then labels come by the calendar.
 _CLEARLY, _MUCH = 3.0, 1.25
 # Labels of a class that come on one day of a bin (all good customers on day 90): how clearly rows of that bin must show
-# it, by standard scores, how many bins may have such a day, how much of their rows may have passed it, and how far the
-# log odds of the hazard may jump there.
-_STEP_CLEAR, _STEPS, _STEP_ENDS, _STEP_JUMP = 3.5, 2, (0.01, 0.99), 6.0
+# it, by standard scores, how many bins may have such a day, and how much of their rows may have passed it.
+_DAY_CLEAR, _MOST_DAYS, _DAY_ENDS = 3.5, 2, (0.01, 0.99)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +59,7 @@ class LateLabels(LabelModel):
     >>> y_true = np.where(delay <= age, y, np.nan)
     >>> result = dm.evaluate(y_true, y_score, age=age, metrics="precision")
     >>> print(f"{result['precision']}, in truth {y[y_score >= 0.5].mean():.3f}")
-    <Discrete: mean 0.7289, 90% interval 0.7151 to 0.7402, exact>, in truth 0.734
+    <Discrete: mean 0.7281, 90% interval 0.7157 to 0.7381, exact>, in truth 0.734
     """
 
     calibrator: CalibratorLike = "flexible"
@@ -105,11 +88,11 @@ class LateLabels(LabelModel):
         calibrator = material.logistic_calibrator(self.calibrator)
         grid = grid_of(data, ages, calibrator)
         rows = grid.rows(data, material.table.place)
-        grid, likelihood, mode = _with_steps(grid, _likelihood(grid, rows, ages, data, material.credit))
-        draws = _draws(likelihood, grid, mode, draws_for(self.n_nodes))
+        grid, likelihood, mode = _with_days(grid, _likelihood(grid, rows, ages, data, material.credit))
+        draws, turning = weighed_draws(likelihood, grid, mode, draws_for(self.n_nodes))
         above, below = likelihood.expected(draws, rows.X, rows.place, rows.decided, rows.missing - rows.decided)
         chosen = representatives(above, below, np.full(len(draws), 1.0 / len(draws)), self.n_nodes)
-        return Arrivals(self, grid, likelihood, mode, draws, chosen), rows
+        return Arrivals(self, grid, likelihood, mode, draws, chosen, turning), rows
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
         ages, count = ages_of(data), int(data.missing_counts.sum())
@@ -174,7 +157,7 @@ def _likelihood(grid: Grid, rows: Rows, ages: Ages, data: EvaluationSet, credit:
     at_age = np.bincount(grid.bin_of(ages.age), data.cells.total, grid.bins).astype(np.float64)
     if _by_calendar(grid, counts, at_age):
         counts = arrival_counts(grid, ages.untimed(), data, zone, grid.zones)
-    prior_mean, prior_precision = _prior(grid, _ZONES[0], _DRIFTS[0])
+    prior_mean, prior_precision = prior(grid, usual())
     return ArrivalLikelihood(
         rows.X,
         rows.place,
@@ -229,18 +212,18 @@ def _by_calendar(grid: Grid, counts: dict[str, FloatArray], rows: FloatArray) ->
     return bool(differs and abs(np.log((found + 1.0) / (expected + 1.0))) > np.log(_MUCH))
 
 
-def _with_steps(grid: Grid, likelihood: ArrivalLikelihood) -> tuple[Grid, ArrivalLikelihood, FloatArray]:
+def _with_days(grid: Grid, likelihood: ArrivalLikelihood) -> tuple[Grid, ArrivalLikelihood, FloatArray]:
     """Both with days on which labels of a class come at once, where rows around such a day clearly show it; the mode.
 
     A hazard that only walks from bin to bin would rise long before such a day, and rows would lie in the middle of
     the bin that it is in.
     """
     mode = _mode_of(likelihood)
-    for _ in range(_STEPS):
+    for _ in range(_MOST_DAYS):
         slope, square = likelihood.passed_slopes(mode)
         scores = np.abs(slope) / np.sqrt(np.maximum(square, 1.0))
         class_, bin_ = np.unravel_index(int(np.argmax(scores)), scores.shape)
-        if scores[class_, bin_] < _STEP_CLEAR:
+        if scores[class_, bin_] < _DAY_CLEAR:
             break
         near = set(range(max(0, int(bin_) - 1), min(grid.bins, int(bin_) + 2))) - {day.bin_ for day in grid.days}
         found = [_with_day(grid, likelihood, mode, int(class_), place) for place in sorted(near)]
@@ -267,69 +250,12 @@ def _with_day(
 
     def of(share: float) -> tuple[float, Grid, ArrivalLikelihood]:
         own = replace(grid, days=(*grid.days, Day(class_, bin_, share)))
-        precision = _prior(own, _ZONES[0], _DRIFTS[0])[1]
+        precision = prior(own, usual())[1]
         with_day = replace(likelihood, passed=own.passed_by_class, prior_precision=precision)
         return -with_day.expand(posterior_mode(with_day.expand, start)[0]).value, own, with_day
 
-    found = minimize_scalar(lambda share: of(share)[0], bounds=_STEP_ENDS, method="bounded", options={"xatol": 0.04})
+    found = minimize_scalar(lambda share: of(share)[0], bounds=_DAY_ENDS, method="bounded", options={"xatol": 0.04})
     return of(float(found.x))
-
-
-def _prior(grid: Grid, zone: float, drift: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
-    """Mean and precision: the calibrator's own, drift, a random walk of log hazards for each class, never, zones."""
-    bins, moves = grid.bins, grid.knots.size - 1
-    calibrator = grid.calibrator
-    curve = calibrator.prior_scale_
-    steps = np.tile(np.append(_LEVEL_SD, np.full(bins, _STEP)), (2, 1))
-    for day in grid.days:
-        steps[day.class_, day.bin_ : day.bin_ + 2] = _STEP_JUMP
-    walks = [_walk(own[:bins]) for own in steps]
-    # The oldest knot is 0, and the steps to the others grow with the root of the time between them.
-    wander, trend = drift
-    times = -np.diff(grid.knots) / max(float(np.ptp(grid.knots)), 1e-300)
-    path = _walk(wander * np.sqrt(times))
-    paths = [_with_trend(path, trend * np.cumsum(times)), path]
-    parts = [np.diag(curve**-2.0), *paths, *walks, np.eye(2) * _NEVER_SD**-2.0, np.eye(grid.zones - 1) * zone**-2.0]
-    never = np.array([_HARDLY_EVER if grid.mature else _NEVER, _NEVER])
-    even = np.log(np.expm1(np.diff(grid.edges) / (_MEAN_DELAY * grid.oldest)))
-    mean = [calibrator.prior_mean_, np.zeros(2 * moves), even, even, never, np.zeros(grid.zones - 1)]
-    return np.concatenate(mean), scipy.linalg.block_diag(*parts)
-
-
-def _walk(steps: FloatArray) -> FloatArray:
-    """Precision of a random walk that starts at its mean, with these standard deviations of steps."""
-    moves = np.eye(steps.size) - np.eye(steps.size, k=-1)
-    return np.asarray((moves.T * steps**-2.0) @ moves, dtype=np.float64)
-
-
-def _with_trend(precision: FloatArray, trend: FloatArray) -> FloatArray:
-    """The precision with a multiple of `trend` added to what it is of, which is standard normal."""
-    pulled = precision @ trend
-    return precision - np.outer(pulled, pulled) / (1.0 + float(trend @ pulled))
-
-
-def _draws(likelihood: ArrivalLikelihood, grid: Grid, mode: FloatArray, size: int) -> FloatArray:
-    """Draws of the parameters, as many from each prior as the evidence gives it weight."""
-    drifts = len(_DRIFTS) if grid.knots.size > 1 else 1
-    found: dict[tuple[int, int], Draws] = {}
-    for place in sorted(product(range(len(_ZONES)), range(drifts)), key=min):  # those with one of the firsts come first
-        if min(place) and _expected(found, place) < _RARELY:
-            continue
-        zone, drift = place
-        own = replace(likelihood, prior_precision=_prior(grid, _ZONES[zone], _DRIFTS[drift])[1])
-        near = found.get((0, drift))
-        found[place] = gaussian_posterior(own, mode if near is None else near.parameters.mean(axis=0), size)
-    evidence = np.array([draws.log_evidence for draws in found.values()])
-    ends = np.rint(size * np.cumsum(softmax(evidence))).astype(np.int64)
-    first = np.append(0, ends[:-1])
-    return np.concatenate([draws.parameters[a:b] for draws, a, b in zip(found.values(), first, ends, strict=True)])
-
-
-def _expected(found: dict[tuple[int, int], Draws], place: tuple[int, int]) -> float:
-    """The weight that both settings at once would get, if what one adds to the evidence did not depend on the other."""
-    alone = {at: draws.log_evidence for at, draws in found.items() if not min(at)}
-    both = alone[place[0], 0] + alone[0, place[1]] - alone[0, 0]
-    return float(softmax([both, *alone.values()])[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,6 +268,8 @@ class Arrivals(LabelModel):
     mode: FloatArray
     draws: FloatArray
     chosen: IntArray
+    # How likely it is that the share of positives at a score turns quickly with the time of scoring.
+    turning: float
 
     def rows(self, data: EvaluationSet) -> Rows:
         """The table of a set by score, zone and age."""
@@ -358,7 +286,7 @@ class Arrivals(LabelModel):
 
     def finer(self, n_draws: int) -> "Arrivals":
         """The same with so many draws, all of which are nodes: for sums over labels that no few nodes would hold."""
-        draws = _draws(self.likelihood, self.grid, self.mode, n_draws)
+        draws = weighed_draws(self.likelihood, self.grid, self.mode, n_draws).parameters
         return replace(self, draws=draws, chosen=np.arange(n_draws))
 
     def odds_of_coming(self, rows: Rows, at: IntArray, since: float, until: float) -> tuple[FloatArray, BoolArray]:

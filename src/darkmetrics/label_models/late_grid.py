@@ -25,7 +25,7 @@ def grid_of(data: EvaluationSet, ages: Ages, calibrator: LogisticCalibrator) -> 
         starts=_bins(ages, data),
         cuts=_cuts(data),
         whole=ages.whole,
-        mature=bool(ages.mature.any()),
+        maturity=_maturity(ages, data),
         oldest=float(bin_start(ages.age.max() + 1)),
         knots=_knots(ages, data),
         spread=_scores_at(data, (0.1, 0.5, 0.9)),
@@ -74,6 +74,17 @@ def _knots(ages: Ages, data: EvaluationSet) -> FloatArray:
     return np.unique(0.5 * (bin_start(ends) + bin_start(ends + 1)))[::-1].copy()
 
 
+def _maturity(ages: Ages, data: EvaluationSet) -> float | None:
+    """About the age at which rows without a label count as negative, by how many rows of its bin have passed it."""
+    if not ages.mature.any():
+        return None
+    first = ages.age[ages.mature].min()
+    here = ages.age == first
+    young = float(data.cells.total[here & ~ages.mature].sum()) / float(data.cells.total[here].sum())
+    low, high = bin_start(np.array([first, first + 1])).tolist()
+    return float(low + young * (high - low))
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The rows of a table by score and age: what the likelihood needs to know of them."""
@@ -105,8 +116,8 @@ class Grid:
     starts: IntArray
     cuts: FloatArray
     whole: bool
-    # Rows old enough are negative where no positive came.
-    mature: bool
+    # About the age from which on rows are negative where no positive came.
+    maturity: float | None
     oldest: float
     # Ages at which the curve of drift may turn, from the oldest on.
     knots: FloatArray
