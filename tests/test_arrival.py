@@ -4,6 +4,7 @@ import json
 import pickle
 import warnings
 from datetime import date, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -340,7 +341,7 @@ def turned(seed, *, turns):
 @pytest.mark.parametrize("seed", range(2))
 def test_that_ages_alone_cannot_tell_a_turn_of_the_newest_rows_is_warned_of(seed):
     y_true, y_score, age, delay = turned(seed, turns=True)
-    ask = {"threshold": 0.2, "metrics": "precision"}
+    ask: dict[str, Any] = {"threshold": 0.2, "metrics": "precision"}
     with pytest.warns(dm.MissingnessWarning, match="cannot be told from labels that are late"):
         result = dm.evaluate(y_true, y_score, age=age, **ask)
     assert arrival(result).turning > 0.5
