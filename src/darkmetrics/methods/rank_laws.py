@@ -246,13 +246,9 @@ def _of_labelings(
     found = None if data.full_ties else spread_labelings(data, p)
     if found is None:
         return None
-    values, masses = found.values.ravel(), np.repeat(weight / found.values.shape[1], found.values.shape[1])
-    held = ~np.isnan(values)
-    values, masses = values[held], masses[held]
-    if absent > 0.0:  # that chance is known, and labelings need not meet it
-        masses = np.append(masses * ((1.0 - absent) / max(float(masses.sum()), 1e-300)), absent)
-        values = np.append(values, np.nan)
-    return _discrete(functional, values, masses, "near exact"), found.moments(fill)
+    masses = np.repeat(weight / found.values.shape[1], found.values.shape[1])
+    points = Points(found.values.ravel(), masses, *found.moments(fill))
+    return _of_points(functional, points, absent)
 
 
 def _clustered(
@@ -335,11 +331,10 @@ def _of_clusters(
 def _of_points(functional: RankFunctional, points: Points, absent: float) -> tuple[MetricDistribution, FloatArray]:
     """The law that has these points, and moments of the nodes."""
     auc, masses, *moments = points
-    # A little of the mass may be left out, but none of that chance.
-    nan = np.isnan(auc)
-    if 0.0 < absent < 1.0 and nan.any() and not nan.all():
-        masses[nan] *= absent / masses[nan].sum()
-        masses[~nan] *= (1.0 - absent) / masses[~nan].sum()
+    held = ~np.isnan(auc)
+    if 0.0 < absent < 1.0 and held.any():  # that chance is known, and points need not meet it
+        auc, masses = np.append(auc[held], np.nan), masses[held]
+        masses = np.append(masses * ((1.0 - absent) / masses.sum()), absent)
     return _discrete(functional, auc, masses, "near exact"), np.array(moments)
 
 
