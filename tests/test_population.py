@@ -271,6 +271,17 @@ def test_means_over_all_rows_do_not_hang_on_the_smaller_class(positives):
         assert laws[name].std() == pytest.approx(error, rel=0.2), name
 
 
+@pytest.mark.parametrize(("k", "positives"), [(3, 190), (3, 2), (10, 180), (3, 200)])
+def test_a_cut_inside_a_grade_is_as_sure_as_the_grade_is_known(k, positives):
+    """Of 200 tied rows k are the top, but all 200 tell which share of them is positive."""
+    score = np.repeat(np.arange(7.0), 200)
+    y = np.tile([0.0, 1.0], 700)
+    y[-200:] = np.arange(200) < positives
+    law = dm.evaluate(y, score, metrics=f"precision_at_k({k})", threshold=6, scope="population")[f"precision_at_k({k})"]
+    known = beta(positives + 0.5, 200 - positives + 0.5)
+    assert law.interval() == pytest.approx(known.interval(0.9), abs=0.002)
+
+
 def test_a_miss_that_costs_five_times_as_much_costs_at_most_that():
     y = np.repeat([1.0, 0.0], [10, 2990])
     names = ["expected_cost(1, 5)", "expected_cost(1, 1)"]

@@ -196,8 +196,11 @@ class Population:
         mean = self._nodes.weight @ self._nodes.probability
         expected = self._expected_of([mean if self._nodes.bucket is None else mean[self._nodes.bucket]])[:, 0]
         per_row = 1.0 if cells.weight is None else cells.weight
-        kinds = [kind * expected for kind in metric.rests_on(cells)]
-        return np.array([min(kind.sum() ** 2 / max((kind * per_row).sum(), 1e-300) for kind in kinds)])
+        found = (
+            (kind * expected).sum() ** 2 / max((kind**2 * expected * per_row).sum(), 1e-300)
+            for kind in metric.rests_on(cells)
+        )
+        return np.array([min(found)])
 
     def _sampling(self, metric: Metric, mean: FloatArray | None) -> FloatArray:
         """The variance that a metric has at each node because the rows are a sample.

@@ -29,6 +29,8 @@ _NODES = 32
 # Up to so many missing rows the laws themselves are moved, beyond it their Gaussians; fewer where laws take long: of
 # weighted counts, and of ranks while an extreme is looked for.
 _FEW_MISSING, _FEW_SLOW = 64, 16
+# What the expansion of average precision may be off by where its moments are enough: with 45 positives it is 0.1.
+_SKEWED = 0.5
 # Labelings of a black box that are gone through at every tilt; beyond, so many are drawn.
 _LABELINGS = 1024
 # Labels that may be drawn at a tilt, half of them while an extreme is looked for, and the fewest labelings: the more
@@ -362,13 +364,22 @@ class _Moved:
         weighted = isinstance(self._functional, CountFunctional) and self._functional.split.weight is not None
         slow = weighted or (search and isinstance(self._functional, RankFunctional))
         few = _FEW_SLOW if slow else _FEW_MISSING
-        moments = self._smooth or isinstance(self._functional, DrawnFunctional)
+        moments = self._smooth or self._expands
         return moments and (self._sampling is not None or int(self._functional.missing.sum()) > few)
 
     @property
     def _smooth(self) -> bool:
         """Whether a search finds more than noise and is quick: not for black boxes."""
         return isinstance(self._functional, CountFunctional | LinearFunctional | RankFunctional)
+
+    @cached_property
+    def _expands(self) -> bool:
+        """Whether average precision is near enough to normal that its moments tell quantiles: few positives skew it."""
+        if not isinstance(self._functional, DrawnFunctional):
+            return False
+        nodes = self._few.at((0.0, 0.0), self._few.column)
+        found = self._functional.expansion.at(nodes.probability, columns_of(nodes), nodes.weight)
+        return found is not None and float(nodes.weight @ found.off) <= _SKEWED * float(nodes.weight.sum())
 
     @cached_property
     def _coarse(self) -> tuple[Functional, IntArray]:

@@ -198,7 +198,10 @@ def _joined(keys: Sequence[AnyArray]) -> list[AnyArray]:
 
 
 def _order(keys: Sequence[AnyArray]) -> IntArray:
-    """The order of entries by their keys, the last of which counts most; those that are alike stay as they are."""
+    """The order of entries by their keys, the last of which counts most; those that are alike stay as they are.
+
+    A single key of whole numbers has none below 0 (`_joined`).
+    """
     if len(keys) > 1 or keys[0].dtype.kind != "i":
         return np.lexsort(keys)
     # NumPy counts numbers of 16 bits and compares longer ones, which takes three times as long.

@@ -140,7 +140,7 @@ def weighed_draws(likelihood: ArrivalLikelihood, grid: Grid, mode: FloatArray, s
 def _expected(log_weight: dict[tuple[int, int, int], float], place: tuple[int, int, int]) -> float:
     """The share of the weight that a place would get, if what one setting adds to it did not depend on the others."""
     alone = {at: value for at, value in log_weight.items() if np.count_nonzero(at) <= 1}
-    usual = alone[0, 0, 0]
+    none = alone[0, 0, 0]
     ones = [tuple(index if i == axis else 0 for i in range(3)) for axis, index in enumerate(place) if index]
-    both = usual + sum(alone[one[0], one[1], one[2]] - usual for one in ones)
+    both = none + sum(alone[one[0], one[1], one[2]] - none for one in ones)
     return float(softmax([both, *alone.values()])[0])

@@ -196,8 +196,7 @@ class ConfusionMetric(Metric):
         if not isinstance(self.formula, Ratio):
             return super().rests_on(cells)
         below = self.formula.denominator
-        counted = (float(weight != 0.0) for weight in (below.tp, below.fp, below.fn, below.tn))
-        return _of_rows(cells, *counted)[None]
+        return _of_rows(cells, *map(abs, (below.tp, below.fp, below.fn, below.tn)))[None]
 
     def _slopes(self, totals: FloatArray) -> FloatArray:
         """Derivatives of the formula by each of the four counts, which are all positive; sets are columns."""

@@ -73,7 +73,7 @@ class Metric(ABC):
         return None
 
     def rests_on(self, cells: Cells) -> FloatArray:
-        """Which rows the metric is a mean over (kinds of rows, each for both classes and all cells).
+        """How much each row counts in what the metric is a mean over (kinds of rows, for both classes and all cells).
 
         Of every kind there must be many for a value near the end of the range to say much: as it is not told otherwise,
         of positives and of negatives.

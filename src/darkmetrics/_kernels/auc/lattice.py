@@ -15,7 +15,12 @@ _WORK = 1e8
 
 
 def auc_law_on_lattice(data: RankData, p: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Atoms of ROC-AUC (nan where undefined) and their masses; None where the lattice is too large. Unit weights."""
+    """Atoms of ROC-AUC (nan where undefined) and their masses; None where there is no lattice, or too large a one.
+
+    Missing rows have unit weights. Ranks are halves apart where labelled rows between them weigh whole numbers.
+    """
+    if not _in_halves(data):
+        return None
     v, step, first = data.counts * p * (1.0 - p), _step(data), float(data.rho[0])
     # Whole steps away from a rank, so that all ranks are.
     centre = first + step * float(np.rint((dot(v, data.rho) / float(v.sum()) - first) / step))
@@ -54,6 +59,12 @@ def auc_law_on_lattice(data: RankData, p: FloatArray) -> tuple[FloatArray, Float
     positives, rank_sum = (k_low + k_index).astype(np.float64), step * (s_low + s_index)
     sums = data.known_p + positives, data.known_r + rank_sum + centre * positives
     return auc_from_sums(data, *sums, settled_ties(data)), mass[k_index, s_index]
+
+
+def _in_halves(data: RankData) -> bool:
+    """Whether ranks, and tied pairs where they count in full, are whole numbers of halves apart."""
+    parts = [2.0 * np.diff(data.rho), *([data.group_total, data.group_known] if data.full_ties else [])]
+    return all(bool(np.all(np.abs(part - np.rint(part)) < 1e-9)) for part in parts)
 
 
 def _step(data: RankData) -> float:

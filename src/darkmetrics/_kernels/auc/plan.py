@@ -303,6 +303,11 @@ def stepped(
     {sum w (rho - level) Y <= c}, to first order about P positives, with `level = P + t (W - 2 P)`. Steps are high where
     the ranks are whole multiples of one step away from that level, and are averaged over what P and the node may be.
     """
+    # A node that expects one class alone has no ROC-AUC, and so no steps.
+    held = np.isfinite(mean) & np.isfinite(sd) & (weight > 0.0)
+    if not held.any():
+        return False
+    p, mean, sd, weight = p[held], mean[held], sd[held], weight[held] / weight[held].sum()
     chance = weight @ p
     v = np.array([float(data.counts[cells] @ (chance * (1.0 - chance))[cells]) for cells in clusters])
     first = [int(cells[0]) for cells in clusters]

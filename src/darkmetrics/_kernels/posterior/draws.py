@@ -81,7 +81,7 @@ def _direction_numbers(polynomial: int, start: tuple[int, ...]) -> list[int]:
 
 _MAX_STEPS = 200
 # Where each direction adds so large a part of its own curvature to those before it, all are known.
-_KNOWN = 1e-4
+_PART = 1e-4
 # The proposal is a little wider than the Gaussian at the mode, so that no draw gets a huge weight.
 _WIDER = 1.2
 # A number that shares no factor with usual numbers of nodes: else each slab is sampled at the same few midpoints of its
@@ -191,7 +191,7 @@ def _uphill(at: _Expansion) -> FloatArray:
     """Newton's step, with the size of the curvature where it has the wrong sign."""
     root, step, failed = scipy.linalg.lapack.dposv(at.precision, at.gradient)
     # A fraction of the time of eigenvectors, where each direction adds a part to those before it.
-    if not failed and np.all(root.diagonal() ** 2 > _KNOWN * at.precision.diagonal()):
+    if not failed and np.all(root.diagonal() ** 2 > _PART * at.precision.diagonal()):
         return np.asarray(step, dtype=np.float64)
     values, vectors = np.linalg.eigh(at.precision)
     steep = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
@@ -246,7 +246,7 @@ def _proposal(n_draws: int, size: int, *, heavy: bool) -> tuple[FloatArray, Floa
 def _root(precision: FloatArray) -> FloatArray:
     """The lower triangular root, of what is left of a precision without directions in which it has nothing or less."""
     root, failed = scipy.linalg.lapack.dpotrf(precision, lower=1, clean=1)
-    if failed or np.any(root.diagonal() ** 2 <= _KNOWN * precision.diagonal()):
+    if failed or np.any(root.diagonal() ** 2 <= _PART * precision.diagonal()):
         root = np.linalg.cholesky(_positive(precision))
     return np.asarray(root, dtype=np.float64)
 
