@@ -56,7 +56,7 @@ def test_a_priori_all_positives_are_in_by_the_maturity() -> None:
 
 def test_the_prior_of_the_path_is_that_of_a_walk_and_a_trend(grid: Any) -> None:
     wander, trend = 0.3, 0.7
-    _, precision = late_prior.prior(grid, Setting(0.4, 0.1, wander, trend))
+    _, precision = late_prior.prior(grid, Setting(0.1, wander, trend))
     first, moves = grid.calibrator.prior_mean_.size, grid.knots.size - 1
     time = (grid.knots[0] - grid.knots[1:]) / np.ptp(grid.knots)
     walk = wander**2 * np.minimum.outer(time, time)
@@ -81,5 +81,5 @@ def _bias(sets: int) -> float:
 def test_a_share_of_positives_that_rises_by_half_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the negative control: with a slow and a fast walk alone it is taken for hardly any rise."""
     assert _bias(24) < 0.6  # a mean of 24 is off by 0.2 itself
-    monkeypatch.setattr(late_prior, "_DRIFTS", (((0.15, 0.0), 0.5), ((1.5, 0.0), 0.5)))
+    monkeypatch.setattr(late_prior, "_DRIFTS", ((0.15, 0.0), (1.5, 0.0)))
     assert _bias(24) > 0.6

@@ -29,9 +29,8 @@ _PIECE = 10
 # Standard deviations that leave nothing open, and a share that is as good as none.
 _NONE, _HARDLY = 1e-3, -7.0
 _FIXED: dict[str, dict[str, Any]] = {
-    "no drift": {"_DRIFTS": (((_NONE, 0.0), 1.0),)},
-    "scores do not matter": {"_ZONES": ((_NONE, 1.0),)},
-    "smooth delays": {"_STEPS": ((0.4, 1.0),)},
+    "no drift": {"_DRIFTS": ((_NONE, 0.0),)},
+    "scores do not matter": {"_ZONES": (_NONE,)},
 }
 
 
