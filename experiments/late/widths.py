@@ -78,7 +78,7 @@ def _without(names: list[str], how: dict[str, Any]) -> Iterator[None]:
         yield
 
 
-_DELAYS = ["smooth delays", "never known", "delays known"]
+_DELAYS = ["never known", "delays known"]
 TOLD: dict[str, list[str]] = {
     "ages": [],
     "no drift": ["no drift"],

@@ -23,17 +23,7 @@ def test_the_tables_are_those_of_the_results(measured):
 
 
 # Where fewer than 86% of the intervals hold the truth; what was asked for is 86 to 96.
-MISSED = {
-    ("positives equal", "ages", "recall"),
-    ("positives equal, 10% never", "ages", "accuracy"),
-    ("positives equal, 10% never", "ages", "roc_auc"),
-    ("positives equal, 10% never", "ages and arrivals", "roc_auc"),
-    ("positives faster", "ages", "recall"),
-    ("positives faster, 10% never", "ages", "recall"),
-    ("positives faster, 10% never", "ages", "roc_auc"),
-    ("positives faster, 10% never", "ages and arrivals", "accuracy"),
-    ("positives faster, 10% never", "ages and arrivals", "recall"),
-}
+MISSED = {("positives equal, 10% never", "ages and arrivals", "roc_auc")}
 
 
 def test_simulated_intervals_hold_or_are_listed_as_missed(measured):
