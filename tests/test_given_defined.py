@@ -111,3 +111,16 @@ def test_a_report_does_not_say_of_a_method_of_ones_own_that_nothing_was_drawn():
             result = dm.evaluate(Y, SCORE, label_model=P, metrics="recall", method=method)
         seed = summarize(result)["reproduce"]["seed"]
         assert ("No seed was given" in seed) == drawn
+
+
+def test_a_gaussian_law_without_a_spread_lies_in_its_bounds():
+    """One missing row that is sure: rounding put the point at 1 + 2e-16, and the cdf at 1 was 0."""
+    asked: dict[str, Any] = {
+        "label_model": [0.5, 1.0 - 0.999999],
+        "method": "gaussian",
+        "metrics": "roc_auc",
+        "zero_division": 1,
+    }
+    law = dm.evaluate([0.0, np.nan], [1.0 - 0.45996094, 1.0 - 0.06347656], **asked)["roc_auc"]
+    assert law.cdf(1.0) == 1.0
+    assert law.ppf(0.5) <= 1.0

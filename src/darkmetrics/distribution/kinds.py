@@ -111,9 +111,15 @@ class Normal(MetricDistribution):
     loc: float
     scale: float
 
+    @property
+    def _point(self) -> float:
+        """Where a law without a spread lies: rounding must not take it out of its bounds."""
+        low, high = self.bounds
+        return float(np.fmin(np.fmax(self.loc, low), high))
+
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         if self.scale == 0.0:
-            return np.asarray(t > self.loc if left else t >= self.loc, dtype=np.float64)
+            return np.asarray(t > self._point if left else t >= self._point, dtype=np.float64)
         low, high = self.bounds
         level = np.asarray(ndtr((t - self.loc) / self.scale))
         if left:
@@ -122,7 +128,7 @@ class Normal(MetricDistribution):
 
     def _ppf(self, q: FloatArray) -> FloatArray:
         if self.scale == 0.0:
-            return np.full(q.shape, self.loc)
+            return np.full(q.shape, self._point)
         return np.clip(self.loc + self.scale * np.asarray(ndtri(q)), *self.bounds)
 
     def _moments(self) -> tuple[float, float]:

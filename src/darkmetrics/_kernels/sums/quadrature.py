@@ -21,12 +21,15 @@ _MANY_OFF, _GRID_OF_ALL = 4, 1 << 22
 def gauss_rule(values: FloatArray, masses: FloatArray, nodes: int) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights that integrate polynomials up to degree 2 * nodes - 1 exactly under a discrete law.
 
-    Stieltjes' procedure gives the recurrence of the orthogonal polynomials, Golub and Welsch's eigenproblem the rule.
+    Fewer of them where fewer values hold all of the mass. Stieltjes' procedure gives the recurrence of the orthogonal
+    polynomials, Golub and Welsch's eigenproblem the rule.
     """
     if values.size <= nodes:
         return values, masses
     centre = float(masses @ values)
     scale = float(np.sqrt(masses @ (values - centre) ** 2))
+    if scale == 0.0:
+        return np.array([centre]), np.ones(1)
     x = (values - centre) / scale
     previous, current = np.zeros_like(x), np.ones_like(x)
     diagonal, off = np.empty(nodes), np.empty(nodes - 1)
@@ -37,6 +40,9 @@ def gauss_rule(values: FloatArray, masses: FloatArray, nodes: int) -> tuple[Floa
             break
         following = (x - diagonal[k]) * current - (off[k - 1] ** 2 if k else 0.0) * previous
         new_norm = float(masses @ following**2)
+        if new_norm == 0.0:
+            diagonal, off = diagonal[: k + 1], off[:k]
+            break
         off[k] = np.sqrt(new_norm / norm)
         previous, current, norm = current, following, new_norm
     points, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off)
