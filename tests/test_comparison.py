@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.metrics
+from scipy.special import expit
 
 import darkmetrics as dm
 import oracle
@@ -409,6 +410,34 @@ def test_cells_that_share_probabilities_change_next_to_nothing():
     assert np.abs(mean - other).mean() < 0.03
 
 
+def test_rows_that_are_decided_differently_share_no_probabilities():
+    _, y_true, scores = learnt(n=12_000)
+    rows = dm.compare(y_true, scores, missingness="random", threshold={"a": 0.3, "b": 0.55}).rows
+    assert rows.by_kind.missing.size < 8000
+    for model, cut in enumerate((0.3, 0.55)):
+        assert np.array_equal((rows.by_kind.score[model] >= cut)[rows.by_kind.number], rows.decision[model])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0], ids=["scores rise", "scores fall"])
+def test_differences_of_models_far_apart_are_not_drawn_towards_none(sign):
+    held = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, noise = 1000, rng.normal(size=(3, 1000))
+        truth = np.where(rng.random(n) < 1 / 3, 3.0, -3.0) + 1.5 * noise[0]
+        y = (rng.random(n) < expit(truth)).astype(float)
+        scores = {"good": sign * (truth + 0.3 * noise[1]), "poor": sign * (0.5 * truth + 2.0 * noise[2] - 0.5)}
+        y_true = np.full(n, np.nan)
+        known = rng.choice(n, 50, replace=False)
+        y_true[known] = y[known]
+        found = dm.compare(y_true, scores, missingness="random", metrics="accuracy", threshold=0.0)
+        low, high = found.difference("accuracy", "good", "poor").interval(0.9)
+        right = {name: ((score >= 0.0) == y).mean() for name, score in scores.items()}
+        held.append(low <= right["good"] - right["poor"] <= high)
+    # Of these intervals 48 hold; 29 where models start from counting the same by their ranks alone.
+    assert np.mean(held) >= 0.7
+
+
 def test_seven_models_and_twenty_labels_stay_near_their_average():
     y, y_true, scores = learnt(n=600, share=0.0, models=7)
     y_true = np.where(np.arange(600) < 20, y, np.nan)
@@ -473,7 +502,7 @@ def test_a_model_that_exaggerates_is_judged_by_its_ranks():
 
 
 def test_warns_when_another_model_leads_with_each_calibrated_by_itself():
-    y, y_true, scores = learnt(n=600, share=0.0, models=7)
+    y, y_true, scores = learnt(n=600, share=0.0, models=7, seed=10)
     y_true = np.where(np.arange(600) < 20, y, np.nan)
     with pytest.warns(dm.CalibrationWarning, match="which model leads in accuracy depends on the calibration") as said:
         found = dm.compare(y_true, scores, missingness="random", metrics="accuracy")
@@ -753,6 +782,73 @@ def of_resamples(metric, y, score, times):
     pairs = (score[y == 1][:, None] > score[y == 0]) + 0.5 * (score[y == 1][:, None] == score[y == 0])
     one, zero = times[:, y == 1], times[:, y == 0]
     return (one @ pairs * zero).sum(axis=1) / (one.sum(axis=1) * zero.sum(axis=1))
+
+
+@pytest.mark.parametrize("metric", ["precision", "f1", "mcc", "accuracy", "roc_auc", "brier"])
+def test_the_population_is_the_same_in_every_unit_of_weight(metric):
+    """Steps along a formula were at least a thousandth of one row of weight 1: small weights lost the sampling part."""
+    y, _, scores = learnt(n=200)
+    weight = np.random.default_rng(0).lognormal(0.0, 1.0, 200)
+    one, *others = (
+        dm.compare(y, scores, sample_weight=weight * unit, metrics=metric).difference(
+            metric, "b", "a", scope="population"
+        )
+        for unit in (1.0, 2.0**-66, 2.0**66)
+    )
+    assert one.std() > 0.0
+    for other in others:
+        assert (other.mean(), other.std()) == pytest.approx((one.mean(), one.std()), rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1.0, 2.0**-66])
+def test_models_that_agree_without_a_missing_positive_are_not_one(unit):
+    """Whether two formulas are one was tried at whole numbers, of which small weights have none but 0."""
+    y_true = [1, 0, 1, 0, 0, 0, np.nan]
+    scores = {"a": [0.9, 0.9, 0.1, 0.1, 0.1, 0.1, 0.9], "b": [0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.9]}
+    found = dm.compare(y_true, scores, sample_weight=np.full(7, unit), label_model=0.5, metrics="precision")
+    law = found.difference("precision", "a", "b")
+    assert isinstance(law, Discrete)
+    assert law.atoms == pytest.approx([0.0, 2 / 3 - 3 / 6])
+    assert law.masses == pytest.approx([0.5, 0.5])
+
+
+def level(seed=0, n=200):
+    """Two models that swap their scores from one half of the rows to the other, and weights that are the same there."""
+    rng = np.random.default_rng(seed)
+    half = n // 2
+    one, other = np.rint(8.0 * rng.random((2, half))) / 8.0
+    scores = {"a": np.concatenate([one, other]), "b": np.concatenate([other, one])}
+    y_true = np.tile(rng.integers(0, 2, half).astype(float), 2)
+    y_true[[3, 3 + half, 7, 7 + half]] = np.nan
+    return y_true, scores, np.tile(rng.integers(1, 4, half).astype(float), 2)
+
+
+@pytest.mark.parametrize("unit", [3.7, 0.1, 1 / 3, 2.0**-66])
+def test_a_tie_is_one_in_every_unit_of_weight(unit):
+    """What two sums of weights in another order leave was the better model's: no tie in ROC-AUC, instead of 25%."""
+    for seed in range(3):
+        y_true, scores, weight = level(seed)
+        settings: dict[str, Any] = {"label_model": 0.5, "metrics": ["accuracy", "specificity", "f1", "roc_auc"]}
+        whole = dm.compare(y_true, scores, sample_weight=weight, **settings)
+        found = dm.compare(y_true, scores, sample_weight=unit * weight, **settings)
+        for metric in found.metrics:
+            assert whole.best(metric).tie > 0.0
+            assert found.best(metric).tie == pytest.approx(whole.best(metric).tie, abs=1e-12)
+            assert found.better(metric, "a", "b") == pytest.approx(whole.better(metric, "a", "b"), abs=1e-12)
+
+
+def test_rows_that_both_decide_alike_take_no_part_in_a_difference_of_weighted_sums():
+    """Totals added up in two orders differ in their last digit, which counted as an effect of every row."""
+    _, y_true, scores = learnt(n=60, share=0.5)
+    weight = 3.7 * np.random.default_rng(3).lognormal(size=60)
+    alike = np.isnan(y_true) & ((scores["a"] >= 0.5) == (scores["b"] >= 0.5))
+    found = dm.compare(y_true, scores, sample_weight=weight, label_model=0.5, metrics="accuracy")
+    law = found.difference("accuracy", "b", "a")
+    with_them = y_true.copy()
+    with_them[alike] = 1.0
+    known = dm.compare(with_them, scores, sample_weight=weight, label_model=0.5, metrics="accuracy")
+    assert law.support() == pytest.approx(known.difference("accuracy", "b", "a").support(), abs=1e-12)
+    assert law.bounds_sharp
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])

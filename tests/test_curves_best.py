@@ -208,3 +208,34 @@ def test_a_threshold_that_is_better_by_rounding_alone_is_not_chosen(monkeypatch,
     swept = Swept(column, column[None], column, column, column, column)
     monkeypatch.setattr(choosing, "sweep", lambda *_: ("exact", [swept]))
     assert curves.best_threshold("f1").threshold == chosen
+
+
+@pytest.mark.parametrize("unit", [0.1, 3.7, 1 / 3, 2.0**-66])
+def test_a_target_that_is_just_met_is_met_in_every_unit_of_weight(unit):
+    """Seed 0: recall is 0.5 from a score of 0.7 on, which with weights of 1/3 was not enough by its last digit."""
+    for seed, metric, target in ((0, "recall", 0.5), (6, "accuracy", 0.75), (10, "recall", 0.5)):
+        rng = np.random.default_rng(seed)
+        score = np.rint(10.0 * rng.random(60)) / 10.0
+        y = (rng.random(60) < score).astype(float)
+        y[rng.permutation(60)[:12]] = np.nan
+        one, other = (
+            dm.curves(dm.evaluate(y, score, sample_weight=weight, label_model=0.5, metrics=metric), metrics=metric)
+            for weight in (None, np.full(60, unit))
+        )
+        assert other.threshold_for({metric: target}).threshold == one.threshold_for({metric: target}).threshold
+
+
+def test_the_best_threshold_of_a_sum_of_weights_is_the_same_in_every_unit():
+    """Sums below 1e-12 were all level, so that the threshold stayed where it was."""
+    rng = np.random.default_rng(2)
+    score = rng.random(60)
+    y = (rng.random(60) < score**3).astype(float)
+    y[rng.permutation(60)[:6]] = np.nan
+    cost = dm.metrics.ConfusionMetric(name="cost", formula=lambda tp, fp, fn, tn: fp + fn, better="lower")
+    found = []
+    for unit in (1.0, 2.0**-66):
+        result = dm.evaluate(y, score, sample_weight=np.full(60, unit), label_model=0.5, metrics=cost)
+        found.append(dm.curves(result, metrics=cost).best_threshold("cost"))
+    assert found[0].threshold != 0.5
+    assert found[1].threshold == found[0].threshold
+    assert found[1].probability_better == pytest.approx(found[0].probability_better)

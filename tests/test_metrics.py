@@ -603,3 +603,15 @@ def test_a_fraction_of_rows_of_one_weight_is_whole_rows():
         weights = np.full(5, weight)
         scaled = dm.evaluate(y, score, metrics="recall_at_k(0.3)", label_model="half", sample_weight=weights)
         assert scaled["recall_at_k(0.3)"].mean() == pytest.approx(plain.mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize("unit", [0.1, 3.7, 1 / 3])
+def test_a_share_of_the_top_is_at_most_one_whatever_the_unit_of_weight(unit):
+    """It was 1.0000000000000016 in a third of such problems, and fell to 1 from one month to the next."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        score, weight = rng.random(40), unit * rng.integers(1, 4, 40)
+        y = (score > 0.5).astype(float)
+        y[rng.permutation(40)[:5]] = np.nan
+        law = dm.evaluate(y, score, sample_weight=weight, metrics="precision_at_k(0.2)", label_model=0.5)
+        assert law["precision_at_k(0.2)"].support().high <= 1.0

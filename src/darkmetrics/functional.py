@@ -66,14 +66,21 @@ class Functional(ABC):
     rounded: bool = field(default=False, kw_only=True)
     # Whether the metric is a difference of larger terms; sums of one sign are right to their own last digits.
     cancels: bool = field(default=True, kw_only=True)
+    # Rounding error of such terms, where it is not that of the metric's own size.
+    last_digits: float | None = field(default=None, kw_only=True)
 
     @property
     def noise(self) -> float:
         """Rounding error that differences of terms leave in a value, however small it is itself."""
-        if not self.cancels:
-            return 0.0
-        largest = max(map(abs, self.range))
-        return _NOISE * (largest if np.isfinite(largest) else 1.0)
+        if not self.cancels or self.last_digits is not None:
+            return self.last_digits or 0.0
+        return _NOISE * self.size
+
+    @cached_property
+    def size(self) -> float:
+        """How large values are, on any data or else on these rows: what a formula of your own adds up has any unit."""
+        known = (lambda: self.range, lambda: self.extremes[:2], self.corners)  # in turn, as the last ones take longer
+        return next((size for values in known if np.isfinite(size := float(np.abs(values()).max()))), 1.0)
 
     @property
     def given_defined(self) -> bool:
@@ -289,8 +296,9 @@ class CountFunctional(Functional):
         total = self.totals[axis]
         x = np.clip(sums[axis], 1e-9 * total, (1.0 - 1e-9) * total)
         # Next to an end a formula may be a root of what is left: five points off by a share of that miss by its fourth
-        # power.
-        step = np.minimum(1e-3 * np.maximum(1.0, np.abs(x + self.offset[axis])), 0.03 * np.minimum(x, total - x))
+        # power. Nothing here is a number of rows: weights have any unit.
+        size = np.maximum(0.01 * total, np.abs(x + self.offset[axis]))
+        step = np.minimum(1e-3 * size, 0.03 * np.minimum(x, total - x))
         moved: list[FloatArray] = list(sums)
         value: FloatArray = np.zeros(sums.shape[1:])
         for multiple, factor in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
@@ -401,14 +409,8 @@ class RankFunctional(Functional):
         first, owner = merged_keys(column, None if equal else data.weight)
         rho, rounded = _mean_within(owner, data.counts, data.rho)
         counts, weight = _add_up(owner, data.counts), data.weight[first]
-        joined = data._replace(
-            counts=counts,
-            weight=weight,
-            rho=rho,
-            group=np.arange(first.size),
-            group_total=counts * weight,
-            group_known=np.zeros(first.size),
-        )
+        groups: dict[str, Any] = {"group": np.arange(first.size), "group_known": np.zeros(first.size)}
+        joined = data._replace(counts=counts, weight=weight, rho=rho, group_total=counts * weight, **groups)
         whole = counts.astype(np.int64)
         merged = Merged(owner, data.counts, data.rho, rho) if rounded else None
         coarse = replace(self, data=joined, missing=whole, bounds=self.extremes, rounded=rounded, merged=merged)
@@ -420,8 +422,8 @@ class RankFunctional(Functional):
 
         Up to what adding up weights leaves, which is no law to expand.
         """
-        data, near = self.data, _ROUNDING * self.data.total
-        middle = 0.5 * data.total
+        data = self.data
+        near, middle = _ROUNDING * data.total, 0.5 * data.total
         known = abs(data.known_r - middle * data.known_p) <= near * data.total
         return not data.full_ties and known and bool(np.all(np.abs(data.rho - middle) <= near))
 
@@ -492,6 +494,5 @@ def _mean_within(owner: IntArray, counts: FloatArray, values: FloatArray) -> tup
 def _extremes_of(values: FloatArray) -> Extremes:
     """Smallest and largest defined value, nan when there is none."""
     defined = values[~np.isnan(values)]
-    if not defined.size:
-        return Extremes(np.nan, np.nan, sharp=True)
-    return Extremes(float(defined.min()), float(defined.max()), sharp=True)
+    ends = (float(defined.min()), float(defined.max())) if defined.size else (np.nan, np.nan)
+    return Extremes(*ends, sharp=True)

@@ -223,10 +223,13 @@ def _apart(evaluations: Sequence[Evaluation], which: Sequence[int]) -> list[Node
 
     Its nodes are those of "by score", moved by an effect each. Left as they are, the first effect would go with the
     lowest calibration in every set, and calibrations would be taken to err alike.
+
+    The first set keeps its order: that of the fewest labels, of which another order would change most. In the order in
+    which sets are given, the change from one to the other would not mirror that from the other to the one.
     """
     nodes = [evaluation.nodes for evaluation in evaluations]
     before: list[FloatArray] = []
-    for i in which:
+    for i in sorted(which, key=lambda i: _rank(evaluations[i])):
         one = nodes[i]
         both, score = np.flatnonzero(one.reason == BOTH), np.flatnonzero(one.reason == BY_SCORE)
         if not score.size:
@@ -235,7 +238,7 @@ def _apart(evaluations: Sequence[Evaluation], which: Sequence[int]) -> list[Node
             odds = np.clip(logit(one.probability[score]), -_SURE, _SURE)
             moved = np.clip(logit(one.probability[both]), -_SURE, _SURE)
         turn = np.arange(both.size) % score.size
-        order = _order(_expected_positives(evaluations[i].data, one)[score], turn, before, i)
+        order = _order(_expected_positives(evaluations[i].data, one)[score], turn, before)
         if np.array_equal(order, turn):
             continue
         probability = one.probability.copy()
@@ -244,13 +247,20 @@ def _apart(evaluations: Sequence[Evaluation], which: Sequence[int]) -> list[Node
     return nodes
 
 
-def _order(said: FloatArray, turn: IntArray, before: list[FloatArray], number: int) -> IntArray:
+def _rank(evaluation: Evaluation) -> tuple[float, ...]:
+    """What sets are sorted by, whatever they are called and in whichever order they are given: labels, and all else."""
+    data = evaluation.data
+    said = evaluation.nodes.weight @ _expected_positives(data, evaluation.nodes)
+    return data.n_labelled, data.n_missing, *said.tolist()
+
+
+def _order(said: FloatArray, turn: IntArray, before: list[FloatArray]) -> IntArray:
     """The calibration that goes with each effect of the label, so that it goes as little as can be with sets before."""
     off = said - said.mean(axis=0)
     off = off / np.where(off.std(axis=0) > 0.0, off.std(axis=0), 1.0)
     tried = [turn]
     if before:
-        rng = np.random.default_rng([_SEED, number])
+        rng = np.random.default_rng([_SEED, len(before)])
         tried = [rng.permutation(said.shape[0])[turn] for _ in range(_ORDERS)]
     costs = [sum(float(((other.T @ off[order]) ** 2).sum()) for other in before) for order in tried]
     best = tried[int(np.argmin(costs))]

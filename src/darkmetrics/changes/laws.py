@@ -14,6 +14,9 @@ from darkmetrics.distribution import Discrete, Interval, MetricDistribution, Tab
 # Combinations of values that are gone through one by one; beyond, sums are found on a lattice of so many places.
 MOST_COMBINATIONS, _LATTICE = 1 << 22, 1 << 14
 _ROUNDING = 4e-16
+# Values of two sets that differ by this part of their size are the same but for rounding: of sums of weights, which may
+# be in another unit, and order, in each.
+_SAME = 1e-12
 
 
 def sum_law(tables: Sequence[NodeTable], blocks: Sequence[Block], factors: Sequence[float]) -> MetricDistribution:
@@ -48,7 +51,7 @@ def about_tables(tables: Sequence[NodeTable], blocks: Sequence[Block], factors: 
     return {
         "method": worst,
         "bounds_sharp": all(table.sharp for table in tables),
-        "noise": noise + _ROUNDING * largest,
+        "noise": noise + _SAME * largest,
         "undefined": _undefined(tables, blocks),
         "given_defined": any(table.given_defined for table in tables),
     }
@@ -151,7 +154,7 @@ def spread_law(
     total = float(masses[defined].sum()) or 1.0
     shares = []
     for end in (high, low):
-        at = (values[:, 0] == end[0]) & defined
+        at = (np.abs(values[:, 0] - end[0]) <= _SAME * np.abs(end[0])) & defined
         # Sets that are level share what is theirs.
         share = (masses * at / np.maximum(at.sum(axis=0), 1)).sum(axis=1) / total
         # Draws that all say the same do not make it certain.

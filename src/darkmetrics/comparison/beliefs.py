@@ -62,7 +62,7 @@ def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Belie
     held_out = None if reference is None else _reference(rows, reference)
     if held_out is not None:
         learnt = [np.concatenate(pair, axis=-1) for pair in zip(learnt, held_out, strict=True)]
-    joint = JointScore.fit(score, total, (learnt[0], learnt[1], learnt[2]))
+    joint = JointScore.fit(score, total, (learnt[0], learnt[1], learnt[2]), np.array(rows.thresholds))
     line = joint.of(score)
     cut = _cut(line, total, float(np.mean(rows.decision @ (rows.positives + rows.negatives + rows.missing))))
     model: Any = question.model

@@ -23,6 +23,9 @@ from darkmetrics.functional import (
 
 A = TypeVar("A", FloatArray, IntArray)
 
+# Values of two metrics that differ by this part of their size are the same but for rounding: of sums of weights, which
+# each model adds up in an order of its own.
+_SAME = 1e-12
 # The extremes of a difference are searched for over so many combinations of counts at most; beyond, those of its two
 # parts enclose it.
 _SEARCHED = 1 << 16
@@ -57,9 +60,10 @@ class Difference(NamedTuple):
 
 def difference(b: Bound, a: Bound) -> Difference:
     """What the first has more than the second: `b - a`."""
-    if type(a.functional) is not type(b.functional):
-        return _by_values(b, a)
-    return _difference(b.functional, b, a)
+    found = _by_values(b, a) if type(a.functional) is not type(b.functional) else _difference(b.functional, b, a)
+    blur = _SAME * max(b.functional.size, a.functional.size)
+    linear = None if found.linear is None else replace(found.linear, last_digits=blur)
+    return found._replace(functional=replace(found.functional, last_digits=blur), linear=linear)
 
 
 @singledispatch
@@ -89,8 +93,14 @@ def _range(b: Bound, a: Bound) -> tuple[float, float]:
 def _(kind: LinearFunctional, b: Bound, a: Bound) -> Difference:
     assert isinstance(b.functional, LinearFunctional)
     assert isinstance(a.functional, LinearFunctional)
-    weight = b.shared(b.functional.weight) - a.shared(a.functional.weight)
+    weight = _apart(b.shared(b.functional.weight), a.shared(a.functional.weight))
     return _linear(a.shared(a.functional.missing), weight, b.functional.constant - a.functional.constant, _range(b, a))
+
+
+def _apart(one: FloatArray, other: FloatArray) -> FloatArray:
+    """The first less the second; zero where that leaves only rounding, or what cancels would count as a little."""
+    result = one - other
+    return np.where(np.abs(result) <= _SAME * np.maximum(np.abs(one), np.abs(other)), 0.0, result)
 
 
 def _linear(missing: IntArray, weight: FloatArray, constant: float, limits: tuple[float, float]) -> Difference:
@@ -167,16 +177,16 @@ def _(kind: CountFunctional, b: Bound, a: Bound) -> Difference:
         formula=partial(_difference_of_counts, f, g, [pairs[k] for k in used]),
         direction=tuple(direction[k] for k in used),
     )
+    linear = None
+    if slopes is not None:
+        effect = np.ones(cells.size) if weight is None else weight[cells]
+        effect = effect * slopes[own_b[cells], own_a[cells]]
+        linear = LinearFunctional(
+            missing=functional.missing, fill=np.nan, range=functional.range, weight=effect, constant=constant
+        )
     if functional.split.weight is not None or _places(functional) > _SEARCHED:
-        low, high = f.extremes.low - g.extremes.high, f.extremes.high - g.extremes.low
-        functional = replace(functional, bounds=Extremes(low, high, sharp=False))
-    if slopes is None:
-        return Difference(functional, cells)
-    effect = np.ones(cells.size) if weight is None else weight[cells]
-    effect = effect * slopes[own_b[cells], own_a[cells]]
-    linear = LinearFunctional(
-        missing=functional.missing, fill=np.nan, range=functional.range, weight=effect, constant=constant
-    )
+        ends = Extremes(f.extremes.low - g.extremes.high, f.extremes.high - g.extremes.low, sharp=False)
+        functional = replace(functional, bounds=ends if linear is None else linear.extremes)
     return Difference(functional, cells, linear)
 
 
@@ -197,8 +207,9 @@ def group_of(functional: CountFunctional) -> IntArray:
 def _are_one(f: CountFunctional, g: CountFunctional) -> bool:
     """Whether two formulas of the same groups agree wherever they are tried: they come of one metric."""
     share = np.array([0.0, 0.191, 0.437, 0.809, 1.0])
-    places = [np.rint(total * np.roll(share, i)) for i, total in enumerate(f.totals)]
-    return f.totals == g.totals and np.array_equal(f.at(places), g.at(places), equal_nan=True)
+    places = [total * np.roll(share, i) for i, total in enumerate(f.totals)]
+    close = partial(np.allclose, rtol=_SAME, atol=0.0, equal_nan=True)
+    return bool(close(f.totals, g.totals) and close(f.at(places), g.at(places)))
 
 
 def _direction(up: int | None, down: int | None) -> int | None:
@@ -229,11 +240,11 @@ def _as_sum(f: CountFunctional, g: CountFunctional) -> tuple[FloatArray | None, 
 
     It does not where the denominators of both do not depend on labels.
     """
-    slopes, constant = [], 0.0
-    for sign, part in ((1.0, f), (-1.0, g)):
+    slopes, constant = [], []
+    for part in (f, g):
         if part.ratio is None or np.any(part.ratio.denominator[1:]) or not part.ratio.denominator[0] > 0.0:
             return None, 0.0
-        numerator = sign * part.ratio.numerator / part.ratio.denominator[0]
-        constant += float(numerator[0] + numerator[1:] @ np.array(part.offset))
+        numerator = part.ratio.numerator / part.ratio.denominator[0]
+        constant.append(float(numerator[0] + numerator[1:] @ np.array(part.offset)))
         slopes.append(numerator[1:])
-    return slopes[0][:, None] + slopes[1][None, :], constant
+    return _apart(slopes[0][:, None], slopes[1][None, :]), constant[0] - constant[1]

@@ -7,7 +7,8 @@ which model is better.
 Each model counts by the ranks of its scores, as normal scores. Log odds of different models are not on one scale: a
 model that says one in a million where another says one in ten would outvote it, however little it knows there, and the
 answer would depend on how each model was trained to exaggerate. Beside its normal score a model has the square of it: a
-model may know less than others at its low end, or at both.
+model may know less than others at its low end, or at both. And it has its decision: metrics that differ between models
+differ by the rows that they decide differently, and a curve over ranks alone levels out what happens at a threshold.
 """
 
 from dataclasses import dataclass
@@ -16,15 +17,20 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit, logit, ndtri
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.posterior.draws import normal_points
 from darkmetrics._kernels.posterior.logistic import logistic_mode
 from darkmetrics.calibrators import Platt
 from darkmetrics.label_models.fitting import credit_of
 
-# Standard deviations, before labels are seen, of how far a model's normal score, or its square, moves the log odds
-# beyond what the average of all models does. Labels choose among them.
+# Standard deviations, before labels are seen, of how far a model's normal score, its square or its decision moves the
+# log odds beyond what the average of all models does. Labels choose among them. The unit is what they would be if one
+# of the models, any of them, were right alone.
 _SPREADS = np.array([0.25, 0.5, 1.0, 2.0])
+# The least slope of the average, up or down, that this unit is read off: where it says nothing of labels, a model may.
+_LEAST_SLOPE = 0.5
+# A decision counts as this many standard deviations of a normal score: more of it follows the labels of a few rows.
+_STEP = 0.5
 _SEED = 11
 
 
@@ -48,20 +54,48 @@ class Scale(NamedTuple):
         return np.interp(score, self.score, self.normal)
 
 
+class Axes(NamedTuple):
+    """What the joint score is a sum of: the average of the models, and the directions in which they disagree."""
+
+    scales: tuple[Scale, ...]
+    # Each model decides for a row from this score on.
+    thresholds: FloatArray
+    # From normal scores (squares, decisions) to deviations from their average, and what the average says of these.
+    contrast: FloatArray
+    along: FloatArray
+    average_sd: float
+
+    @classmethod
+    def of(cls, score: FloatArray, rows: FloatArray, thresholds: FloatArray) -> "Axes":
+        """Those of scores (models x cells) that occur in so many `rows`."""
+        k, total = len(score), float(rows.sum())
+        scales = tuple(Scale.of(one, rows) for one in score)
+        z = np.stack([scale.line(one) for scale, one in zip(scales, score, strict=True)])
+        # An orthonormal basis of what is left beside the average.
+        contrast = np.linalg.qr(np.hstack([np.ones((k, 1)), np.eye(k)[:, : k - 1]]))[0][:, 1:]
+        average = z.mean(axis=0)
+        average_sd = float(np.sqrt(average**2 @ rows / total)) or 1.0
+        along = _apart(contrast, z, score >= thresholds[:, None]) @ (rows * average / average_sd) / total
+        return cls(scales, thresholds, contrast, along, average_sd)
+
+    def design(self, score: FloatArray) -> FloatArray:
+        """Columns: one, the average of the normal scores, and the deviations, less what it says of them."""
+        z = np.stack([scale.line(one) for scale, one in zip(self.scales, score, strict=True)])
+        average = z.mean(axis=0) / self.average_sd
+        apart = _apart(self.contrast, z, score >= self.thresholds[:, None]).T - np.outer(average, self.along)
+        return np.column_stack([np.ones(average.size), average, apart])
+
+
 @dataclass(frozen=True, eq=False)
 class JointScore:
     """How the scores of all models become one: `of` the average, and a shrunk weight of each deviation from it."""
 
-    scales: tuple[Scale, ...]
+    axes: Axes
     # Mean and standard deviation of the log odds of an average model.
     centre: float
     spread: float
     # Whether all scores are probabilities; the joint score then is one, too.
     is_probability: bool
-    # From normal scores (and from their squares) to deviations from their average, and what the average says of these.
-    contrast: FloatArray
-    along: FloatArray
-    average_sd: float
     # Intercept, slope of the average and of the deviations.
     coefficients: FloatArray
     line_sd: float
@@ -73,50 +107,29 @@ class JointScore:
 
     @classmethod
     def fit(
-        cls, score: FloatArray, rows: FloatArray, labelled: tuple[FloatArray, FloatArray, FloatArray]
+        cls,
+        score: FloatArray,
+        rows: FloatArray,
+        labelled: tuple[FloatArray, FloatArray, FloatArray],
+        thresholds: FloatArray,
     ) -> "JointScore":
         """Learnt from the scores of all `rows` (models x cells), and from labels: scores, positives, negatives."""
-        k = len(score)
-        scales, total = tuple(Scale.of(one, rows) for one in score), float(rows.sum())
+        total, axes = float(rows.sum()), Axes.of(score, rows, thresholds)
         odds = [Platt().prepare(one, rows) for one in score]
         inside = all(scale.is_probability_ for scale in odds)
         x = np.stack([scale.line(one) for scale, one in zip(odds, score, strict=True)])
         means = x @ rows / total
         sds = np.sqrt(np.maximum(((x - means[:, None]) ** 2) @ rows / total, 0.0))
         centre, spread = float(means.mean()), float(np.where(sds > 0.0, sds, 1.0).mean())
-        z = np.stack([scale.line(one) for scale, one in zip(scales, score, strict=True)])
-        # Directions in which the models disagree: an orthonormal basis of what is left beside their average.
-        contrast = np.linalg.qr(np.hstack([np.ones((k, 1)), np.eye(k)[:, : k - 1]]))[0][:, 1:]
-        average = z.mean(axis=0)
-        average_sd = float(np.sqrt(average**2 @ rows / total)) or 1.0
-        along = _apart(contrast, z) @ (rows * average / average_sd) / total
-        size = along.size
-        plain = cls(
-            scales,
-            centre,
-            spread,
-            inside,
-            contrast,
-            along,
-            average_sd,
-            coefficients=np.append([0.0, 1.0], np.zeros(size)),
-            line_sd=1.0,
-            share=np.full(_SPREADS.size, 1.0 / _SPREADS.size),
-            modes=np.zeros((_SPREADS.size, size)),
-            roots=_SPREADS[:, None, None] * np.eye(size),
-        )
-        return plain._learnt(plain._design(score), rows, plain._design(labelled[0]), *labelled[1:])
-
-    def _learnt(
-        self, all_rows: FloatArray, rows: FloatArray, X: FloatArray, positives: FloatArray, negatives: FloatArray
-    ) -> "JointScore":
-        credit = credit_of(min(float(positives.sum()), float(negatives.sum())))
-        positives, negatives = credit * positives, credit * negatives
-        slope = self.spread if self.is_probability else 0.0
-        start = np.array([self.centre if self.is_probability else 0.0, slope])
-        wide = np.array([3.0, max(slope, 1e-3)]) if self.is_probability else np.array([5.0, 5.0])
+        X, credit = axes.design(labelled[0]), credit_of(min(float(counts.sum()) for counts in labelled[1:]))
+        positives, negatives = (credit * counts for counts in labelled[1:])
+        slope = spread if inside else 0.0
+        start = np.array([centre if inside else 0.0, slope])
+        wide = np.array([3.0, max(slope, 1e-3)]) if inside else np.array([5.0, 5.0])
+        alone, _ = logistic_mode(np.ascontiguousarray(X[:, :2]), positives, negatives, start, wide**-2.0)
+        unit = max(abs(float(alone[1])), _LEAST_SLOPE) / np.sqrt(len(score))
         found, evidence = [], []
-        for sd in _SPREADS:
+        for sd in _SPREADS * unit:
             prior = np.append(wide**-2.0, np.full(X.shape[1] - 2, sd**-2.0))
             at = np.append(start, np.zeros(X.shape[1] - 2))
             mode, hessian = logistic_mode(X, positives, negatives, at, prior)
@@ -129,33 +142,23 @@ class JointScore:
         share = np.exp(np.array(evidence) - max(evidence))
         share /= share.sum()
         coefficients = share @ np.array([mode for mode, _ in found])
-        line = all_rows @ coefficients
-        mean = float(line @ rows / rows.sum())
-        return JointScore(
-            self.scales,
-            self.centre,
-            self.spread,
-            self.is_probability,
-            self.contrast,
-            self.along,
-            self.average_sd,
-            coefficients=coefficients,
-            line_sd=float(np.sqrt((line - mean) ** 2 @ rows / rows.sum())) or 1.0,
+        line = axes.design(score) @ coefficients
+        mean = float(line @ rows / total)
+        return cls(
+            axes,
+            centre,
+            spread,
+            inside,
+            coefficients,
+            line_sd=float(np.sqrt((line - mean) ** 2 @ rows / total)) or 1.0,
             share=share,
             modes=np.array([mode[2:] for mode, _ in found]),
             roots=np.array([root for _, root in found]),
         )
 
-    def _design(self, score: FloatArray) -> FloatArray:
-        """Columns: one, the average of the normal scores, and the deviations, less what it says of them."""
-        z = np.stack([scale.line(one) for scale, one in zip(self.scales, score, strict=True)])
-        average = z.mean(axis=0) / self.average_sd
-        apart = _apart(self.contrast, z).T - np.outer(average, self.along)
-        return np.column_stack([np.ones(average.size), average, apart])
-
     def of(self, score: FloatArray) -> FloatArray:
         """The joint score: with the level and the spread of an average model, so that what is known of scores holds."""
-        line = self._design(score) @ self.coefficients
+        line = self.axes.design(score) @ self.coefficients
         line = (line - self.coefficients[0]) / self.line_sd
         if not self.is_probability:
             return np.asarray(line, dtype=np.float64)
@@ -163,7 +166,7 @@ class JointScore:
 
     def deviations(self, score: FloatArray) -> FloatArray:
         """How the models disagree about each row: cells x directions."""
-        return self._design(score)[:, 2:]
+        return self.axes.design(score)[:, 2:]
 
     def draws(self, number: int) -> FloatArray:
         """How far the weights of the deviations may be from those of the joint score: draws x directions."""
@@ -176,9 +179,9 @@ class JointScore:
         return np.asarray(drawn - self.coefficients[2:], dtype=np.float64)
 
 
-def _apart(contrast: FloatArray, normal: FloatArray) -> FloatArray:
-    """How models disagree in their normal scores, and in the squares of these (directions x cells), on one scale."""
-    return np.vstack([contrast.T @ normal, contrast.T @ (normal**2 - 1.0) / np.sqrt(2.0)])
+def _apart(contrast: FloatArray, normal: FloatArray, decided: BoolArray) -> FloatArray:
+    """How models disagree in normal scores, their squares and decisions (directions x cells), on one scale."""
+    return np.vstack([contrast.T @ kind for kind in (normal, (normal**2 - 1.0) / np.sqrt(2.0), _STEP * decided)])
 
 
 def moved(probability: FloatArray, by: FloatArray) -> FloatArray:

@@ -15,17 +15,21 @@ from darkmetrics.distribution import Discrete, Interval, MetricDistribution, Nod
 from darkmetrics.exceptions import MethodError
 from darkmetrics.metrics import ConfusionMetric, LossMetric, Metric, RankMetric
 
-# Derivatives of a formula of counts, by differences over this part of a count.
+# Derivatives of a formula of counts, by differences over this part of a count, or of a row where there are none.
 _STEP = 1e-3
 
 
 class Rows(NamedTuple):
-    """One model's view of the rows, in an order of its own: score, decision, and the weight expected of each class."""
+    """One model's view of the rows, in an order of its own: score, decision, and the weight expected of each class.
+
+    `typical` is the weight of a row, on average: weights have any unit.
+    """
 
     score: FloatArray
     decision: FloatArray
     positive: FloatArray
     negative: FloatArray
+    typical: float
 
 
 class Effects(NamedTuple):
@@ -47,12 +51,13 @@ def sampling_variances(
     p[rows.open] = chance
     weight = np.ones(p.size) if rows.weight is None else rows.weight
     positive, negative = rows.positives + rows.missing * p, rows.negatives + rows.missing * (1.0 - p)
+    n = rows.counts["rows"]
+    typical = float(weight @ (positive + negative)) / n
     found = []
     for model in models:
         decision = rows.decision[model].astype(np.float64)
-        view = Rows(rows.score[model], decision, weight * positive, weight * negative)
+        view = Rows(rows.score[model], decision, weight * positive, weight * negative, typical)
         found.append(effects_of(metric, view))
-    n = rows.counts["rows"]
     variance = np.zeros((len(found), len(found)))
     for i, j in combinations(range(len(found)), 2):
         one, zero = (weight * (f - g) for f, g in zip(found[i], found[j], strict=True))
@@ -102,7 +107,7 @@ def _(metric: ConfusionMetric, rows: Rows) -> Effects:
     slopes = np.zeros(4)
     for i in range(4):
         step = np.zeros(4)
-        step[i] = _STEP * max(counts[i], 1.0)
+        step[i] = _STEP * max(counts[i], rows.typical)
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = [float(metric.formula(*(counts + times * step))) for times in (1.0, 0.0)]
             below = float(metric.formula(*(counts - step))) if counts[i] >= step[i] else np.nan

@@ -12,7 +12,7 @@ from darkmetrics.comparison.all_models import Together
 from darkmetrics.exceptions import MissingKeyError, unknown_name
 from darkmetrics.tables import chance_text, finite, html_table, number_text, text_table
 
-# Values that differ by less are the same: what is left of it is rounding.
+# Values that differ by less, as part of the largest, are the same: what is left of it is rounding.
 _SAME = 1e-12
 # Ties that are rarer are not worth a word, nor is what buckets change less.
 _NAMED = 0.005
@@ -168,7 +168,7 @@ def best_of(
     left = [names[i] for i in judged]
     sign = -1.0 if better == "lower" else 1.0
     top = (sign * values).max(axis=1, keepdims=True)
-    first = sign * values >= top - _SAME * np.maximum(1.0, np.abs(top))
+    first = sign * values >= top - _SAME * np.abs(values).max()  # of their own size: weights have any unit
     alone = first.sum(axis=1) == 1
     chances |= {name: float(mass @ (first[:, i] & alone)) for i, name in enumerate(left)}
     ties: dict[tuple[str, ...], float] = {}
@@ -195,7 +195,7 @@ def ranks_of(metric: str, better: str, names: tuple[str, ...], found: Together) 
     if not mass.size:
         return Ranks(metric, chances, found.method, found.scope)
     values = -values if better == "lower" else values
-    slack = _SAME * np.maximum(1.0, np.abs(values))
+    slack = _SAME * np.abs(values).max()
     places = (values[:, None, :] > (values + slack)[:, :, None]).sum(axis=2)  # how many are better
     for i, at in enumerate(judged):
         chances[names[at]] = tuple(float(mass @ (places[:, i] == place)) for place in range(len(names)))

@@ -148,7 +148,7 @@ class SharedRows:
 
     @cached_property
     def kinds(self) -> IntArray | None:
-        """For each cell a number that cells alike in the ranks of all scores share; None where each is its own."""
+        """For each cell a number that cells alike in ranks and decisions of all models share; None: each is its own."""
         most = _MOST_OWN[len(self.names) > 2]
         if self.missing.size <= most:
             return None
@@ -161,17 +161,17 @@ class SharedRows:
             step[order] = np.minimum(_STEPS * level // level[-1], _STEPS - 1)
             steps.append(step)
         for shift in range(1, 8):  # as fine as so many kinds allow
-            side = _STEPS >> shift
-            code = steps[0] >> shift
-            for step in steps[1:]:
-                code = code * side + (step >> shift)
+            side = (_STEPS >> shift) + 1  # rows that are decided differently never share a step
+            code = (steps[0] >> shift) + self.decision[0]
+            for step, decided in zip(steps[1:], self.decision[1:], strict=True):
+                code = code * side + (step >> shift) + decided
             if side ** len(steps) <= most:
                 present = np.zeros(side ** len(steps), dtype=np.bool_)
                 present[code] = True
                 return np.asarray((np.cumsum(present) - 1)[code], dtype=np.int64)
             codes = np.unique(code)
             if codes.size <= most:
-                return np.searchsorted(codes, code)
+                return np.asarray(np.searchsorted(codes, code), dtype=np.int64)
         return np.zeros(rows.size, dtype=np.int64)
 
     @cached_property
@@ -186,6 +186,10 @@ class SharedRows:
             positives, negatives, missing = (np.bincount(number, c).astype(np.int64) for c in counts)
             total = positives + negatives + missing
             score = np.stack([np.bincount(number, rows * one) for one in self.score]) / total
+            if score.shape[1] > 1:  # all rows of a kind are decided alike, and so is their mean, however it is rounded
+                decided, cut = np.zeros(score.shape, dtype=np.bool_), np.array(self.thresholds)[:, None]
+                decided[:, number] = self.decision
+                score = np.where(decided, np.maximum(score, cut), np.minimum(score, np.nextafter(cut, -np.inf)))
         return Kinds(number, score, positives, negatives, missing)
 
 

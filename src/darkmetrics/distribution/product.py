@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray, Formula, IntArray
-from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis, cdfs, product_moments, product_moments_by_node
+from darkmetrics._kernels.sums.quadrature import (
+    JointMass,
+    NodeAxis,
+    Terms,
+    cumulated,
+    product_moments,
+    product_moments_by_node,
+)
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
 from darkmetrics.distribution.search import LISTABLE, Search
 
-# Every so many rows the crossing is searched for from scratch; in between it starts from the line through these.
-_STRIDE = 32
+# Rows, and values of the first variable, at which the formula shows about where it crosses a value.
+_CHARTED = 129
 # Combinations that are listed however many nodes each has a mass at.
 _FEW = 512
 # Rows of crossings that are looked for together.
@@ -51,21 +58,18 @@ class ProductLaw(MetricDistribution):
         return [g.ravel() for g in np.meshgrid(*self.axes[1:], indexing="ij")]
 
     @cached_property
-    def _terms(self) -> tuple[FloatArray, IntArray | None, IntArray | None]:
-        """What is summed: mass, row, and where the cdf of the first variable begins; several nodes one after another.
-
-        With one node every row is one term, and neither row nor beginning is needed.
-        """
-        if self.weight is None:
-            mass = np.ones(1)
-            for factor in self.masses[1:]:
-                mass = np.multiply.outer(mass, factor).ravel()
-            return mass, None, None
+    def _terms(self) -> Terms:
+        """What is summed, at several nodes."""
+        assert self.weight is not None
         return (self.joint or JointMass(self.masses, self.weight)).terms
 
     @cached_property
-    def _cumulative(self) -> FloatArray:
-        return cdfs(self.masses[0]) if self.joint is None else self.joint.of_first
+    def _rows(self) -> tuple[FloatArray, FloatArray]:
+        """Mass of every row, and the cdf of the first variable, at one node."""
+        mass = np.ones(1)
+        for factor in self.masses[1:]:
+            mass = np.multiply.outer(mass, factor).ravel()
+        return mass, cumulated(self.masses[0])
 
     @property
     def _joint_mass(self) -> FloatArray | None:
@@ -84,25 +88,47 @@ class ProductLaw(MetricDistribution):
         return self._from(t, self._grid, start, np.minimum(first, second), np.maximum(first, second))
 
     def _crossings(self, t: FloatArray) -> IntArray:
-        """The crossing of each t (t x rows): of some rows from scratch, of those between them from the line through."""
+        """The crossing of each t (t x rows)."""
         rows, size, (least, most) = self._grid[0].size, self.axes[0].size, self._ends
         low, high = np.zeros((2, t.size, rows), dtype=np.int64)
         low[(t >= most) if self.rising else (t < least)] = size
         high[(t >= least) if self.rising else (t < most)] = size
-        start = np.full(low.shape, size // 2)
-        if rows > 4 * _STRIDE and len(self._grid) == 1:
-            some = np.append(np.arange(0, rows - 1, _STRIDE), rows - 1)
-            known = self._of_rows(t, some, start, low, high)
-            owner = np.minimum(np.arange(rows) // _STRIDE, some.size - 2)
-            share = (np.arange(rows) - some[owner]) / np.diff(some)[owner]
-            start = np.rint(known[:, owner] + share * np.diff(known)[:, owner]).astype(np.int64)
-        return self._of_rows(t, np.arange(rows), start, low, high)
+        start = self._near(t) if len(self._grid) == 1 else np.full(low.shape, size // 2)
+        each = np.repeat(t, rows) if t.size > 1 else float(t[0])
+        grid = [np.tile(g, t.size) for g in self._grid]
+        return self._from(each, grid, start.ravel(), low.ravel(), high.ravel()).reshape(t.size, -1)
 
-    def _of_rows(self, t: FloatArray, rows: IntArray, *places: IntArray) -> IntArray:
-        """`_from` for each t in some rows."""
-        grid = [np.tile(g[rows], t.size) for g in self._grid]
-        each = np.repeat(t, rows.size) if t.size > 1 else float(t[0])
-        return self._from(each, grid, *(place[:, rows].ravel() for place in places)).reshape(t.size, -1)
+    @cached_property
+    def _chart(self) -> tuple[IntArray, FloatArray, IntArray, FloatArray]:
+        """Some values of the first variable, and the formula there in some rows, turned so that it rises.
+
+        Then, for every row, which of these comes before it, and how far it is from there to the next.
+        """
+        rows, places = (
+            np.unique(np.linspace(0, size - 1, min(size, _CHARTED)).astype(np.int64))
+            for size in (self._grid[0].size, self.axes[0].size)
+        )
+        values = self.formula(*np.broadcast_arrays(self.axes[0][places], self._grid[0][rows, None]))
+        every = np.arange(self._grid[0].size)
+        owner = np.clip(np.searchsorted(rows, every, side="right") - 1, 0, max(rows.size - 2, 0))
+        beyond = (every - rows[owner]) / np.diff(rows, append=rows[-1] + 1)[owner]
+        return places, values if self.rising else -values, owner, beyond
+
+    def _near(self, t: FloatArray) -> IntArray:
+        """About where the crossing of each t is, by straight lines on the chart: it is looked for from here."""
+        places, values, owner, beyond = self._chart
+        t = (t if self.rising else -t)[:, None]
+        last = places.size - 1
+        left = np.clip(np.sum(values <= t[:, :, None], axis=2) - 1, 0, max(last - 1, 0))
+        right, row = np.minimum(left + 1, last), np.arange(values.shape[0])
+        rise = values[row, right] - values[row, left]
+        share = np.divide(t - values[row, left], rise, out=np.zeros(rise.shape), where=rise > 0.0)
+        # A t that is no number has no place of its own.
+        reached = places[left] + np.fmin(np.fmax(share, 0.0), 1.0) * (places[right] - places[left])
+        between = np.diff(reached, axis=1, append=reached[:, -1:])
+        reached = reached[:, owner] + beyond * between[:, owner]
+        near: IntArray = reached.astype(np.int64)
+        return near
 
     def _from(
         self, t: float | FloatArray, grid: list[FloatArray], start: IntArray, low: IntArray, high: IntArray
@@ -140,8 +166,11 @@ class ProductLaw(MetricDistribution):
         if cumulative is not None:
             below = float(cumulative[crossing, np.arange(crossing.size)].sum())
             return below if self.rising else float(cumulative[-1].sum()) - below
-        mass, row, begin = self._terms
-        level = self._cumulative[crossing if row is None or begin is None else begin + crossing[row]]
+        if self.weight is None:
+            mass, cdf = self._rows
+            level = cdf[crossing]
+        else:
+            mass, level = self._terms.mass, self._terms.levels(crossing)
         return float(mass @ (level if self.rising else 1.0 - level))
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
@@ -173,8 +202,7 @@ class ProductLaw(MetricDistribution):
         cumulative = self._joint_mass
         if cumulative is not None:
             return values, cumulative[place + 1, row] - cumulative[place, row]
-        first = self._cumulative.reshape(-1, self.axes[0].size + 1)
-        each = first[:, place + 1] - first[:, place]
+        each = np.atleast_2d(self.masses[0])[:, place]
         inner = np.unravel_index(row, [axis.size for axis in self.axes[1:]])
         for factor, at in zip(self.masses[1:], inner, strict=True):
             each *= np.atleast_2d(factor)[:, at]

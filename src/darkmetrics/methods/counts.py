@@ -160,6 +160,8 @@ def product_node_moments(
     off, share = values - centre, np.ones(weight.size)
 
     def expected(of: Any) -> FloatArray:
+        if rest.shape[1] < last.shape[1]:
+            return np.asarray(np.einsum("ij,ij->i", last @ of.T, rest))
         return np.asarray(np.einsum("ij,ij->i", rest @ of, last))
 
     undefined = np.isnan(off)

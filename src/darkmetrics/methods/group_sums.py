@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray, dots
-from darkmetrics._kernels.sums.smooth import FINE, LAST, bernoulli_cumulant, stand_ins, turned
+from darkmetrics._kernels.sums.smooth import FINE, LAST, bernoulli_cumulant, cosines, stand_ins, turned
 from darkmetrics.functional import Split
 from darkmetrics.nodes import Nodes, columns_of
 
@@ -136,7 +136,7 @@ class WeightSums(NamedTuple):
             chances = v[:, self.column[rows]] * (times * self.missing[rows])
             return Damping(step, turned(chances, weight[rows], step, size))
         table = np.repeat(damped[None], v.shape[0], axis=0)
-        turns = (times * self.missing[rows])[:, None] * (1.0 - np.cos(np.multiply.outer(weight[rows], step * close)))
+        turns = (times * self.missing[rows])[:, None] * (1.0 - cosines(weight[rows], step, close))
         columns, first = np.unique(self.column[rows], return_index=True)
         table[:, close] = v[:, columns] @ np.add.reduceat(turns, first, axis=0) if rows.size else 0.0
         return Damping(step, table)
@@ -155,5 +155,9 @@ class Damping(NamedTuple):
 
     def at(self, t: FloatArray) -> FloatArray:
         """The same at these t (nodes x t), by straight lines; zero beyond the table, where nothing is known."""
-        where = self.step * np.arange(self.table.shape[1])
-        return np.array([np.interp(own, where, row, right=0.0) for own, row in zip(t, self.table, strict=True)])
+        nodes, size = self.table.shape
+        place = t / self.step
+        before = np.minimum(place, size - 2).astype(np.int64)
+        left = before + size * np.arange(nodes)[:, None]
+        low, high = self.table.ravel()[left], self.table.ravel()[left + 1]
+        return np.where(place <= size - 1, low + (place - before) * (high - low), 0.0)

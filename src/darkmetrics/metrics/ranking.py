@@ -209,7 +209,7 @@ class TopMetric(Metric):
         positive, total = _add_up(counts[1], starts), _add_up(counts.sum(axis=0), starts)
         n = total.sum(axis=1)
         k = self._size(n, cells) + np.zeros_like(n)
-        top = (positive * _share_in_top(total, k[:, None])).sum(axis=1)
+        top = np.minimum((positive * _share_in_top(total, k[:, None])).sum(axis=1), k)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = self.formula(top, positive.sum(axis=1), k, n)
         # Fewer labelled rows than k have no top k.
@@ -269,8 +269,11 @@ class TopMetric(Metric):
 
 
 def _at_positives(formula: Callable[..., Any], part: float, k: float, n: float, top: Any, below: Any, tied: Any) -> Any:
-    """The formula at positives in the top k, below it, and among rows tied at the cut, of which a part is in it."""
-    return formula(top + part * tied, top + below + tied, k, n)
+    """The formula at positives in the top k, below it, and among rows tied at the cut, of which a part is in it.
+
+    Weights added up are no more than k, but for rounding, which would lead to more than a share of one.
+    """
+    return formula(np.minimum(top + part * tied, k), top + below + tied, k, n)
 
 
 def _share_in_top(total: FloatArray, k: Any) -> FloatArray:

@@ -22,8 +22,8 @@ from darkmetrics.threshold_curves.sweep import curve_metrics, fill_of, sweep
 
 # Up to so many combinations of counts the probability is summed instead of drawn.
 _EXACT_UP_TO = 2**15
-# Values of a metric that differ by less, as part of the larger one or of 1, are equal: the same weights were added up
-# in another order.
+# Values of a metric that differ by less, as part of the largest, are equal: the same weights were added up in another
+# order, or another unit.
 _ROUNDING = 1e-12
 
 
@@ -114,7 +114,7 @@ def best_threshold(
     if not np.isfinite(known[candidates]).any():
         raise InputError(f"metric: {metric.name!r} is undefined (0/0) at every threshold.")
     highest = float(known[candidates].max())
-    good = known >= highest - _ROUNDING * max(1.0, abs(highest))
+    good = known >= highest - _ROUNDING * float(np.nanmax(np.abs(values)))
     place = here if good[here] and may_stay else int(candidates[np.argmax(good[candidates])])
     chance = 0.0
     if grid[place] != current:
@@ -171,6 +171,7 @@ def _difference(data: EvaluationSet, metric: ConfusionMetric, fill: float, new: 
         np.flatnonzero(own) for own in (~flagged[0], flagged[0] & ~flagged[1], flagged[1])
     )
     sign = (1.0 if metric.better != "lower" else -1.0) * (1.0 if new > old else -1.0)
+    blur = _ROUNDING * max(low.size, high.size)
 
     def better_by(neither: FloatArray, one: FloatArray, both: FloatArray) -> FloatArray:
         values = [
@@ -178,8 +179,7 @@ def _difference(data: EvaluationSet, metric: ConfusionMetric, fill: float, new: 
             for value in (high.at([both, neither + one]), low.at([one + both, neither]))
         ]
         gain = sign * (values[0] - values[1])
-        size = np.maximum(1.0, np.maximum(np.abs(values[0]), np.abs(values[1])))
-        return np.where(np.abs(gain) <= _ROUNDING * size, 0.0, gain)
+        return np.where(np.abs(gain) <= blur, 0.0, gain)
 
     return CountFunctional(
         missing=low.missing,
@@ -278,7 +278,8 @@ def _meets(
         _, (swept,) = sweep(evaluation, [metric], thresholds, np.array([level]), method)
         values = swept.quantiles[0]
         surest.append(values)
-        met &= values <= target if less else values >= target  # NaN, where it is 0/0, is neither
+        # NaN, where it is 0/0, is neither.
+        met &= values <= target + _ROUNDING * abs(target) if less else values >= target - _ROUNDING * abs(target)
     if not met.any():
         raise InputError(f"{argument}: {_nowhere(thresholds, checked, surest, probability)}")
     return met, surest, checked
