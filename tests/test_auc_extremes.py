@@ -45,3 +45,18 @@ def test_bounds_of_roc_auc_with_many_rows_per_score_equal_a_scan_over_rows(seed,
     # Sums of at most 120 rows: a rounding error or two.
     assert found[0] == pytest.approx(low, abs=1e-12)
     assert found[1] == pytest.approx(high, abs=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1e-45, 1e-11, 1e-10, 1e19, 1e40])
+@pytest.mark.parametrize("heavy", ["missing", "labelled"])
+def test_exact_roc_auc_is_the_same_in_every_unit_of_weight(heavy, factor):
+    rng = np.random.default_rng(3)
+    y = np.concatenate([rng.integers(0, 2, 20).astype(float), np.full(20, np.nan)])
+    score, p = np.round(rng.random(40), 1), rng.random(20)
+    weight = np.where(np.isnan(y) == (heavy == "missing"), 2.0, 1.0)
+    one, other = (
+        dm.evaluate(y, score, label_model=p, sample_weight=unit * weight, metrics="roc_auc")["roc_auc"]
+        for unit in (1.0, factor)
+    )
+    assert one.method == other.method == "exact"
+    assert (other.mean(), other.std()) == pytest.approx((one.mean(), one.std()), rel=1e-9)

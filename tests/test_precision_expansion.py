@@ -60,6 +60,24 @@ def test_mean_and_variance_of_the_numerator_equal_brute_force(seed):
     assert found.expansions.polynomials[1][0, 0] == pytest.approx(variance, rel=1e-9)
 
 
+@pytest.mark.parametrize("weight", [1.0, 0.7, 1.1, 1.9, 3.3])
+@pytest.mark.parametrize("chance", [0.5, 0.5 - 1e-9, 0.5 + 1e-9])
+def test_a_single_row_of_chance_one_half_has_no_pairs_and_warns_of_nothing(weight, chance):
+    """Its square never varies; what rounding leaves of that was below zero, and its power not a number."""
+    known = np.array([3.0, 2.0])
+    ranking = Ranking(
+        known,
+        known + np.array([1.5, 2.0 + weight]),
+        np.ones(1, dtype=np.int64),
+        np.full(1, weight),
+        np.ones(1, dtype=np.int64),
+    )
+    found = expansion_of(ranking, np.array([chance]))
+    assert np.isfinite(found.off).all()
+    _, variance, _, _ = by_all_labelings(ranking, np.array([chance]))
+    assert found.expansions.polynomials[1][0, 0] == pytest.approx(variance, rel=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_third_and_fourth_cumulant_of_the_numerator_are_near_brute_force(seed):
     """Both leave out terms of pairs: next to nothing where labelled rows are hundreds of times the missing ones."""

@@ -449,3 +449,31 @@ def test_roc_auc_of_weights_without_a_mean_is_that_of_drawn_labels():
     place = np.quantile(values, np.linspace(0.01, 0.99, 99))
     apart = np.abs(found["roc_auc"].cdf(place) - np.searchsorted(values, place, side="right") / values.size).max()
     assert apart < 0.035  # both are drawn: 0.028 in one of a thousand
+
+
+@pytest.mark.parametrize("above", [False, True], ids=["missing below", "missing above"])
+@pytest.mark.parametrize("metric", ["accuracy", "recall", "mcc"])
+def test_missing_rows_on_one_side_of_the_threshold_alone(metric, above):
+    rng = np.random.default_rng(0)
+    score, weight = rng.random(3000), rng.lognormal(sigma=0.7, size=3000)
+    y = (rng.random(3000) < score).astype(float)
+    gaps = ((score >= 0.5) == above) & (rng.random(3000) < 0.6)
+    y[gaps] = np.nan
+    chance = np.clip(score[gaps] + 0.05 * rng.normal(size=(64, 1)), 0.01, 0.99)
+    data = dm.EvaluationSet(y, score, sample_weight=weight)
+    functional = dm.metrics.metrics_from(metric)[0].bind(data, np.nan)
+    order = np.argsort(score[gaps], kind="stable")
+    law = Exact().law(functional, Problem(Nodes(np.full(64, 1 / 64), chance[:, order])), rng=np.random.default_rng(0))
+    labels, believed = np.tile(y, (8192, 1)), chance[np.arange(8192) % 64]
+    labels[:, gaps] = rng.random(believed.shape) < believed
+    p, tp, flagged = labels @ weight, labels @ (weight * (score >= 0.5)), float(weight @ (score >= 0.5))
+    n, total = weight.sum() - p, weight.sum()
+    fp = flagged - tp
+    drawn = {
+        "accuracy": (tp + n - fp) / total,
+        "recall": tp / p,
+        "mcc": (tp * (n - fp) - fp * (p - tp)) / np.sqrt(flagged * (total - flagged) * p * n),
+    }[metric]
+    # Four standard deviations of 8,192 draws.
+    assert law.mean() == pytest.approx(drawn.mean(), abs=4 * drawn.std() / 8192**0.5)
+    assert law.std() == pytest.approx(drawn.std(), rel=4 / (2 * 8192) ** 0.5)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from darkmetrics._kernels.sums.row_by_row import Rows, row_by_row
 from darkmetrics._kernels.sums.weighted_sum import weighted_sum_laws
 
 
@@ -200,3 +201,22 @@ def test_nodes_that_are_sure_of_different_labels_have_their_heaviest_atoms_where
             turned = atom + weight[row] * (1.0 - 2.0 * likely[node, row])
             chance = mass * doubt[node, row] / (1.0 - doubt[node, row])
             assert laws.pmf[node, np.abs(laws.values - turned) <= 2.0 * step].sum() >= chance * (1.0 - 1e-9)
+
+
+def test_rows_multiplied_in_for_many_nodes_have_the_law_of_each_node_by_itself():
+    """The spread of one node comes of a heavy row, as that of others does not: they do not show what is left of it."""
+    rng = np.random.default_rng(3)
+    weight = np.append(rng.lognormal(sigma=0.3, size=200), [30.0, 31.0])
+    p = np.tile(np.linspace(0.4, 0.45, 12)[:, None], weight.size)
+    p[:, -2:] = 0.06
+    p[:3, -1] = 0.5
+    p[5, :-2], p[5, -2] = 0.06, 0.5
+    rows = Rows(weight, np.ones(weight.size), np.arange(weight.size), p)
+    flip = np.zeros(weight.size, dtype=np.bool_)
+    together = row_by_row(rows, flip, 0.2, 0.0, 2_000)
+    assert together is not None
+    for node in range(12):
+        alone = row_by_row(rows._replace(p=p[node : node + 1]), flip, 0.2, 0.0, 2_000)
+        assert alone is not None
+        # Frequencies at which less than 1e-13 is left may be left out.
+        np.testing.assert_allclose(together[node], alone[0], rtol=0.0, atol=1e-13)

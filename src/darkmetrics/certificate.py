@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.cdf_bounds import CdfBounds, largest_gap
 
 # P(metric <= t), or P(metric < t) when `left`.
@@ -132,16 +132,23 @@ class Certificate:
         """An interval inside these bounds that holds at least this much of the true law's mass."""
         tail = 0.5 * (1.0 - confidence_level)
         points = self.grid[(self.grid > low) & (self.grid < high)]
-
-        def below(t: FloatArray) -> FloatArray:
-            return self.enclosure(t).below
-
-        def above(t: FloatArray) -> FloatArray:
-            return 1.0 - self.enclosure(t).lower
-
-        rounds = 0 if self.stepwise else _ROUNDS
-        first = _last_that_keeps(np.concatenate(([low], points)), high, below, tail, rounds)
-        last = _last_that_keeps(np.concatenate(([high], points[::-1])), low, above, tail, rounds)
+        # Both ends are looked for at once, each from the bound where nothing is cut off towards the other bound: rows.
+        start, end = np.array([[low], [high]]), np.array([[high], [low]])
+        found = self.enclosure(points)
+        cut_off = np.stack([found.below, 1.0 - found.lower[::-1]])
+        good, bad = _last_that_keeps(np.hstack([start, np.stack([points, points[::-1]]), end]), cut_off <= tail)
+        refined = np.isfinite(good) & np.isfinite(bad) & (not self.stepwise)
+        near, far = np.where(refined, good, 0.0), np.where(refined, bad, 0.0)
+        for _ in range(_ROUNDS if refined.any() else 0):
+            places = near + (far - near) * (np.arange(1, _PLACES + 1) / (_PLACES + 1))
+            found = self.enclosure(places.ravel())
+            cut_off = np.stack([found.below[:_PLACES], 1.0 - found.lower[_PLACES:]])
+            near, far = _last_that_keeps(np.hstack([near, places, far]), cut_off <= tail)
+        # An end that rounding alone tells from the bound is the bound.
+        rounding = max(1e-9 * abs(high - low), 1e-12 * max(abs(low), abs(high)))
+        if np.isfinite([low, high]).all():
+            near = np.where(np.abs(near - start) <= rounding, start, near)
+        first, last = np.where(refined, near, good)[:, 0].tolist()
         return first, last
 
     def to_dict(self) -> dict[str, Any]:
@@ -181,33 +188,10 @@ class Certificate:
         return "\n".join([repr(self)[1:-1], *lines])
 
 
-def _last_that_keeps(
-    points: FloatArray, end: float, mass: Callable[[FloatArray], FloatArray], tail: float, rounds: int
-) -> float:
-    """The last point, going from the first one towards `end`, that cuts off no more than `tail`, refined.
-
-    The first point is a bound that no labeling passes, and cuts off nothing.
-    """
-    keeps = np.flatnonzero(mass(points[1:]) <= tail)
-    place = int(keeps[-1]) + 1 if keeps.size else 0
-    good, bad = float(points[place]), float(points[place + 1]) if place + 1 < points.size else end
-    if rounds == 0 or not np.isfinite([good, bad]).all():
-        return good
-    share = np.arange(1, _PLACES + 1) / (_PLACES + 1)
-    for _ in range(rounds):
-        places = good + (bad - good) * share
-        keeps = np.flatnonzero(mass(places) <= tail)
-        place = int(keeps[-1]) if keeps.size else -1
-        good, bad = (
-            float(places[place]) if keeps.size else good,
-            float(places[place + 1]) if place + 1 < _PLACES else bad,
-        )
-    # An end that rounding alone tells from the bound is the bound.
-    start = float(points[0])
-    if not np.isfinite([start, end]).all():
-        return good
-    rounding = max(1e-9 * abs(end - start), 1e-12 * max(abs(start), abs(end)))
-    return start if abs(good - start) <= rounding else good
+def _last_that_keeps(path: FloatArray, keeps: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """The last place of each row that keeps what is to be kept, and the next; the first does, the last does not."""
+    place = (keeps * np.arange(1, keeps.shape[1] + 1)).max(axis=1, initial=0)[:, None]
+    return np.take_along_axis(path, place, axis=1), np.take_along_axis(path, place + 1, axis=1)
 
 
 def exact_certificate(cdf: Cdf) -> Certificate:

@@ -83,7 +83,8 @@ class Nodes:
 
     def on(self, bucket: IntArray) -> "Nodes":
         """The same nodes for other cells, given the column of each (`bucket`): one probability per cell."""
-        return replace(self, probability=self.probability[:, bucket], bucket=None)
+        as_they_are = np.array_equal(bucket, np.arange(self.probability.shape[1]))
+        return replace(self, probability=self.probability if as_they_are else self.probability[:, bucket], bucket=None)
 
     @cached_property
     def on_all_cells(self) -> "Nodes":
@@ -150,8 +151,10 @@ class Nodes:
     @cached_property
     def certain(self) -> bool:
         """Whether all nodes name one and the same labeling, with probabilities of 0 and 1 alone."""
-        p = self.probability[:, self.used]
-        return not bool(np.any((p > 0.0) & (p < 1.0)) or np.any(p != p[:1]))
+        first = self.probability[:1, self.used]
+        if np.any((first > 0.0) & (first < 1.0)):  # as it nearly always is, and then the others need not be looked at
+            return False
+        return bool(np.all(self.probability[:, self.used] == first))
 
 
 def columns_of(nodes: Nodes) -> IntArray:

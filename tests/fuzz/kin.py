@@ -62,7 +62,7 @@ def permuted(case: Case, rng: Any) -> Kin:
 
 def scaled(case: Case, rng: Any) -> Kin:
     """All weights times a number; a count of rows in the top and a formula with a number in it are not the same."""
-    factor = float(rng.choice([0.25, 8.0, 3.7]))
+    factor = float(rng.choice([0.25, 8.0, 3.7, 2.0**-66, 2.0**66]))
     unitless = [*QUARTERS, "undirected", *(TOP if case.weight is None else [])]
     if factor == 3.7:
         unitless.append("either_sign")  # whether a difference of two sums is zero is then up to rounding

@@ -33,6 +33,8 @@ ONCE_WRONG_LAWS = (
     (4200220, "gini"),
     # Nodes far apart shared clusters of rows of different weights.
     (4301807, "roc_auc"),
+    # Clusters were compared with themselves: a quarter of the combinations had led to the same ones.
+    (4703012, "roc_auc"),
 )
 # And where a quantile was an atom that millions of combinations led to, which were all listed.
 ONCE_TOO_LONG = ((3100785, "interplay", "exact"),)
@@ -61,6 +63,15 @@ def test_a_law_that_was_wrong_once_is_right(seed, name):
     assert not checks.wrong_law(law, true, case, MEASURES[name], Counter())
 
 
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+def test_roc_auc_is_right_in_every_unit_of_weight(unit):
+    # Ranks were measured from the next half of a whole number, which is nothing or all where weights are small.
+    case, name = problems.case_of(4702355), "roc_auc(ties='full')"
+    law = checks.ask(case.changed(weight=unit * case.mass), [name])[name]
+    true = truths([name], case, checks.fills_of(case, [name]))[name]
+    assert not checks.wrong_law(law, true, case, MEASURES[name], Counter())
+
+
 @pytest.mark.parametrize(("seed", "name", "method"), ONCE_TOO_LONG)
 def test_a_law_that_took_too_long_once_is_there_in_time(seed, name, method):
     _, problem = checks.guarded(lambda: repr(checks.ask(problems.case_of(seed), [name], method)[name]), seconds=5.0)
@@ -82,6 +93,11 @@ def test_related_problems_have_the_same_answer(block):
 def test_a_chance_too_small_for_one_less_it_is_no_alarm():
     """Seed 1700345: a mean of 1e-72, of which the labels turned around leave four digits."""
     assert not kin.alarms(1700345, counts=Counter())
+
+
+def test_the_slope_of_a_formula_is_the_same_in_every_unit_of_weight():
+    """Seed 4703953: steps were at least a thousandth of a row, and led over a kink where weights are small."""
+    assert not kin.alarms(4703953, counts=Counter())
 
 
 def test_bounds_of_certain_labels_by_curves_are_those_of_the_evaluation():

@@ -8,7 +8,14 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.auc.clusters import Points, auc_law_by_clusters, auc_law_of_alike_nodes, of_node_groups
-from darkmetrics._kernels.auc.expansion import Expansions, expansions, joined, mixed_cdf, settle_leading_rows
+from darkmetrics._kernels.auc.expansion import (
+    Expansions,
+    expansions,
+    joined,
+    label_sums,
+    mixed_cdf,
+    settle_leading_rows,
+)
 from darkmetrics._kernels.auc.labelings import spread_counts, spread_labelings
 from darkmetrics._kernels.auc.lattice import auc_law_on_lattice
 from darkmetrics._kernels.auc.plan import (
@@ -157,7 +164,8 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
         smooth = even
     no_group = np.zeros(data.group_total.size, dtype=np.bool_)
     left_out = neglected(data, halved, (weight @ p)[None], np.ones(1), no_group) if data.full_ties else 0.0
-    if smooth.any() and (left_out > _LEFT_OUT or _falls_apart(halved, p, weight, found)):
+    ties = tie_clusters(data, _FEW_RANKS)
+    if smooth.any() and (left_out > _LEFT_OUT or _falls_apart(halved, ties, p, weight, found)):
         smooth[:] = False
     if weight.size == 1 and not smooth[0] and np.all(data.weight == 1.0):
         lattice = auc_law_on_lattice(data, p[0])
@@ -167,18 +175,19 @@ def rank_law(functional: RankFunctional, problem: Problem) -> MetricDistribution
     if weight.size > 1 and not even.all() and not data.full_ties:
         # Clusters know the nodes by their means, which is not enough where one row decides and the others are many.
         both_ways = _settled(functional, halved, p, weight, if_smooth=True)
-    law, moments = both_ways or _in_parts(functional, nodes, data, p, smooth, found, fill)
+    law, moments = both_ways or _in_parts(functional, nodes, data, ties, p, smooth, found, fill)
     if isinstance(law, Undefined):
         return law
     certify = partial(certificate_on_cells, functional, nodes)
     return replace(law, by_node=_by_node(functional, weight, moments), certify=certify)
 
 
-def _falls_apart(data: RankData, p: FloatArray, weight: FloatArray, found: Expansions) -> bool:
-    """Whether the law has clumps or steps that expansions do not show."""
+def _falls_apart(
+    data: RankData, ties: list[IntArray] | None, p: FloatArray, weight: FloatArray, found: Expansions
+) -> bool:
+    """Whether the law has clumps or steps that expansions do not show; `ties` are the clusters of few ranks."""
     if clumped(data, p, weight):
         return True
-    ties = tie_clusters(data, _FEW_RANKS)
     return ties is not None and stepped(data, ties, p, weight, found.mean, found.sd)
 
 
@@ -186,6 +195,7 @@ def _in_parts(
     functional: RankFunctional,
     nodes: Nodes,
     data: RankData,
+    ties: list[IntArray] | None,
     p: FloatArray,
     smooth: BoolArray,
     found: Expansions,
@@ -208,7 +218,7 @@ def _in_parts(
         else:
             absent = float(own @ [functional.undefined_mass(q) for q in nodes.probability[some]])
             little = _of_labelings(functional, data, p[some], own, fill, absent) if share <= _LITTLE else None
-            law, moments[:, some] = little or _clustered(functional, data, p[some], own, fill, absent)
+            law, moments[:, some] = little or _clustered(functional, data, ties, p[some], own, fill, absent)
         laws.append(law)
         shares.append(share)
     facts = {"given_defined": functional.given_defined, **about(functional, "near exact")}
@@ -248,18 +258,19 @@ def _of_labelings(
 ) -> tuple[MetricDistribution, FloatArray] | None:
     """The law of nodes of little weight; None where labelings would take long, or ties count in full."""
     found = None if data.full_ties else spread_labelings(data, p)
-    if found is None:
-        return None
-    masses = np.repeat(weight / found.values.shape[1], found.values.shape[1])
-    points = Points(found.values.ravel(), masses, *found.moments(fill))
-    return _of_points(functional, points, absent)
+    return None if found is None else _of_points(functional, found.points(weight, fill), absent)
 
 
 def _clustered(
-    functional: RankFunctional, data: RankData, p: FloatArray, weight: FloatArray, fill: float, absent: float
+    functional: RankFunctional,
+    data: RankData,
+    ties: list[IntArray] | None,
+    p: FloatArray,
+    weight: FloatArray,
+    fill: float,
+    absent: float,
 ) -> tuple[MetricDistribution, FloatArray]:
-    """The law by clusters; `absent` is the chance that a class has no row."""
-    ties = tie_clusters(data, _FEW_RANKS)
+    """The law by clusters, those of few ranks if there are `ties`; `absent` is the chance that a class has no row."""
     if ties is not None:
         tied = of_node_groups(
             nodes_by_labeling(data, p, weight), weight, partial(_of_ties, data, p, weight, fill, ties)
@@ -279,16 +290,17 @@ def _clustered(
     if uneven and weight.size > 1 and data.counts.sum() > _MOST_UNEVEN_ROWS:
         raise MethodError(_FEW_DECIDE)
     by_clusters = partial(_of_clusters, functional, data, p, weight, fill, absent)
-    law, moments, light = by_clusters(_MOST_COMBINATIONS)
+    law, moments, light, number = by_clusters(_MOST_COMBINATIONS)
     # Of rows of like ranks and very different weights few decide, which clusters of them do not show.
     if uneven and not isinstance(law, Undefined):
         most = _MOST_COMBINATIONS
-        fewer = by_clusters(most // _FEWER)[0]
-        while light > _LIGHT or not settled(law, fewer, step=_STEP):
+        fewer, *_, before = by_clusters(most // _FEWER)
+        # As many clusters as with fewer combinations are the same ones: that they agree says nothing.
+        while light > _LIGHT or (number == before < data.counts.size) or not settled(law, fewer, step=_STEP):
             most *= _FEWER
             if most > _MOST_UNEVEN:
                 raise MethodError(_FEW_DECIDE)
-            fewer, (law, moments, light) = law, by_clusters(most)
+            fewer, before, (law, moments, light, number) = law, number, by_clusters(most)
     return law, moments if isinstance(law, Undefined) else _in_all(functional, law, moments, weight)
 
 
@@ -302,9 +314,7 @@ def _of_ties(
         points = auc_law_by_clusters(data, p[own], mixed, plan, fill)
     if points is not None:
         return points
-    found = spread_counts(data, p[own], ties, weight.size)
-    values = found.values
-    return Points(values.ravel(), np.repeat(mixed / values.shape[1], values.shape[1]), *found.moments(fill))
+    return spread_counts(data, p[own], ties, weight.size).points(mixed, fill)
 
 
 def _of_clusters(
@@ -315,21 +325,22 @@ def _of_clusters(
     fill: float,
     absent: float,
     most: int,
-) -> tuple[MetricDistribution, FloatArray, float]:
-    """The law by clusters with about so many combinations of counts, moments of the nodes, and chance `all_light`."""
-    light = 0.0
+) -> tuple[MetricDistribution, FloatArray, float, int]:
+    """The law by about so many combinations of clusters, moments of nodes, chance `all_light`, number of clusters."""
+    light, number = 0.0, 0
 
     def law(own: IntArray, share: float) -> Points | None:
-        nonlocal light
+        nonlocal light, number
         halved, mixed = half_ties(data, weight[own] / share @ p[own]), weight[own] / share
         plan = rank_clusters(halved, p[own], mixed, most)
         light += share * all_light(data, plan.clusters, p[own], mixed)
+        number += len(plan.clusters)
         return _points(data, halved, p[own], mixed, fill, plan)
 
     found = of_node_groups(nodes_by_labeling(data, p, weight), weight, law)
     if found is None:
         raise MethodError(_FEW_DECIDE)
-    return *_of_points(functional, found, absent), light
+    return *_of_points(functional, found, absent), light, number
 
 
 def _of_points(functional: RankFunctional, points: Points, absent: float) -> tuple[MetricDistribution, FloatArray]:
@@ -377,13 +388,17 @@ def _settled(
     cases = settle_leading_rows(data, p, weight, _SHARE[0])
     if cases is None:
         return None
-    parts = [expansions(case, chances) for case, chances, _ in cases]
+    parts, sums = [], label_sums(*cases[0][:2])
+    for i, (case, chances, _) in enumerate(cases):
+        if i and chances is not cases[i - 1][1]:  # cases of the same rows follow one another
+            sums = label_sums(case, chances)
+        parts.append(expansions(case, chances, given=sums))
     if if_smooth:
         share = _SHARE[int(weight.size >= _MANY_NODES)]
         if any(part.variance.min() < _VARIANCE[0] or part.largest.max() > share for part in parts):
             return None
         if any(
-            _falls_apart(case, chances, own / own.sum(), part)
+            _falls_apart(case, tie_clusters(case, _FEW_RANKS), chances, own / own.sum(), part)
             for (case, chances, own), part in zip(cases, parts, strict=True)
         ):
             return None

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.auc.lattice import Counted, pairs_on_lattice
 from darkmetrics._kernels.auc.plan import (
     FAINTEST,
     LIKELIEST,
@@ -105,16 +106,26 @@ def _added_up(z: FloatArray, p: FloatArray, orders: int = _ORDERS) -> tuple[int,
     low, moments = _trimmed(0, moments)
     while blocks > 1:
         blocks //= 2
-        one, two = moments[:blocks], moments[blocks:]
-        size = one.shape[2]
-        moments = np.zeros((blocks, orders, 2 * size - 1, nodes))
-        for j in range(orders):
-            for i in range(j + 1):
-                left, right = one[:, i] * float(comb(j, i)), two[:, j - i]
-                for k in range(size):
-                    moments[:, j, k : k + size] += left[:, k : k + 1] * right
-        low, moments = _trimmed(2 * low, moments)
+        low, moments = _trimmed(2 * low, _moments_of_sums(moments[:blocks], moments[blocks:]))
     return low, moments[0]
+
+
+def _moments_of_sums(one: FloatArray, two: FloatArray) -> FloatArray:
+    """E[(Z + Z')^j 1{count}] for the counts of two parts together, from those of each (all: blocks x j x count x node).
+
+    All their convolutions are products of matrices, of which one has in each row the counts that lead to one in all.
+    """
+    orders, size = one.shape[1:3]
+    wide = np.zeros((*two.shape[:2], 3 * size - 2, two.shape[3]))
+    wide[:, :, size - 1 : 2 * size - 1] = two
+    # Blocks x nodes x j x count in all x count of the one part.
+    pairs = np.lib.stride_tricks.sliding_window_view(wide, size, axis=2)[..., ::-1].transpose(0, 3, 1, 2, 4)
+    each = np.ascontiguousarray(pairs) @ one.transpose(0, 3, 2, 1)[:, :, None]
+    total = np.zeros((one.shape[0], orders, 2 * size - 1, one.shape[3]))
+    for j in range(orders):
+        for i in range(j + 1):
+            total[:, j] += _BINOMIAL[j, i] * each[:, :, j - i, :, i].swapaxes(1, 2)
+    return total
 
 
 def _trimmed(low: int, moments: FloatArray) -> tuple[int, FloatArray]:
@@ -234,6 +245,9 @@ def auc_law_by_clusters(data: RankData, p: FloatArray, weight: FloatArray, plan:
     values, masses, flipped = np.empty(0), np.empty(0), -1
     if likely is not None:
         values, masses, flipped = _few_flips(original, p, weight, likely)
+    if weight.size == 1 and all(tied) and least <= FAINTEST and likely is None:
+        both = _of_same_sums(*halves)
+        halves = halves if both is None else [both, none]
     points = _joined(data, effects, halves[0], halves[1], weight, fill, least, flipped)
     if points is None:
         return None
@@ -247,6 +261,15 @@ def auc_law_by_clusters(data: RankData, p: FloatArray, weight: FloatArray, plan:
         masses=np.append(points.masses, masses),
         mean=points.mean + off / np.maximum(p_sum * (data.total - p_sum), 1e-300),
     )
+
+
+def _of_same_sums(one: _Combos, two: _Combos) -> _Combos | None:
+    """All combinations of two halves at one node, those of the same sums together; None without a lattice."""
+    found = pairs_on_lattice(*(Counted(part.p_sum, part.effect, part.mass[0]) for part in (one, two)))
+    if found is None:
+        return None
+    none = np.zeros(found.mass.size)
+    return _Combos(found.positives, none, found.added, np.stack([none] * 3), found.mass[None])
 
 
 def _few_flips(
@@ -313,10 +336,10 @@ def _joined(
     Those of at most `flipped` flips count for the moments alone. None where the pairs are too many.
     """
     ties, about = settled_ties(data), effects.auc
-    upper = one.mass.max(axis=0)
-    one = one.of(np.argsort(-upper, kind="stable"))
-    two = two.of(np.argsort(-(weight @ two.mass), kind="stable"))
-    upper, likely = -np.sort(-upper), weight @ two.mass
+    if least > FAINTEST:  # where all pairs are gone through, their order does not matter
+        one = one.of(np.argsort(-one.mass.max(axis=0), kind="stable"))
+        two = two.of(np.argsort(-(weight @ two.mass), kind="stable"))
+    upper, likely = one.mass.max(axis=0), weight @ two.mass
     # How many of the one half are looked at for each of the other: some of these pairs are likely enough.
     reached = np.searchsorted(-upper, -least / np.maximum(likely, 1e-300)) if least > FAINTEST else upper.size
     if np.broadcast_to(reached, likely.shape).sum() > _MOST_PAIRS:

@@ -31,6 +31,8 @@ _PLACES = np.array([-6.0, -3.0, 0.0, 3.0, 6.0])
 _TO_POLYNOMIAL = np.linalg.inv(_PLACES[:, None] ** np.arange(5))
 # Stretches of levels, in each of which the largest share of a row is bounded for all nodes at once.
 _LEVELS = 16
+# Rows that are looked at together for the largest share.
+_LOOKED_AT = 2048
 # As many leading rows are settled both ways.
 _MOST_LEADING, _MOST_PARTS = 5, 64
 
@@ -73,17 +75,27 @@ def _horner(poly: FloatArray, u: FloatArray) -> FloatArray:
     return result
 
 
-def expansions(data: RankData, p: FloatArray, column: IntArray | None = None) -> Expansions:
-    """The expansions at each node (row of `p`, whose columns are the cells, or cells have their `column`)."""
+class LabelSums(NamedTuple):
+    """Sums over the missing rows at each node, which do not depend on the labels that are known."""
+
+    # Means of what they add to P and R, in parts of the total weight, with ranks from the middle.
+    mean_p: FloatArray
+    mean_r: FloatArray
+    # Of orders two, three and four: nodes x powers of the rank.
+    cumulants: list[FloatArray]
+    variance: FloatArray
+
+
+def label_sums(data: RankData, p: FloatArray, column: IntArray | None = None) -> LabelSums:
+    """What `expansions` need of the missing rows: cases of the same rows share it."""
 
     def by_column(values: FloatArray) -> FloatArray:
         """Sums over the cells of each column."""
         return values if column is None else np.asarray(np.bincount(column, values, p.shape[1]), np.float64)
 
     share, r = data.weight / data.total, data.rho / data.total - 0.5
-    mean_p = data.known_p / data.total + p @ by_column(data.counts * share)
-    mean_r = (data.known_r / data.total - 0.5 * data.known_p) / data.total + p @ by_column(data.counts * share * r)
-    sums = [np.zeros((p.shape[0], order + 1)) for order in (2, 3, 4)]
+    mean_p, mean_r = p @ by_column(data.counts * share), p @ by_column(data.counts * share * r)
+    sums, variance = [np.zeros((p.shape[0], order + 1)) for order in (2, 3, 4)], np.zeros(p.shape[0])
     # Cells without a column of their own are taken in portions too: twelve powers of each would be most of the memory.
     size = share.size if column is not None else _PORTION
     for cells in (slice(i, i + size) for i in range(0, share.size, size)):
@@ -91,10 +103,26 @@ def expansions(data: RankData, p: FloatArray, column: IntArray | None = None) ->
             np.stack([by_column(each) for each in powers], axis=1) if column is not None else powers.T
             for powers in _powers(data.counts[cells] * share[cells], share[cells], r[cells])
         ]
-        own = p if column is not None else p[:, cells]
+        own, rows = (p, by_column(data.counts)) if column is not None else (p[:, cells], data.counts[cells])
         for nodes in _portions(own):
+            v = bernoulli_cumulant(2, own[nodes])
+            variance[nodes] += v @ rows
             for order, of_cells, into in zip((2, 3, 4), columns, sums, strict=True):
-                into[nodes] += bernoulli_cumulant(order, own[nodes]) @ of_cells
+                into[nodes] += bernoulli_cumulant(order, own[nodes], v) @ of_cells
+    return LabelSums(mean_p, mean_r, sums, variance)
+
+
+def expansions(
+    data: RankData, p: FloatArray, column: IntArray | None = None, given: LabelSums | None = None
+) -> Expansions:
+    """The expansions at each node (row of `p`, whose columns are the cells, or cells have their `column`).
+
+    `given`: the sums over these missing rows, where they are known.
+    """
+    known = given or label_sums(data, p, column)
+    sums, variance = known.cumulants, known.variance
+    mean_p = data.known_p / data.total + known.mean_p
+    mean_r = (data.known_r / data.total - 0.5 * data.known_p) / data.total + known.mean_r
     # The cumulant of orders (i, j) of (P, R) is the j-th sum.
     (pp, pr, rr), third, fourth = (some.T[:, :, None] for some in sums)
 
@@ -122,9 +150,11 @@ def expansions(data: RankData, p: FloatArray, column: IntArray | None = None) ->
         sd = np.sqrt(np.maximum(at(mean[:, None])[1][:, 0], 1e-300)) / mean_d
         found = at(settling_places(mean, sd))
         level = mean_p + mean * (1.0 - 2.0 * mean_p)
-        largest = _largest_share(data, p, level) if column is None else _most_share(data, p, level, column, sums[0])
+        largest = (
+            _largest_share(data, p, level, sums[0]) if column is None else _most_share(data, p, level, column, sums[0])
+        )
         largest = np.where(mean_d > 0.0, largest, 1.0)
-    return Expansions(polynomials_of(found), mean, sd, (p * (1.0 - p)) @ by_column(data.counts), largest)
+    return Expansions(polynomials_of(found), mean, sd, variance, largest)
 
 
 def _powers(mass: FloatArray, share: FloatArray, r: FloatArray) -> Iterator[FloatArray]:
@@ -172,17 +202,24 @@ def _most_share(data: RankData, p: FloatArray, level: FloatArray, column: IntArr
     return largest
 
 
-def _largest_share(data: RankData, p: FloatArray, levels: FloatArray) -> FloatArray:
-    """The largest share of a row in the variance of A - tD at its mean, to first order."""
-    shares = []
-    for nodes in _portions(p):
-        level = levels[nodes]
-        line = data.rho / data.total - level[:, None]
-        line *= line
-        line *= p[nodes] * (1.0 - p[nodes])
-        line *= data.weight**2
-        shares.append(line.max(axis=1) / (line @ data.counts))
-    return np.concatenate(shares)
+def _largest_share(data: RankData, p: FloatArray, levels: FloatArray, second: FloatArray) -> FloatArray:
+    """The largest share of a row in the variance of A - tD at its mean, to first order; `second` as above."""
+    square, rank = (data.weight / data.total) ** 2, data.rho / data.total
+    off = 0.5 - levels
+    total = second[:, 2] + 2.0 * off * second[:, 1] + off**2 * second[:, 0]
+    # What no row is above at any node, as p (1 - p) is a quarter at most: few rows have to be looked at.
+    most = 0.25 * square * np.maximum((rank - levels.min()) ** 2, (rank - levels.max()) ** 2)
+    order = np.argsort(-most, kind="stable")
+    largest = np.zeros(levels.size)
+    for start in range(0, order.size, _LOOKED_AT):
+        if most[order[start]] <= largest.min():
+            break
+        some = order[start : start + _LOOKED_AT]
+        line = (rank[some] - levels[:, None]) ** 2
+        line *= square[some]
+        line *= p[:, some] * (1.0 - p[:, some])
+        largest = np.maximum(largest, line.max(axis=1))
+    return np.asarray(largest / total)
 
 
 def settle_leading_rows(
@@ -209,12 +246,16 @@ def settle_leading_rows(
     if not leading:
         return [(data, p, weight)]
     cases: list[tuple[RankData, FloatArray, FloatArray]] = []
+    left_open = data.counts > 0
+    left_open[leading] = False
+    rest = p[:, left_open]  # the same however they are settled
     for signs in product((-1, 1), repeat=len(leading)):
         labels = np.zeros(mean.size, dtype=np.int64)
         labels[leading] = signs
         chances = np.where(np.array(signs) > 0, p[:, leading], 1.0 - p[:, leading]).prod(axis=1)
         # Once these rows are settled, others may lead: a heavy positive leaves only the rows that score above it.
-        inner = settle_leading_rows(*settle(data, p, labels), weight * chances, share)
+        case, _ = settle(data, mean, labels)
+        inner = settle_leading_rows(case, rest, weight * chances, share)
         if inner is None or len(cases) + len(inner) > _MOST_PARTS:
             return None
         cases += inner

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.auc.clusters import Points
 from darkmetrics._kernels.auc.ranks import RankData, auc_from_sums
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 
@@ -23,14 +24,18 @@ class Labelings(NamedTuple):
 
     values: FloatArray
 
-    def moments(self, fill: float) -> FloatArray:
-        """Of each node the chance to be defined, mean and variance; undefined ones count as `fill`, or not if nan."""
+    def points(self, weight: FloatArray, fill: float) -> Points:
+        """The mixture of the nodes with these weights, which sum to one; undefined ones count as `fill`, or not if nan.
+
+        That is for the moments of the nodes; among the points an undefined one stays what it is.
+        """
         values = np.where(np.isnan(self.values), fill, self.values)
         held = ~np.isnan(values)
         number = np.maximum(held.sum(axis=1), 1)
         mean = np.where(held, values, 0.0).sum(axis=1) / number
         var = np.where(held, (values - mean[:, None]) ** 2, 0.0).sum(axis=1) / number
-        return np.stack([held.mean(axis=1), mean, var])
+        of_node = self.values.shape[1]
+        return Points(self.values.ravel(), np.repeat(weight / of_node, of_node), held.mean(axis=1), mean, var)
 
 
 def spread_labelings(data: RankData, p: FloatArray) -> Labelings | None:

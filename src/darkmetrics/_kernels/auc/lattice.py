@@ -4,6 +4,8 @@ Mid-ranks are halves of whole numbers, so that both live on a lattice, whose ste
 groups of tied scores are added one by one.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dot
@@ -12,6 +14,8 @@ from darkmetrics._kernels.sums.poisson_binomial import chernoff_reach, poisson_b
 
 # Numbers that a lattice may move in all (its rows x columns x rolls).
 _WORK = 1e8
+# Places for combinations of counts, at all and for each of them; up to so much floats hold every whole number.
+_FEW_PLACES, _PLACES_PER_PAIR, _MOST_WHOLE = 1 << 16, 8, 2.0**52
 
 
 def auc_law_on_lattice(data: RankData, p: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -61,10 +65,45 @@ def auc_law_on_lattice(data: RankData, p: FloatArray) -> tuple[FloatArray, Float
     return auc_from_sums(data, *sums, settled_ties(data)), mass[k_index, s_index]
 
 
+class Counted(NamedTuple):
+    """Combinations of counts at one node: number of positives, what they add to the rank sum, and mass."""
+
+    positives: FloatArray
+    added: FloatArray
+    mass: FloatArray
+
+
+def pairs_on_lattice(one: Counted, two: Counted) -> Counted | None:
+    """All pairs of combinations of two lists, those of the same sums as one: by rising positives, then rank sums.
+
+    None where sums are no halves, or would be more places than there are pairs to put on them.
+    """
+    counts, sums = [], []
+    for part in (one, two):
+        number, halves = np.rint(part.positives), np.rint(2.0 * part.added)
+        if np.any(part.positives != number) or np.any(2.0 * part.added != halves):
+            return None
+        if max(float(number.max()), float(np.abs(halves).max())) > _MOST_WHOLE:
+            return None
+        counts.append(number.astype(np.int64))
+        sums.append((halves - halves.min()).astype(np.int64))
+    step = max(1, int(np.gcd.reduce(np.concatenate(sums))))
+    width, height = (sum(int(part.max()) for part in parts) // by + 1 for parts, by in ((sums, step), (counts, 1)))
+    if width * height > max(_FEW_PLACES, _PLACES_PER_PAIR * one.mass.size * two.mass.size):
+        return None
+    place = np.add.outer(*(number * width + total // step for number, total in zip(counts, sums, strict=True)))
+    each = np.multiply.outer(one.mass, two.mass).ravel()
+    mass = np.asarray(np.bincount(place.ravel(), each, width * height), dtype=np.float64)
+    held = np.flatnonzero(mass > 0.0)
+    least = 0.5 * (np.rint(2.0 * one.added).min() + np.rint(2.0 * two.added).min())
+    return Counted((held // width).astype(np.float64), least + 0.5 * step * (held % width), mass[held])
+
+
 def _in_halves(data: RankData) -> bool:
     """Whether ranks, and tied pairs where they count in full, are whole numbers of halves apart."""
     parts = [2.0 * np.diff(data.rho), *([data.group_total, data.group_known] if data.full_ties else [])]
-    return all(bool(np.all(np.abs(part - np.rint(part)) < 1e-9)) for part in parts)
+    # To the last digit, as sums of halves are: a tolerance would take all small weights for none.
+    return all(bool(np.all(part == np.rint(part)) and np.abs(part).max(initial=0.0) <= _MOST_WHOLE) for part in parts)
 
 
 def _step(data: RankData) -> float:

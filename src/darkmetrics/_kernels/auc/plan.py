@@ -56,13 +56,15 @@ class Effects(NamedTuple):
 
 
 def effects_of(data: RankData, p: FloatArray) -> Effects:
-    """Measured from the rank at which a positive leaves ROC-AUC as it is, to the next half of a whole number."""
+    """Measured from the rank at which a positive leaves ROC-AUC as it is; of one weight, to its next half."""
     p_sum = data.known_p + float(p @ (data.counts * data.weight))
     r_sum = data.known_r + float(p @ (data.counts * data.weight * data.rho))
     auc = (r_sum - 0.5 * p_sum**2) / max(p_sum * (data.total - p_sum), 1e-300)
     auc = float(np.clip(auc, 0.0, 1.0))
     level = p_sum + auc * (data.total - 2.0 * p_sum)
-    level = float(np.rint(2.0 * level) / 2.0)
+    unit = float(data.weight.max(initial=0.0))
+    if unit > 0.0 and np.all(data.weight == unit):  # of several weights no half is a step of all
+        level = unit * float(np.rint(2.0 * level / unit) / 2.0)
     return Effects(auc, level, data.weight * (data.rho - level), data.counts * p * (1.0 - p))
 
 

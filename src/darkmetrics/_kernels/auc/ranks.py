@@ -203,13 +203,14 @@ def settle(data: RankData, p: FloatArray, labels: IntArray) -> tuple[RankData, F
     kept = counts > 0
     group_known = data.group_known + np.bincount(data.group, positive, data.group_total.size)
     group = data.group[kept]
-    open_groups = np.unique(group)
+    held = np.bincount(group, minlength=data.group_total.size) > 0
+    open_groups = np.flatnonzero(held)
     pairs = 0.5 * group_known * (data.group_total - group_known)
     rest = data._replace(
         counts=counts[kept],
         weight=data.weight[kept],
         rho=data.rho[kept],
-        group=np.searchsorted(open_groups, group),
+        group=(np.cumsum(held) - 1)[group],
         known_p=data.known_p + float(positive.sum()),
         known_r=data.known_r + float((positive * data.rho).sum()),
         group_total=data.group_total[open_groups],

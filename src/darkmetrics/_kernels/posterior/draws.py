@@ -7,7 +7,7 @@ takes. So low dimensions are made here and only the higher ones are left to scip
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -129,22 +129,20 @@ def posterior_draws(posterior: _Posterior, *, heavy: bool = False, n_draws: int 
     They are drawn in the coordinates that the posterior `bend`s, in which it is closer to Gaussian; volumes stay.
     `heavy`: its tails may be, so that a part of the draws is sent far out to find them.
     """
-
-    def log_posterior(straight: FloatArray) -> FloatArray:
-        return posterior.log_posterior(posterior.bend(straight))
-
+    drawn = partial(weighted_draws, posterior.log_posterior, heavy=heavy, bend=posterior.bend)
     n_draws = max(n_draws, _HEAVY_DRAWS) if heavy else n_draws
     mode, precision = posterior.mode
     slope = posterior.bend_slope(mode)
-    draws = weighted_draws(log_posterior, posterior.straighten(mode), slope.T @ precision @ slope, n_draws, heavy=heavy)
+    draws = drawn(posterior.straighten(mode), slope.T @ precision @ slope, n_draws)
     if draws.efficiency() < _ENOUGH:
-        mean = draws.weight @ draws.parameters
-        off = draws.parameters - mean
+        straight = posterior.straighten(draws.parameters)
+        mean = draws.weight @ straight
+        off = straight - mean
         precision = np.asarray(np.linalg.inv(_positive((off.T * draws.weight) @ off)), dtype=np.float64)
-        more = weighted_draws(log_posterior, mean, precision, max(n_draws, _MORE_DRAWS), heavy=heavy)
+        more = drawn(mean, precision, max(n_draws, _MORE_DRAWS))
         if more.efficiency() * more.weight.size > draws.efficiency() * draws.weight.size:
             draws = more
-    return draws._replace(parameters=posterior.bend(draws.parameters))
+    return draws
 
 
 class _Expandable(Protocol):
@@ -206,9 +204,11 @@ def weighted_draws(
     n_draws: int,
     *,
     heavy: bool = False,
+    bend: Callable[[FloatArray], FloatArray] | None = None,
 ) -> Draws:
     """Draws from the posterior: quasi-random points of a wide Gaussian at the mode, with importance weights.
 
+    Mode and precision are in coordinates that `bend` takes to parameters, where it is given.
     `heavy`: a quarter of the points come from a Student distribution with three degrees of freedom instead. A Gaussian
     never goes where a heavy tail is, and then its weights cannot tell that something is missing.
     """
@@ -216,6 +216,7 @@ def weighted_draws(
     root = _root(precision)
     z, log_density = _proposal(n_draws, mode.size, heavy=heavy)
     points = mode + z @ np.linalg.inv(root)
+    points = points if bend is None else bend(points)
     log_weight = log_posterior(points) - (log_density + np.log(root.diagonal()).sum())
     most = float(log_weight.max())
     weight = np.exp(log_weight - most)
@@ -268,8 +269,8 @@ def representatives(first: FloatArray, second: FloatArray, weight: FloatArray, s
     """
     order = np.argsort(first, kind="stable")
     level = np.cumsum(weight[order]) - 0.5 * weight[order]
-    slab = np.empty(first.size, dtype=np.int64)
-    slab[order] = np.minimum((_SLABS * level).astype(np.int64), _SLABS - 1)
+    slab = np.empty(first.size, dtype=np.int8)  # which sorts in one pass
+    slab[order] = np.minimum(_SLABS * level, _SLABS - 1.0)
     path = np.lexsort([np.where(slab % 2 == 0, second, -second), slab])
     reached = np.cumsum(weight[path])
     place = np.searchsorted(reached / reached[-1], (np.arange(size) + 0.5) / size)

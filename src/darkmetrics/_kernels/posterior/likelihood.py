@@ -33,6 +33,15 @@ class _Bundles(NamedTuple):
     sizes: list[int]
 
 
+class _Prior(NamedTuple):
+    """Of each parameter minus the log density at the mean, variance and second derivative; which have a Cauchy one."""
+
+    level: FloatArray
+    variance: FloatArray
+    curvature: FloatArray
+    heavy: IntArray
+
+
 class Expansion(NamedTuple):
     """A log posterior at one point, to second order; `precision` is minus its Hessian."""
 
@@ -80,31 +89,30 @@ class LabelLikelihood:
         return result
 
     def _log_prior(self, parameters: FloatArray) -> FloatArray:
+        """Log of the prior density of each parameter."""
+        prior = self._prior
         square = ((parameters - self.prior_mean) / self.prior_scale) ** 2
-        gaussian: FloatArray = -0.5 * square - self._prior_level
-        if self.heavy is None:
-            return gaussian
-        return np.where(self.heavy, -np.log1p(square) - np.log(np.pi * self.prior_scale), gaussian)
+        result: FloatArray = -0.5 * square - prior.level
+        if prior.heavy.size:
+            result[..., prior.heavy] = -np.log1p(square[..., prior.heavy]) - prior.level[prior.heavy]
+        return result
 
     @cached_property
-    def _prior_level(self) -> FloatArray:
-        return np.asarray(np.log(np.sqrt(2.0 * np.pi) * self.prior_scale))
-
-    @cached_property
-    def _prior_variance(self) -> FloatArray:
-        return np.asarray(self.prior_scale**2)
+    def _prior(self) -> "_Prior":
+        heavy = np.zeros(self.prior_scale.size, dtype=np.bool_) if self.heavy is None else self.heavy
+        level = np.log(np.where(heavy, np.pi, np.sqrt(2.0 * np.pi)) * self.prior_scale)
+        variance = self.prior_scale**2
+        return _Prior(level, variance, -1.0 / variance, np.flatnonzero(heavy))
 
     def _prior_slope(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """First and second derivative of the log prior density, for each parameter."""
-        off, square = parameters - self.prior_mean, self._prior_variance
-        first, second = -off / square, -1.0 / square
-        if self.heavy is None:
-            return first, second
-        reach = square + off**2
-        return (
-            np.where(self.heavy, -2.0 * off / reach, first),
-            np.where(self.heavy, -2.0 * (square - off**2) / reach**2, second),
-        )
+        prior, off = self._prior, parameters - self.prior_mean
+        first, second = -off / prior.variance, prior.curvature
+        if prior.heavy.size:
+            far, square = off[prior.heavy], prior.variance[prior.heavy]
+            reach, second = square + far**2, second.copy()
+            first[prior.heavy], second[prior.heavy] = -2.0 * far / reach, -2.0 * (square - far**2) / reach**2
+        return first, second
 
     def _log_likelihood(self, parameters: FloatArray) -> FloatArray:
         theta, c, d = self._parts(parameters)
@@ -115,12 +123,15 @@ class LabelLikelihood:
         up, down = self._log_odds_of_missing(c, d)
         gone, gone0 = log_chance(up), log_chance(down)
         near = np.abs(gone - gone0)[:, 0] <= LITTLE
-        result = np.empty(len(parameters))
-        result[near] = self._by_bundle(self._alike, theta[near], np.exp((gone0 - gone)[near]))
-        result[near] += (gone * self.missing.sum() + (gone - up) * self.positives.sum())[near, 0]
-        result[near] += ((gone0 - down) * self.negatives.sum())[near, 0]
         if not near.all():
+            result = np.empty(len(parameters))
+            result[near] = self._log_likelihood(parameters[near])
             result[~near] = self._by_score(theta[~near], c[~near], d[~near])
+            return result
+        positives, negatives, missing = self._totals
+        result = self._by_bundle(self._alike, theta, np.exp(gone0 - gone))
+        result += (gone * missing + (gone - up) * positives)[:, 0]
+        result += ((gone0 - down) * negatives)[:, 0]
         return result
 
     @cached_property
@@ -320,10 +331,9 @@ class LabelLikelihood:
 
     def _with_prior(self, parameters: FloatArray, value: float, gradient: FloatArray, hessian: FloatArray) -> Expansion:
         first, second = self._prior_slope(parameters)
-        value += float(self._log_prior(parameters).sum())
         precision: FloatArray = -self.credit * hessian
         precision.flat[:: first.size + 1] -= second  # the diagonal
-        return Expansion(value, self.credit * gradient + first, precision)
+        return Expansion(value + float(self._log_prior(parameters).sum()), self.credit * gradient + first, precision)
 
     def _expand_curve(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """The log likelihood of labels alone, with its derivatives."""
@@ -338,7 +348,7 @@ class LabelLikelihood:
         assert self.Z is not None
         z, (positives, negatives, missing) = float(self.Z[0, 0]), self._totals
         up, down = z * (c + 0.5 * d), z * (c - 0.5 * d)
-        (gone, gone0), (stay, stay0) = expit([up, down]).tolist(), expit([-up, -down]).tolist()
+        gone, gone0, stay, stay0 = expit([up, down, -up, -down]).tolist()
         log_gone, log_gone0 = log_expit([up, down]).tolist()
         log_odds = self.X @ theta
         log_p, log_w = log_chance(log_odds), log_chance(log_odds + (log_gone - log_gone0))
@@ -422,9 +432,10 @@ class LabelLikelihood:
             slope[0, width + 1] = 0.5 * (gone + gone0) + (gone - gone0) * slope[width, width + 1]
         return slope
 
-    @property
+    @cached_property
     def _log_odds_labelled(self) -> float:
-        return float(np.log(self.positives.sum() + 0.5) - np.log(self.negatives.sum() + 0.5))
+        positives, negatives, _ = self._totals
+        return float(np.log(positives + 0.5) - np.log(negatives + 0.5))
 
     def _rise(self, d: FloatArray) -> FloatArray:
         """Log of `pi exp(d/2) + (1 - pi) exp(-d/2)`."""

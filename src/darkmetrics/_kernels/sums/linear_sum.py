@@ -6,7 +6,6 @@ rows that dominate: convolution on a lattice of up to 2,048 steps per standard d
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +28,6 @@ _DP_BUDGET = 2e8
 _ORDERS = 12
 _SMALL_SHARE = 1.0 / 12.0
 _GRID = 8192
-# Rows of one chance that are multiplied in together: more would lose digits where the factors are small.
-_TOGETHER = 4
 
 
 class Lattice(NamedTuple):
@@ -212,41 +209,3 @@ def _by_characteristic_function(
     spectrum[: t.size] = np.exp(log_cf + 1j * t * reach)
     pmf = np.maximum(scipy.fft.irfft(np.conj(spectrum), n=_GRID), 0.0)
     return Lattice(base + mean - reach, step, pmf / pmf.sum(), exact=False, smooth=True)
-
-
-def multiply_in(
-    cf: ComplexArray,
-    p: FloatArray,
-    column: IntArray,
-    counts: FloatArray,
-    which: IntArray,
-    moved: Callable[[int], ComplexArray],
-) -> None:
-    """Multiply by (1 + p (E - 1))^counts of some rows, in place, with chances `p[:, column]` at the nodes.
-
-    `moved` is E - 1 of a row at the frequencies. Rows of one chance go together: a polynomial in p, whose coefficients
-    all nodes share, is one product of matrices.
-    """
-    order = which[np.lexsort((counts[which] != 1.0, column[which]))]
-    new = np.flatnonzero(np.diff(column[order], prepend=-1) | (counts[order] != 1.0))
-    for own in np.split(order, new[1:]) if order.size else []:
-        for start in range(0, own.size, _TOGETHER):
-            some = own[start : start + _TOGETHER].tolist()
-            terms: ComplexArray = np.zeros((len(some) + 1, cf.shape[1]), dtype=np.complex128)
-            terms[0] = 1.0
-            for k, i in enumerate(some):
-                terms[1 : k + 2] += terms[: k + 1] * moved(i)
-            powers = p[:, column[own[0]], None] ** np.arange(len(some) + 1)
-            _multiply(cf, (powers @ terms.view(np.float64)).view(np.complex128), int(counts[own[0]]))
-
-
-def _multiply(cf: ComplexArray, factor: ComplexArray, times: int) -> None:
-    """Multiply by the factor so many times, both in place: by squares, as a complex logarithm takes fifty products."""
-    with np.errstate(under="ignore"):
-        while True:
-            if times & 1:
-                cf *= factor
-            times >>= 1
-            if not times:
-                return
-            factor *= factor

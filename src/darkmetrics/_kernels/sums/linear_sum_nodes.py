@@ -11,7 +11,8 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import ComplexArray, FloatArray, IntArray, dot
-from darkmetrics._kernels.sums.linear_sum import Lattice, common_unit, multiply_in
+from darkmetrics._kernels.sums.factors import multiply_in
+from darkmetrics._kernels.sums.linear_sum import Lattice, common_unit
 from darkmetrics._kernels.sums.poisson_binomial import LOG_TAIL
 from darkmetrics._kernels.sums.smooth import bernoulli_cumulant
 
@@ -213,8 +214,8 @@ def _by_factors(total: _Sum, t: FloatArray, large: np.ndarray, origin: float) ->
         cumulant = bernoulli_cumulant(order, total.chance) @ moments[order - 1]
         log_cf += np.multiply.outer(cumulant, (1j * t) ** order / math.factorial(order))
     cf: ComplexArray = np.exp(log_cf)
-    rows = total.chance, total.column, total.counts
-    multiply_in(cf, *rows, np.flatnonzero(large), lambda i: np.expm1(1j * t * total.u[i]))
+    rows = total.chance, total.column, total.counts, total.u
+    multiply_in(cf, *rows, np.flatnonzero(large), lambda u: np.expm1(1j * np.multiply.outer(u, t)))
     return cf
 
 

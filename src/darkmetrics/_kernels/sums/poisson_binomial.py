@@ -155,7 +155,8 @@ def add_trials(law: tuple[int, FloatArray], p: FloatArray, least: float) -> tupl
         moved = np.multiply(here, odds, out=spare[: high - low])
         if not whole:
             here *= failure[k - 1]
-        pmfs[low + 1 : high + 1] += moved
+        above = pmfs[low + 1 : high + 1]
+        np.add(above, moved, out=above)
         high += 1
         if k % _TRIM_EVERY == 0 or k == trials:
             here = pmfs[low:high]

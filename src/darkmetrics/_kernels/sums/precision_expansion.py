@@ -183,7 +183,9 @@ class _Blocks(NamedTuple):
         before = np.cumsum(K, axis=1) - K
         after = np.cumsum(A[:, ::-1], axis=1)[:, ::-1] - A
         share = np.where(V > 0.0, T2 / np.where(V > 0.0, V, 1.0), self.share)
-        of_pairs = 2.0 * (V * self.bend) ** 2 + V * (np.cumsum(V, axis=1) - V) * share**2 + k4 * self.bend**2
+        # The variance of a square: nothing for a single row of chance one half, and rounding may leave less than that.
+        of_square = np.maximum(2.0 * V**2 + k4, 0.0)
+        of_pairs = self.bend**2 * of_square + V * (np.cumsum(V, axis=1) - V) * share**2
         return _Quadratic(
             mean_q=(before * A + self.bend * K**2 + T2).sum(axis=1),
             total=K.sum(axis=1),

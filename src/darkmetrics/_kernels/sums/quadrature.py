@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
@@ -14,8 +16,8 @@ _CHUNK = 1 << 20
 _FEWER_DIGITS = 1e7
 _MOST_JOINT = 1 << 23
 _SOME_MASS, _NO_MASS = 1e-15, 1e-20
-# Nodes for which every combination is looked at, all of them at once where there are not too many combinations.
-_MANY_OFF, _GRID_OF_ALL = 4, 1 << 22
+# Nodes for which every combination is looked at: more than so many at once, with so many numbers held for them at most.
+_MANY_OFF, _HELD_AT_ONCE = 4, 1 << 22
 
 
 def gauss_rule(values: FloatArray, masses: FloatArray, nodes: int) -> tuple[FloatArray, FloatArray]:
@@ -101,7 +103,7 @@ class NodeAxis:
     def _own_windows(self, which: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Values and masses of some nodes where they have mass: of the common window that may be a small part."""
         held = (self.pmf > _NO_MASS)[which]
-        first, end = held.argmax(axis=1), held.shape[1] - held[:, ::-1].argmax(axis=1)
+        first, end = windows(held)
         width = int(np.max(end - first, initial=0))
         place = np.minimum(first, held.shape[1] - width)[:, None] + np.arange(width)
         return self.values[place], self.pmf[np.flatnonzero(which)[:, None], place]
@@ -133,34 +135,54 @@ class JointMass:
         return total
 
     @cached_property
-    def of_first(self) -> FloatArray:
-        """The cdf of the first variable at each node, from zero on, one node after another."""
-        return cdfs(self._masses[0])
-
-    @cached_property
-    def terms(self) -> tuple[FloatArray, IntArray, IntArray]:
-        """Of the other variables and every node with mass there: mass, combination, and where `of_first` begins."""
+    def terms(self) -> "Terms":
+        """What is summed where masses are not tabulated: one term for each node and combination with mass there."""
         each = self._weight[:, None]
         for mass in self._masses[1:]:
             each = (each[:, :, None] * mass[:, None, :]).reshape(self._weight.size, -1)
         node, row = np.nonzero(each)  # each node has mass in its own window alone
-        return each[node, row], row, node * (self._masses[0].shape[1] + 1)
+        first, end = windows(self._masses[0] > 0.0)
+        parts = [cumulated(own[a:b]) for own, a, b in zip(self._masses[0], first.tolist(), end.tolist(), strict=True)]
+        shift = np.cumsum([0, *(part.size for part in parts[:-1])]) - first
+        return Terms(each[node, row], row, first[node], end[node], shift[node], np.concatenate(parts))
 
 
-def cdfs(masses: FloatArray) -> FloatArray:
-    """Cumulated masses of each node (row), or of the only one, each from zero on, one after another."""
-    masses = np.atleast_2d(masses)
-    total = np.zeros((masses.shape[0], masses.shape[1] + 1))
-    np.cumsum(masses, axis=1, out=total[:, 1:])
-    total /= total[:, -1:].copy()
-    return total.ravel()
+class Terms(NamedTuple):
+    """Masses of combinations of all variables but the first, node after node, and where the cdf of the first is."""
+
+    mass: FloatArray
+    row: IntArray
+    # Where the first variable has mass at the node, and where its cdf there is found: all nodes on one line.
+    first: IntArray
+    end: IntArray
+    shift: IntArray
+    cdf: FloatArray
+
+    def levels(self, crossing: IntArray) -> FloatArray:
+        """The cdf of the first variable after so many of its values, which differ by row."""
+        place = crossing[self.row]
+        np.clip(place, self.first, self.end, out=place)
+        place += self.shift
+        return self.cdf[place]
 
 
-def own_window(values: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The stretch of a common window where a law has its mass."""
-    held = np.flatnonzero(masses)
-    inside = slice(int(held[0]), int(held[-1]) + 1)
-    return values[inside], masses[inside]
+def windows(held: BoolArray) -> tuple[IntArray, IntArray]:
+    """Where the part of each row starts and ends that holds something."""
+    return held.argmax(axis=1), held.shape[1] - held[:, ::-1].argmax(axis=1)
+
+
+def cumulated(masses: FloatArray) -> FloatArray:
+    """Cumulated masses, from zero on."""
+    total = np.zeros(masses.size + 1)
+    np.cumsum(masses, out=total[1:])
+    total /= total[-1]
+    return total
+
+
+def own_atoms(values: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The places of a common window where a law has mass."""
+    held = masses > 0.0
+    return values[held], masses[held]
 
 
 def product_moments_by_node(
@@ -176,26 +198,36 @@ def product_moments_by_node(
     off = np.abs(fine[0] - coarse[0]) > tolerance * 1e-13 * scale
     off |= np.abs(fine[1] - coarse[1]) > tolerance * 1e-11 * fine[1]
     mean, variance = fine
-    if np.sum(off) > _MANY_OFF and np.prod([axis.values.size for axis in axes], dtype=np.float64) <= _GRID_OF_ALL:
+    held = [axis.pmf[off] > 0.0 for axis in axes]
+    # Combinations of all nodes together, and of each: few heavy rows leave most of a window empty.
+    shared, *others = (int(np.any(one, axis=0).sum()) for one in held)
+    own = float(np.prod([one.sum(axis=1) for one in held], axis=0, dtype=np.float64).sum())
+    if np.sum(off) > _MANY_OFF and shared * prod(others) <= own and np.sum(off) * prod(others) <= _HELD_AT_ONCE:
         mean[off], variance[off] = _grid_of_all(formula, axes, off)
         return mean, variance
     for i in np.flatnonzero(off):
-        own = [own_window(axis.values, axis.pmf[i]) for axis in axes]
-        mean[i], variance[i] = product_moments(formula, [x for x, _ in own], [mass for _, mass in own], tolerance)
+        atoms = [own_atoms(axis.values, axis.pmf[i]) for axis in axes]
+        mean[i], variance[i] = product_moments(formula, [x for x, _ in atoms], [mass for _, mass in atoms], tolerance)
     return mean, variance
 
 
 def _grid_of_all(formula: Formula, axes: Sequence[NodeAxis], which: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Moments at several nodes with the formula at every combination, which is evaluated once for all of them."""
-    values = formula(*np.meshgrid(*(axis.values for axis in axes), indexing="ij"))
-    values = values.reshape(axes[0].values.size, -1)
-    shift = float(values.flat[values.size // 2])
-    rest = np.ones((int(np.sum(which)), 1))
-    for axis in axes[1:]:
-        rest = (rest[:, :, None] * axis.pmf[which][:, None, :]).reshape(rest.shape[0], -1)
-    off = values - shift
-    first = ((axes[0].pmf[which] @ off) * rest).sum(axis=1)
-    second = ((axes[0].pmf[which] @ off**2) * rest).sum(axis=1)
+    found = [np.any(axis.pmf[which] > 0.0, axis=0) for axis in axes]
+    (x, mass), *others = ((axis.values[held], axis.pmf[which][:, held]) for axis, held in zip(axes, found, strict=True))
+    grid = [values.ravel() for values in np.meshgrid(*(values for values, _ in others), indexing="ij")]
+    rest = np.ones((mass.shape[0], 1))
+    for _, masses in others:
+        rest = (rest[:, :, None] * masses[:, None, :]).reshape(rest.shape[0], -1)
+    shift = float(formula(x[x.size // 2], *(values[values.size // 2] for values in grid)))
+    first, second = np.zeros(mass.shape[0]), np.zeros(mass.shape[0])
+    rows = max(1, _CHUNK // rest.shape[1])
+    for start in range(0, x.size, rows):
+        some = slice(start, start + rows)
+        off = np.reshape(formula(x[some, None], *grid), (-1, rest.shape[1])) - shift
+        first += ((mass[:, some] @ off) * rest).sum(axis=1)
+        off *= off
+        second += ((mass[:, some] @ off) * rest).sum(axis=1)
     return shift + first, np.maximum(second - first**2, 0.0)
 
 

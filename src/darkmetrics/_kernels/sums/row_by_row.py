@@ -2,13 +2,13 @@
 
 import math
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
-from darkmetrics._kernels.sums.linear_sum import multiply_in
+from darkmetrics._kernels.sums.factors import blocks, multiply_in
 from darkmetrics._kernels.sums.smooth import bernoulli_cumulant
 
 # Complex factors that rows may be multiplied in one by one, over all nodes.
@@ -19,6 +19,10 @@ _RARE, _TINY, _TERMS = 0.05, 0.1, 6
 _LESS_RARE, _MORE_TERMS, _MANY_FACTORS = 0.2, 18, 1e7
 # Nodes at which it is seen first which frequencies matter, and from where on they do.
 _PILOTS, _DAMPED_AWAY = 4, 1e-10
+# A damping by which nothing is left, and kinds of rows that are told apart for a bound on it.
+_LOG_NOTHING, _KINDS = 32.0, 64
+# Rows that are looked at together where each has a number at every frequency.
+_TOGETHER = 32
 # How many frequencies are glanced at first, and by how much too many these have to show.
 _GLANCED, _ENOUGH = 48, 1.25
 FAINT = 1e-18
@@ -107,7 +111,6 @@ def row_by_row(rows: Rows, flip: BoolArray, step: float, first: float, length: i
     """
     place = np.where(flip, -1.0, 1.0) * rows.weight / step
     t = np.arange(length // 2 + 1, dtype=np.float64) * (2.0 * np.pi / length)
-    held = np.ones(t.size, dtype=np.bool_)
     nodes, rare, terms = rows.p.shape[0], _likeliest(rows, flip) <= _RARE, _TERMS
     explicit, least = float(np.sum(~rare & (np.abs(place) > _TINY))), min(nodes, _PILOTS + 1) * t.size
     if least * explicit > _MANY_FACTORS:
@@ -118,6 +121,7 @@ def row_by_row(rows: Rows, flip: BoolArray, step: float, first: float, length: i
     # Rows ask for the same powers of exp(2 pi i / length) by the thousand, and an exponential takes longer.
     roots = np.exp(2j * np.pi / length * np.arange(length))
     spectrum_at = partial(_spectrum, flip=flip, place=place, t=t, rare=rare, terms=terms, roots=roots)
+    damping = _damping(rows, place, length)
     if nodes > _PILOTS:
         # Where nothing is left of the characteristic function at a few nodes, nothing is at those in between.
         variance = rows.cumulants(2)[1]
@@ -125,28 +129,58 @@ def row_by_row(rows: Rows, flip: BoolArray, step: float, first: float, length: i
         heaviest = rows.p[:, rows.column[int(np.argmax(rows.weight))]]
         alone = np.argmax(heaviest * (1.0 - heaviest) / np.maximum(variance, 1e-300))  # one row may decide a node
         some = np.append(order[np.linspace(0, order.size - 1, _PILOTS).astype(np.int64)], alone)
-        pilots = rows._replace(p=rows.p[some])
-        # A few frequencies tell at once where those that matter are too many.
-        last = math.ceil(_ENOUGH * _FACTOR_BUDGET / max(1.0, nodes * explicit))
-        if last < t.size:
-            few = np.isin(np.arange(t.size), np.linspace(0, last, _GLANCED).astype(np.int64))
-            if np.all(np.abs(spectrum_at(pilots, held=few)).max(axis=0) > _DAMPED_AWAY):
+        left = np.exp(-damping[some].min(axis=0)) > _DAMPED_AWAY
+        if nodes * float(np.sum(left)) * explicit > _FACTOR_BUDGET:  # a bound says too many, which may be wrong
+            pilots, every = rows._replace(p=rows.p[some]), np.ones((some.size, 1), dtype=np.bool_)
+            # A few frequencies tell at once where those that matter are too many.
+            last = math.ceil(_ENOUGH * _FACTOR_BUDGET / max(1.0, nodes * explicit))
+            if last < t.size:
+                few = np.isin(np.arange(t.size), np.linspace(0, last, _GLANCED).astype(np.int64))
+                glanced = spectrum_at(pilots, held=every & few)[:, few]
+                if np.all(np.abs(glanced).max(axis=0) > _DAMPED_AWAY):
+                    return None
+            left &= np.abs(spectrum_at(pilots, held=every & left)).max(axis=0) > _DAMPED_AWAY
+            if nodes * float(np.sum(left)) * explicit > _FACTOR_BUDGET:
                 return None
-        held = np.abs(spectrum_at(pilots, held=held)).max(axis=0) > _DAMPED_AWAY
-        if nodes * float(np.sum(held)) * explicit > _FACTOR_BUDGET:
-            return None
-    phi = spectrum_at(rows, held=held)
+    held = damping < _LOG_NOTHING
+    phi, turns = spectrum_at(rows, held=held), np.flatnonzero(held.any(axis=0))
     # The ends are set apart, each where sharing has put it: 0 with every flipped row turned, the total with all others.
     for of_end, positive in ((flip, False), (~flip, True)):
         chance = rows.chance_of_end(positive=positive)
         if chance.max() > FAINT:
-            image: ComplexArray = np.ones(phi.shape[1], dtype=np.complex128)
-            for i in np.flatnonzero(of_end):
-                image *= _shared(place[i], np.flatnonzero(held), roots) ** rows.counts[i]
-            phi -= np.multiply.outer(chance, image)
-    spectrum: ComplexArray = np.zeros((phi.shape[0], t.size), dtype=np.complex128)
-    spectrum[:, held] = phi * _shared(-first, np.flatnonzero(held), roots)
-    return inverted(spectrum, length)
+            image: ComplexArray = np.ones(turns.size, dtype=np.complex128)
+            parts = -(-int(of_end.sum()) // _TOGETHER)
+            for own in np.array_split(np.flatnonzero(of_end), parts) if parts else []:
+                image *= np.prod(_shared(place[own], turns, roots) ** rows.counts[own, None], axis=0)
+            phi[:, turns] -= np.where(held[:, turns], np.multiply.outer(chance, image), 0.0)
+    phi[:, turns] *= _shared(np.asarray(-first), turns, roots)
+    return inverted(phi, length)
+
+
+def _damping(rows: Rows, place: FloatArray, length: int) -> FloatArray:
+    """What the logarithm of each node's characteristic function is below zero at least (nodes x frequencies).
+
+    |1 - p + pE|^2 <= 1 - 2 p (1 - p) (1 - Re E) for |E| <= 1. Rows of about the same chance go together, with the least
+    p (1 - p) of them.
+    """
+    order = np.argsort(rows.p.mean(axis=0), kind="stable")
+    number = min(_KINDS, order.size)
+    starts = np.arange(number) * order.size // number
+    v = np.minimum.reduceat((rows.p * (1.0 - rows.p))[:, order], starts, axis=1)
+    kind = np.empty(order.size, dtype=np.int64)
+    kind[order] = np.repeat(np.arange(number), np.diff(starts, append=order.size))
+    held = _on_circle(kind[rows.column], place, rows.counts, (number, length)).toarray()
+    result: FloatArray = v @ (held.sum(axis=0) - scipy.fft.rfft(held, axis=0).real).T
+    return result
+
+
+def _on_circle(owner: IntArray, place: FloatArray, mass: FloatArray, shape: tuple[int, int]) -> Any:
+    """Masses of each owner on so many places of a circle (places x owners, sparse), shared by the two next to each."""
+    whole = np.floor(place)
+    part, spot = place - whole, whole.astype(np.int64)
+    entries = np.concatenate([mass * (1.0 - part), mass * part])
+    where = np.concatenate([spot, spot + 1]) % shape[1], np.concatenate([owner, owner])
+    return scipy.sparse.csr_array((entries, where), shape=shape[::-1])
 
 
 def _spectrum(
@@ -160,27 +194,35 @@ def _spectrum(
     terms: int,
     roots: ComplexArray,
 ) -> ComplexArray:
-    """The characteristic function at each node, at the frequencies that are held; `rare` rows by so many terms."""
+    """The characteristic function at each node where it is held (nodes x frequencies); `rare` rows by so many terms."""
     tiny = np.abs(place) <= _TINY
     rare = rare & ~tiny
-    phi: ComplexArray = np.ones((rows.p.shape[0], int(np.sum(held))), dtype=np.complex128)
-    turns = np.flatnonzero(held)
-    for turned in (False, True):
-        chances = 1.0 - rows.p if turned else rows.p
-        single = np.flatnonzero(~tiny & ~rare & (flip == turned))
-        multiply_in(phi, chances, rows.column, rows.counts, single, lambda i: _shared(place[i], turns, roots) - 1.0)
-        for kind, series, number in ((tiny, _tiny_series, _TERMS), (rare, _rare_series, terms)):
-            own = kind & (flip == turned)
-            if own.any():
-                phi *= np.exp(series(rows.some(own)._replace(p=chances), place[own], t, number)[:, held])
+    sides = [(flip == turned, 1.0 - rows.p if turned else rows.p) for turned in (False, True)]
+    phi: ComplexArray = np.where(held, 1.0 + 0.0j, 0.0)
+    for kind, series, number in ((tiny, _tiny_series, _TERMS), (rare, _rare_series, terms)):
+        for side, chances in sides:
+            if np.any(kind & side):
+                log = series(rows.some(kind & side)._replace(p=chances), place[kind & side], t, number)
+                phi[held] *= np.exp(log[held])
+    for nodes, turns in blocks(held):
+        own, moved = phi[np.ix_(nodes, turns)], partial(_moved, turns=turns, roots=roots)
+        for side, chances in sides:
+            single = np.flatnonzero(~tiny & ~rare & side)
+            multiply_in(own, chances[nodes], rows.column, rows.counts, place, single, moved)
+        phi[np.ix_(nodes, turns)] = own
     return phi
 
 
-def _shared(place: float, turns: IntArray, roots: ComplexArray) -> ComplexArray:
-    """The characteristic function of a point between two places, its mass shared by both, at some of the roots of 1."""
-    whole = math.floor(place)
-    part = place - whole
-    result: ComplexArray = roots[turns * whole % roots.size] * ((1.0 - part) + part * roots[turns])
+def _moved(place: FloatArray, turns: IntArray, roots: ComplexArray) -> ComplexArray:
+    return _shared(place, turns, roots) - 1.0
+
+
+def _shared(place: FloatArray, turns: IntArray, roots: ComplexArray) -> ComplexArray:
+    """The characteristic functions of points between two places, the mass shared by both, at some of the roots of 1."""
+    whole = np.floor(place)
+    part = (place - whole)[..., None]
+    turned = np.multiply.outer(whole.astype(np.int64) % roots.size, turns) % roots.size
+    result: ComplexArray = roots[turned] * ((1.0 - part) + part * roots[turns])
     return result
 
 
@@ -198,27 +240,16 @@ def _rare_series(rows: Rows, place: FloatArray, t: FloatArray, terms: int) -> Co
     """The sum of log(1 + p (E - 1)) over rows of small chance p, where E^l is that of the l-fold weight."""
     columns, where = np.unique(rows.column, return_inverse=True)
     p = rows.p[:, columns]
-    nodes, length = p.shape[0], round(2.0 * np.pi / float(t[1]))
-    by_node = nodes * rows.weight.size < columns.size * length
-    log: ComplexArray = np.zeros((nodes, t.size), dtype=np.complex128)
+    length = round(2.0 * np.pi / float(t[1]))
+    measure = np.zeros((length, p.shape[0]))
     for multiple in range(terms + 1):
         # The part of each power (E - 1)^j that is E^multiple.
         factor = np.zeros_like(p)
         for j in range(max(1, multiple), terms + 1):
             factor += (-1.0) ** (1 - multiple) / j * math.comb(j, multiple) * p**j
-        spot = multiple * place
-        whole = np.floor(spot).astype(np.int64)
-        part = spot - whole
-        held = np.zeros((nodes if by_node else columns.size, length))
-        for shift, mass in ((0, rows.counts * (1.0 - part)), (1, rows.counts * part)):
-            spots = (whole + shift) % length
-            if by_node:
-                held += np.array([np.bincount(spots, own[where] * mass, length) for own in factor])
-            else:
-                held += np.bincount(where * length + spots, mass, held.size).reshape(held.shape)
-        spectrum = np.conj(scipy.fft.rfft(held, axis=1))
-        log += spectrum if by_node else factor @ spectrum
-    return log
+        measure += _on_circle(where, multiple * place, rows.counts, (columns.size, length)) @ factor.T
+    result: ComplexArray = np.conj(scipy.fft.rfft(measure, axis=0)).T
+    return result
 
 
 def inverted(spectrum: ComplexArray, length: int) -> FloatArray:

@@ -19,6 +19,8 @@ _LEFT_OUT = (0.010, 0.042, 0.033)
 # characteristic function, up to which one, and how far apart. Where all weights turn alike it has a peak about as wide
 # as 1 / sd.
 _FIRST, LAST, FINE = 5.0, 1e3, 0.5
+# Numbers that are held at a time.
+_NUMBERS = 1 << 20
 
 
 @cache
@@ -29,9 +31,9 @@ def _cumulant_polynomial(order: int) -> Polynomial:
     return Polynomial([0.0, 1.0, -1.0]) * _cumulant_polynomial(order - 1).deriv()
 
 
-def bernoulli_cumulant(order: int, p: FloatArray) -> FloatArray:
-    """The cumulant of this order of a Bernoulli variable, for each chance in `p`."""
-    v = p * (1.0 - p)
+def bernoulli_cumulant(order: int, p: FloatArray, variance: FloatArray | None = None) -> FloatArray:
+    """The cumulant of this order of a Bernoulli variable, for each chance in `p`; its `variance` may be known."""
+    v = p * (1.0 - p) if variance is None else variance
     if order == 2:
         return v
     if order == 3:
@@ -113,18 +115,41 @@ def steps_left(v: FloatArray, weight: FloatArray, variance: float) -> float:
 
 
 def turned(v: FloatArray, weight: FloatArray, step: float, size: int) -> FloatArray:
-    """`sum v_i (1 - cos(t w_i))` at `size` multiples t of a step, for each row of `v`.
+    """`sum v_i (1 - cos(t w_i))` at `size` multiples t of a step, for each row of `v`."""
+    side, (cos, sin), (even, odd) = _turns(weight, step, size)
+    if v.shape[0] == 1:
+        return np.asarray(v.sum() - ((v * even.T) @ cos - (v * odd.T) @ sin).reshape(1, side**2)[:, :size])
+    result = np.repeat(v.sum(axis=1, keepdims=True), side**2, axis=1)
+    # All rows have the same turns, of a few cells at a time.
+    for some in np.array_split(np.arange(weight.size), 1 + weight.size * side**2 // _NUMBERS):
+        turns = even[some, :, None] * cos[some, None, :]
+        turns -= odd[some, :, None] * sin[some, None, :]
+        result -= v[:, some] @ turns.reshape(some.size, side**2)
+    return result[:, :size]
+
+
+def cosines(weight: FloatArray, step: float, multiples: IntArray) -> FloatArray:
+    """`cos(t w)` of each weight (rows) at rising whole multiples t of a step.
 
     The cosine of few far turns and few near ones together follows from theirs.
     """
+    side, (cos, sin), (even, odd) = _turns(weight, step, int(multiples.max(initial=0)) + 1)
+    far, near = np.divmod(multiples, side)
+    result = np.take(even, far, axis=1)
+    result *= np.take(cos, near, axis=1)
+    rest = np.take(odd, far, axis=1)
+    rest *= np.take(sin, near, axis=1)
+    return np.asarray(result - rest)
+
+
+def _turns(
+    weight: FloatArray, step: float, size: int
+) -> tuple[int, tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    """How many near turns there are of each weight, and as many far ones; cosines and sines of near, and of far."""
     side = int(np.ceil(np.sqrt(size)))
     near = np.multiply.outer(weight, step * np.arange(side))
-    far = np.multiply.outer(step * side * np.arange(side), weight)
-    cos, sin, even, odd = np.cos(near), np.sin(near), np.cos(far), np.sin(far)
-    result = np.empty((v.shape[0], size))
-    for row, own in zip(result, v, strict=True):
-        row[:] = own.sum() - ((even * own) @ cos - (odd * own) @ sin).ravel()[:size]
-    return result
+    far = np.multiply.outer(weight, step * side * np.arange(side))
+    return side, (np.cos(near), np.sin(near)), (np.cos(far), np.sin(far))
 
 
 def stand_ins(v: FloatArray, weight: FloatArray, most: int) -> tuple[IntArray, FloatArray]:

@@ -5,14 +5,16 @@ is 0/0, and a lattice whose steps are wider than the smallest weights cannot tel
 """
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from darkmetrics._kernels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
-from darkmetrics._kernels.sums.linear_sum import common_unit, multiply_in
-from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs, tail_reach
+from darkmetrics._kernels.sums.factors import blocks, multiply_in
+from darkmetrics._kernels.sums.linear_sum import common_unit
+from darkmetrics._kernels.sums.poisson_binomial import PART_OF_LEAST, poisson_binomial_pmfs, tail_reach
 from darkmetrics._kernels.sums.row_by_row import FAINT, Rows, counted_outcomes, inverted, row_by_row
 
 # Masses that may be held at all nodes together.
@@ -125,21 +127,32 @@ def _on_unit_lattice(rows: Rows, unit: float) -> SumLaws | None:
     spread = 20.0 * np.sqrt((number @ (rows.p * (1.0 - rows.p)).T).max(axis=1)) + 20.0
     if rows.p.shape[0] * length * float(spread.sum()) > _CONVOLUTION_BUDGET:
         return None
-    # Positions are kept modulo `length`: what falls outside the window has mass below 1e-18 and wraps around unseen.
-    mass = np.zeros((rows.p.shape[0], length))
-    mass[:, 0] = 1.0
+    # Sums of the levels so far are held where a node has mass: most of the window is out of their reach.
+    begin, mass = 0, np.ones((rows.p.shape[0], 1))
     for one in distinct.tolist():
         own = rows.some(level == one)
         offset, pmfs = poisson_binomial_pmfs(rows.p, own.per_column(own.counts).astype(np.int64))
-        new = np.zeros_like(mass)
-        for k in range(pmfs.shape[1]):
-            new += pmfs[:, k : k + 1] * np.roll(mass, ((offset + k) * one) % length, axis=1)
-        mass = new
-    mass = np.roll(mass, -(first % length), axis=1)
+        mass = _convolved(mass, pmfs, one)
+        kept = np.flatnonzero(mass.max(axis=0) > _FAINT_END * PART_OF_LEAST)
+        begin, mass = begin + offset * one + int(kept[0]), mass[:, kept[0] : kept[-1] + 1]
+    # What falls outside the window has mass below 1e-18.
+    start, mass = max(begin, first), mass[:, max(0, first - begin) : last + 1 - begin]
     kept = np.flatnonzero(mass.max(axis=0) > _FAINT_END)
-    window = np.arange(kept[0], kept[-1] + 1)
-    pmf = mass[:, window]
-    return SumLaws(unit * (first + window.astype(np.float64)), pmf / pmf.sum(axis=1, keepdims=True), exact=True)
+    pmf, values = mass[:, kept[0] : kept[-1] + 1], start + np.arange(kept[0], kept[-1] + 1, dtype=np.float64)
+    return SumLaws(unit * values, pmf / pmf.sum(axis=1, keepdims=True), exact=True)
+
+
+def _convolved(mass: FloatArray, pmfs: FloatArray, every: int) -> FloatArray:
+    """Masses (nodes x places) once numbers with these pmfs are added, each of which is worth `every` places."""
+    size, numbers = mass.shape[1], pmfs.shape[1]
+    result = np.zeros((mass.shape[0], size + every * (numbers - 1)))
+    if size < numbers:
+        for place in range(size):
+            result[:, place : place + every * (numbers - 1) + 1 : every] += mass[:, place : place + 1] * pmfs
+    else:
+        for k in range(numbers):
+            result[:, every * k : every * k + size] += pmfs[:, k : k + 1] * mass
+    return result
 
 
 def _on_fine_lattice(rows: Rows, coarser: bool) -> SumLaws | None:
@@ -293,7 +306,7 @@ def _smooth(rows: Rows, small: BoolArray, origin: float, step: float, length: in
     """Masses by inversion of the characteristic function: cumulants of the small rows, the others one by one."""
     cumulants = rows.some(small).cumulants(_ORDERS)
     sd = np.sqrt(cumulants[1])
-    t = np.arange(length // 2 + 1) * (2.0 * np.pi / (length * step))
+    t = np.arange(length // 2 + 1, dtype=np.float64) * (2.0 * np.pi / (length * step))
     t = t[t <= _DAMPED / float(sd.min())]
     log: ComplexArray = np.zeros((sd.size, t.size), dtype=np.complex128)
     for order in range(1, _ORDERS + 1):
@@ -302,5 +315,15 @@ def _smooth(rows: Rows, small: BoolArray, origin: float, step: float, length: in
     inside = np.multiply.outer(sd, t) <= _DAMPED
     spectrum = np.where(inside, np.exp(np.where(inside, log, 0.0) - 1j * t * origin), 0.0)
     large = np.flatnonzero(~small)
-    multiply_in(spectrum, rows.p, rows.column, rows.counts, large, lambda i: np.exp(1j * t * rows.weight[i]) - 1.0)
+    for nodes, turns in blocks(inside) if large.size else []:
+        own = spectrum[np.ix_(nodes, turns)]
+        chances = rows.p[nodes], rows.column, rows.counts, rows.weight
+        multiply_in(own, *chances, large, partial(_moved, t=t[turns]))
+        spectrum[np.ix_(nodes, turns)] = own
     return inverted(spectrum, length)
+
+
+def _moved(weight: FloatArray, t: FloatArray) -> ComplexArray:
+    """E - 1 of some weights at the frequencies."""
+    turned: ComplexArray = np.exp(1j * np.multiply.outer(weight, t).astype(np.complex128))
+    return turned - 1.0
