@@ -26,8 +26,8 @@ QUICK_SIZES = SIZES[:1]
 # Seconds of CPU that a call may take, and after how many it is not waited for any longer.
 TARGET, LIMIT = 2.0, 10
 
-# Cases that took long once, by name. `arrays`: rows, share of them missing, weighted or not; `counted`: missing rows
-# and on how many scores they lie.
+# Cases that took long once, by name. `arrays`: rows, share of them missing, weighted or not (or the weights that rows
+# have), and how many rows are much heavier; `counted`: missing rows and on how many scores they lie.
 NAMED: dict[str, dict[str, Any]] = {
     "mcc, balanced_accuracy, 140 rows, weights": {
         "metrics": ["mcc", "balanced_accuracy"],
@@ -55,6 +55,16 @@ NAMED: dict[str, dict[str, Any]] = {
     "average_precision, 2^31 missing rows of one score": {
         "metrics": ["average_precision"],
         "counted": [2**31, 1],
+    },
+    "recall, 10,000 rows, weights 1 and 10": {"metrics": ["recall"], "arrays": [10_000, 0.3, [1.0, 10.0]]},
+    "recall, 100,000 rows, weights 1 and 10": {"metrics": ["recall"], "arrays": [100_000, 0.3, [1.0, 10.0]]},
+    "recall, 100,000 rows, 90% missing, weights 1, 7.3 and 55": {
+        "metrics": ["recall"],
+        "arrays": [100_000, 0.9, [1.0, 7.3, 55.0]],
+    },
+    "roc_auc, 100,000 rows, 90% missing, five of them heavy": {
+        "metrics": ["roc_auc"],
+        "arrays": [100_000, 0.9, True, 5],
     },
 }
 

@@ -24,14 +24,26 @@ Cells: Any = type(dm.EvaluationSet([1], [0.5]).cells)
 MEMORY = 6 << 30
 
 
-def problem(n: int, missing: float, weighted: bool) -> dict[str, Any]:
-    """Scores U^2, labels drawn from them and missing a little more often where they are positive."""
+def problem(n: int, missing: float, weights: bool | list[float], heavy: int = 0) -> dict[str, Any]:
+    """Scores U^2, labels drawn from them and missing a little more often where they are positive.
+
+    Weights are lognormal, or those given, each half as frequent as the one before it; `heavy` rows weigh 3,000 times
+    as much.
+    """
     rng = np.random.default_rng(0)
     score = rng.random(n) ** 2
     label = (rng.random(n) < score).astype(np.float64)
     odds = missing / (1.0 - missing) * np.exp(0.5 * (label - label.mean()))
     label[rng.random(n) < odds / (1.0 + odds)] = np.nan
-    return {"y_true": label, "y_score": score} | ({"sample_weight": rng.lognormal(size=n)} if weighted else {})
+    if not weights:
+        return {"y_true": label, "y_score": score}
+    if isinstance(weights, list):
+        share = 0.5 ** np.arange(len(weights))
+        weight = rng.choice(weights, n, p=share / share.sum())
+    else:
+        weight = rng.lognormal(size=n)
+    weight[rng.permutation(n)[:heavy]] *= 3_000.0
+    return {"y_true": label, "y_score": score, "sample_weight": weight}
 
 
 def counted_problem(missing: int, scores: int) -> dict[str, Any]:
