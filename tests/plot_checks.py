@@ -17,10 +17,14 @@ def signed(ax, label):
 
 
 def lay_out(ax, times=1):
-    """Everything stands where a drawing would have it; nothing is painted, which would take a quarter longer."""
+    """Everything stands where a drawing would have it; nothing is painted, which would take a quarter longer.
+
+    What settles after several times is laid out so often, and drawn at the last of them.
+    """
     figure: Any = ax.figure
-    for _ in range(times):
-        figure.draw_without_rendering()
+    for _ in range(times - 1):
+        figure.get_layout_engine().execute(figure)
+    figure.draw_without_rendering()
 
 
 def check_readable(ax, width=400):

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -293,14 +294,19 @@ def dated(n=1500, *, hours=False):
 DATED: dict[str, Any] = {"label": "y", "score": "p", "scored_at": "scored", "labelled_at": "came"}
 
 
+@cache
+def evaluated_on(as_of="2026-07-01", *, hours=False):
+    """The rows that were there then, and what was said of them."""
+    rows = dated(hours=hours)
+    if hours:
+        rows = rows[rows.scored <= pd.Timestamp("2026-07-02" if as_of == "2026-07-01" else as_of)]
+    return rows, dm.evaluate_frame(rows, **DATED, as_of=as_of, threshold=0.3, metrics="recall")
+
+
 @pytest.mark.parametrize(("hours", "as_of"), [(False, "2026-07-01"), (True, "2026-07-01"), (True, "2026-07-01T12:00")])
 def test_dates_are_the_ages_and_times_that_they_mean(hours, as_of):
-    rows = dated(hours=hours)
-    start = pd.Timestamp("2026-07-01")
-    if hours:
-        start = pd.Timestamp("2026-07-02" if as_of == "2026-07-01" else as_of)
-        rows = rows[rows.scored <= start]
-    before = dm.evaluate_frame(rows, **DATED, as_of=as_of, threshold=0.3, metrics="recall")
+    rows, before = evaluated_on(as_of, hours=hours)
+    start = pd.Timestamp("2026-07-02" if hours and as_of == "2026-07-01" else as_of)
     found = dm.audit(before, rows.y, rows.p, age=rows.scored, time=rows.came)
     since = (rows.came - start) / pd.Timedelta(days=1)
     new = rows[since > 0.0]
@@ -311,19 +317,32 @@ def test_dates_are_the_ages_and_times_that_they_mean(hours, as_of):
 
 
 def test_a_set_of_a_later_day_is_refused_with_what_to_give_instead():
-    rows = dated()
-    before = dm.evaluate_frame(rows, **DATED, as_of="2026-07-01", threshold=0.3, metrics="recall")
+    rows, before = evaluated_on()
     later = dm.EvaluationSet.from_frame(rows, **DATED, as_of="2026-07-20", threshold=0.3)
     with pytest.raises(dm.InputError, match=r"ages of a later as_of have moved on: give labels and scores as arrays"):
         dm.audit(before, later)
 
 
 def test_rows_that_were_scored_later_are_named_by_their_date():
-    rows = dated()
-    before = dm.evaluate_frame(rows, **DATED, as_of="2026-07-01", threshold=0.3, metrics="recall")
+    rows, before = evaluated_on()
     later = rows.scored.mask(rows.index == 5, pd.Timestamp("2026-07-03"))
     with pytest.raises(dm.InputError, match=r"^age: row 5 was scored on 2026-07-03, after the earlier .*2026-07-01"):
         dm.audit(before, rows.y, rows.p, age=later, time=rows.came)
+
+
+def test_rows_that_were_scored_later_on_the_same_day_are_named_with_their_time():
+    rows, before = evaluated_on("2026-07-01T12:00", hours=True)
+    later = rows.scored.mask(np.arange(len(rows)) == 5, pd.Timestamp("2026-07-01T13:30"))
+    with pytest.raises(dm.InputError, match=r"^age: row 5 was scored on 2026-07-01T13:30:00, after the earlier"):
+        dm.audit(before, rows.y, rows.p, age=later, time=rows.came)
+
+
+@pytest.mark.parametrize(("name", "said"), [("age", "has True and False"), ("time", "expected numbers, timedeltas or")])
+def test_truth_values_are_no_dates(name, said):
+    rows, before = evaluated_on()
+    given = {"age": rows.scored, "time": rows.came} | {name: rows.came.notna()}
+    with pytest.raises(dm.InputError, match=rf"^{name}: {said}"):
+        dm.audit(before, rows.y, rows.p, **given)
 
 
 def test_ages_that_the_evaluation_does_not_know_are_called_ages():

@@ -83,15 +83,6 @@ def test_oracle_bounds_are_sharp_where_right_decisions_always_help(result, metri
     assert result.oracle_bounds(metric) == pytest.approx(result[metric].support(), abs=1e-14)
 
 
-def test_oracle_bounds_are_not_sharp_for_roc_auc():
-    # The missing row scores between the two others: positive, it pulls ROC-AUC down, though the decision is right.
-    result = dm.evaluate([1, 0, None], [0.6, 0.8, 0.7], label_model="half", metrics="roc_auc")
-    expected = law(definition_of("roc_auc"), problem([1, 0, None], [0.6, 0.8, 0.7], [0.5]))
-    assert result["roc_auc"].support() == pytest.approx((expected.low, expected.high))
-    result = dm.evaluate([1, 0, None, None], [0.6, 0.8, 0.9, 0.7], label_model="half", metrics="roc_auc")
-    assert result.oracle_bounds("roc_auc").high < result["roc_auc"].support().high
-
-
 @pytest.mark.parametrize("metric", EVERY)
 def test_no_missing_label_leaves_one_point(metric):
     y = [1, 0, 1, 0, 1, 1]

@@ -369,6 +369,16 @@ def shops() -> dm.GroupedEvaluation:
 
 
 @cache
+def changed() -> dm.Change:
+    return shops().change("2026-06", "2026-05")
+
+
+@cache
+def shop_gap() -> dm.Gap:
+    return shops().gap("recall")
+
+
+@cache
 def compared() -> dm.Comparison:
     scores = {"champion": [0.9, 0.2, 0.7, 0.4, 0.6], "challenger": [0.8, 0.6, 0.3, 0.7, 0.2]}
     return dm.compare([1, 0, None, 1, None], scores, label_model=[0.6, 0.3], metrics="recall")
@@ -388,9 +398,9 @@ PLOTS = {
     "coverage": lambda f, c, b, **k: dm.plotting.plot_coverage(b, **k),
     "arrival": lambda f, c, b, **k: dm.plotting.plot_arrival(late_rows(), **k),
     "audit": lambda f, c, b, **k: dm.plotting.plot_audit(audited(), **k),
-    "change": lambda f, c, b, **k: dm.plotting.plot_change(shops().change("2026-06", "2026-05"), **k),
+    "change": lambda f, c, b, **k: dm.plotting.plot_change(changed(), **k),
     "trend": lambda f, c, b, **k: dm.plotting.plot_trend(shops().trend("recall"), **k),
-    "gap": lambda f, c, b, **k: dm.plotting.plot_gap(shops().gap("recall"), **k),
+    "gap": lambda f, c, b, **k: dm.plotting.plot_gap(shop_gap(), **k),
     "history": lambda f, c, b, **k: dm.plotting.plot_history(replayed(), "recall", **k),
     "difference": lambda f, c, b, **k: dm.plotting.plot_difference(compared(), "recall", **k),
     "models": lambda f, c, b, **k: dm.plotting.plot_models(compared(), "recall", **k),
@@ -419,14 +429,26 @@ def test_a_plot_uses_the_axes_given_and_leaves_the_rest_alone(plot, few, curves,
     assert dict(mpl.rcParams) == settings
 
 
-@pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
-def test_a_plot_is_readable_at_400_pixels(plot, few, curves, backtest):
-    check_readable(plot(few, curves, backtest))
+@pytest.fixture(scope="module")
+def seen(few, curves, backtest):
+    """A plot on white or dark paper, drawn once for all tests that only look at it; closed, it can still be seen."""
+
+    @cache
+    def on_paper(plot, look="default"):
+        with plt.style.context(look):
+            return PLOTS[plot](few, curves, backtest)
+
+    return on_paper
 
 
-@pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
-def test_series_differ_by_more_than_colour(plot, few, curves, backtest):
-    ax = plot(few, curves, backtest)
+@pytest.mark.parametrize("plot", PLOTS)
+def test_a_plot_is_readable_at_400_pixels(plot, seen):
+    check_readable(seen(plot))
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_series_differ_by_more_than_colour(plot, seen):
+    ax = seen(plot)
     assert ax.get_legend() is not None
     # A legend may also have words that belong to no series.
     assert 0 < len(set(signs(ax))) == len(signs(ax)) <= len(labels_of(ax))
@@ -484,9 +506,14 @@ EXTREMES = {
 }
 
 
+@cache
+def extreme(case) -> dm.Evaluation:
+    return EXTREMES[case]()
+
+
 @pytest.mark.parametrize("case", EXTREMES)
 def test_extreme_results_are_drawn_and_readable(case):
-    result = EXTREMES[case]()
+    result = extreme(case)
     for plot in (
         dm.plotting.plot_variance,
         dm.plotting.plot_reliability,
@@ -502,7 +529,7 @@ def test_extreme_results_are_drawn_and_readable(case):
     "case", ["point mass", "no missing labels", "all missing", "undefined", "one row", "long names"]
 )
 def test_curves_of_extreme_results_are_drawn_and_readable(case):
-    result = EXTREMES[case]()
+    result = extreme(case)
     curves = dm.curves(result, metrics=list(result.metrics.values()), thresholds=5)
     for plot in (dm.plotting.plot_curves, dm.plotting.plot_roc, dm.plotting.plot_precision_recall):
         check_readable(plot(curves))
@@ -510,7 +537,7 @@ def test_curves_of_extreme_results_are_drawn_and_readable(case):
 
 
 def test_names_are_text_and_not_mathematics_or_hidden():
-    result = EXTREMES["long names"]()
+    result = extreme("long names")
     ax = dm.plotting.plot_metrics(result)
     lay_out(ax)
     texts = [tick.get_text() for tick in ax.get_yticklabels()]
@@ -542,9 +569,8 @@ def shade(colour):
 
 @pytest.mark.parametrize("plot", PLOTS)
 @pytest.mark.parametrize(("look", "paper"), [("default", 1.0), ("dark_background", 0.0)])
-def test_every_line_and_mark_stands_out_from_the_paper(look, paper, plot, few, curves, backtest):
-    with plt.style.context(look):
-        ax = PLOTS[plot](few, curves, backtest)
+def test_every_line_and_mark_stands_out_from_the_paper(look, paper, plot, seen):
+    ax = seen(plot, look)
     colours = [line.get_color() for line in ax.lines] + [
         colour for one in ax.collections if isinstance(one, LineCollection) for colour in one.get_colors()
     ]
@@ -557,14 +583,11 @@ def test_every_line_and_mark_stands_out_from_the_paper(look, paper, plot, few, c
 
 
 @pytest.mark.parametrize("plot", PLOTS)
-def test_areas_are_as_plain_to_see_on_dark_paper_as_on_white(plot, few, curves, backtest):
-    seen = {}
-    for look, paper in (("default", 1.0), ("dark_background", 0.0)):
-        with plt.style.context(look):
-            seen[paper] = areas_seen(PLOTS[plot](few, curves, backtest), paper)
-    assert len(seen[0.0]) == len(seen[1.0])
+def test_areas_are_as_plain_to_see_on_dark_paper_as_on_white(plot, seen):
+    on_white, on_black = areas_seen(seen(plot), 1.0), areas_seen(seen(plot, "dark_background"), 0.0)
+    assert len(on_black) == len(on_white)
     # Blue, the darkest of the colours, has a little less on black than on white.
-    assert all(dark > 0.9 * light and dark > 1.2 for dark, light in zip(seen[0.0], seen[1.0], strict=True))
+    assert all(dark > 0.9 * light and dark > 1.2 for dark, light in zip(on_black, on_white, strict=True))
 
 
 @pytest.mark.parametrize("plot", PLOTS)
@@ -589,6 +612,9 @@ def test_a_title_that_is_too_long_for_a_line_goes_on_in_the_next(plot, place, fe
     assert box.y1 <= edge.y1 + 1.0
     assert title.get_text().replace("\n", " ") == words
     assert 1 <= title.get_text().count("\n") <= 2
+    legend = ax.get_legend()
+    assert legend is not None
+    assert box.y0 >= legend.get_window_extent().y1 - 1.0
     slide: Any = ax.figure
     slide.set_size_inches(14, 6)  # one line is enough
     lay_out(ax, times=2)

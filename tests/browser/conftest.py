@@ -3,7 +3,7 @@
 import os
 import shutil
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -52,26 +52,49 @@ def axe():
     return AXE.read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="session")
+def window(browser):
+    """A page that is there for one test after the other: a new one costs more than most of what is asked of it."""
+    page = browser.new_context().new_page()
+    page.set_default_timeout(PATIENCE)
+    return page
+
+
 @pytest.fixture
-def open_page(browser):
-    """Opens a file; the page remembers what it asked for and what it complained about."""
-    contexts = []
+def open_page(browser, window):
+    """Opens a file; the page remembers what it asked for and what it complained about.
+
+    The first file of a test is opened in the window that was there, all else (more files, or what comes from a server
+    and may keep something) in a new one.
+    """
+    opened: list[Any] = []
+    heard: list[Any] = []
 
     def open_one(path, *, width=1200, height=900, dark=False, media="screen"):
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
+        address, page = path.as_uri(), window
+        if opened or not address.startswith("file:"):
+            page = browser.new_context().new_page()
+            page.set_default_timeout(PATIENCE)
+        opened.append(page)
+        page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(media=media, color_scheme="dark" if dark else "light")
-        page.asked_for, page.complaints = [], []
-        context.on("request", lambda request: page.asked_for.append(request.url))
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.goto(path.as_uri())
+        asked_for, complaints = page.asked_for, page.complaints = [], []
+        hears = (
+            (page.context, "request", lambda request: asked_for.append(request.url)),
+            (page, "console", lambda message: complaints.append(message.text)),
+            (page, "pageerror", lambda error: complaints.append(str(error))),
+        )
+        for speaker, event, hear in hears:
+            speaker.on(event, hear)
+        heard.extend(hears)
+        page.goto(address)
         return page
 
     yield open_one
-    for context in contexts:
-        context.close()
+    for speaker, event, hear in heard:
+        speaker.remove_listener(event, hear)
+    for page in opened:
+        if page is window:
+            page.goto("about:blank")  # nothing of this test goes on in the next
+        else:
+            page.context.close()

@@ -305,6 +305,10 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 def test_what_cannot_be_is_refused_in_one_clear_sentence(engine, kind):
     changes, settings, message = BAD[kind]
     frame = engine({**GOOD, **changes})
+    if engine.name == "spark" and "zone" in kind:
+        # Its times have the zone of the session, so that dates and times without a zone are meant by its clock.
+        assert EvaluationSet.from_frame(frame, **SETTINGS | settings).n_rows == 4
+        return
     with pytest.raises(InputError, match=message):
         EvaluationSet.from_frame(frame, **SETTINGS | settings)
 

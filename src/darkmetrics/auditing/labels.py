@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
@@ -57,7 +57,9 @@ def batches_of(
     if y_score is None:
         raise InputError("y_score: missing. Give the scores of the labels, or an EvaluationSet of the rows.")
     if time is None:
-        return [open_.batch(_came(before, _rows(before, after, y_score, age)), None)]
+        rows = _rows(before, after, y_score, age)
+        open_.check(rows)
+        return [open_.batch(_came(before, rows), None)]
     return _of_rows(open_, after, y_score, time, age, as_of)
 
 
@@ -123,7 +125,6 @@ def _check_written(before: EvaluationSet, labels: Any) -> None:
 
 def _came(before: EvaluationSet, after: EvaluationSet) -> Cells:
     """The labels in a set that are new: all of them, or, where it has the same rows, those that were not there."""
-    _Open.of(before).check(after)
     if after.n_rows != before.n_rows:
         return after.labelled().cells
     whole, buckets = _by_age(after.cells), after.buckets
@@ -173,16 +174,15 @@ class _Open:
         try:
             return frames.duration_column(age, "age")[0]
         except InputError:
-            days = _dates_of(age, "age")
-            since = None if days is None else self.since(as_of, days)
-            if days is None or since is None:
+            scored = _dates_of(age, "age")
+            since = None if scored is None else self.since(as_of, scored.number)
+            if scored is None or since is None:
                 raise
             if (since > 0.0).any():
                 row = int(np.argmax(since > 0.0))
-                moment = datetime(1970, 1, 1) + timedelta(days=float(days[row]))
                 raise InputError(
-                    f"age: row {row} was scored on {moment.date()}, after the earlier evaluation ({as_of}), which "
-                    "knows nothing of it. Give the rows that were there then."
+                    f"age: row {row} was scored on {scored.shown(float(scored.number[row]))}, after the earlier "
+                    f"evaluation ({as_of}), which knows nothing of it. Give the rows that were there then."
                 ) from None
             return -since
 
@@ -256,12 +256,13 @@ def _joined(cells: list[Cells]) -> Cells:
     return Cells(**columns)
 
 
-def _dates_of(values: Any, name: str) -> FloatArray | None:
+def _dates_of(values: Any, name: str) -> frames.Times | None:
     """Dates and datetimes in days since 1970; None if they are none."""
     try:
-        return frames.time_column(values, name).number
+        times = frames.time_column(values, name)
     except InputError:
         return None
+    return times if times.days else None
 
 
 def _ordered(time: Any, n: int, since: Callable[[FloatArray], FloatArray | None]) -> tuple[IntArray, FloatArray | None]:
@@ -273,11 +274,11 @@ def _ordered(time: Any, n: int, since: Callable[[FloatArray], FloatArray | None]
         values, _ = frames.duration_column(time, "time")
         spans = True
     except InputError:
-        days = _dates_of(time, "time")
-        if days is None:
+        dates = _dates_of(time, "time")
+        if dates is None:
             raise InputError("time: expected numbers, timedeltas or dates: when each label came.") from None
-        passed = since(days)
-        values, spans = (days, False) if passed is None else (np.where(passed > 0.0, passed, np.nan), True)
+        passed = since(dates.number)
+        values, spans = (dates.number, False) if passed is None else (np.where(passed > 0.0, passed, np.nan), True)
     check_length(values, "time", n)
     known = ~np.isnan(values)
     if spans and np.any(values[known] < 0.0):

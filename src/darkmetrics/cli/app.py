@@ -11,6 +11,7 @@ from math import inf
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
+from typer.main import get_command
 from typer.models import OptionInfo
 
 import darkmetrics as dm
@@ -152,12 +153,20 @@ def _without_command(
         use_settings(context, config)
 
 
+@functools.cache
+def _parser() -> Callable[..., int | None]:
+    """What reads the words of all commands, made once: a process that runs several would make it for each."""
+    return get_command(app)
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         with patient_output():
-            code = app(given, prog_name="darkmetrics", standalone_mode=False, obj=shlex.join(["darkmetrics", *given]))
+            code = _parser()(
+                given, prog_name="darkmetrics", standalone_mode=False, obj=shlex.join(["darkmetrics", *given])
+            )
     except typer.Abort:
         return fail("interrupted", INTERRUPTED)
     except InputError as error:  # what is wrong with the file of settings

@@ -16,7 +16,7 @@ _PATTERN = re.compile(r"\*|\^.*\$", re.DOTALL)
 def addressable(frame: Any) -> tuple[Any, list[str]]:
     """The frame with names that a query can hold, and the user's names in the same order."""
     kind, names = frame.implementation, frame.collect_schema().names()
-    if kind.is_pyspark() or kind.is_pyspark_connect():
+    if is_spark(frame):
         # It reads a dot as "the field of" and takes two names for one that differ in case; places are never ambiguous.
         native = frame.to_native()
         names = list(native.columns)
@@ -25,6 +25,11 @@ def addressable(frame: Any) -> tuple[Any, list[str]]:
         # Polars takes such a name for all the columns that it matches.
         return nw.from_native(frame.to_native().rename({name: f"c{place}" for place, name in enumerate(names)})), names
     return frame, names
+
+
+def is_spark(frame: Any) -> bool:
+    """Whether the frame is one of Spark, whose times all have the zone of the session, meant or not."""
+    return bool(frame.implementation.is_pyspark() or frame.implementation.is_pyspark_connect())
 
 
 def check_levels(native: Any) -> None:
@@ -79,7 +84,7 @@ def with_microseconds(frame: Any, column: str) -> Any:
         return nw.from_native(native.project(", ".join(parts)))
     if has_clocks(frame):
         return frame.with_columns(time.dt.timestamp("us").cast(nw.Float64))
-    if (kind.is_pyspark() or kind.is_pyspark_connect()) and getattr(dtype, "time_zone", None) is not None:
+    if is_spark(frame) and getattr(dtype, "time_zone", None) is not None:
         native = frame.to_native()
         expressions = [
             f"double(unix_micros({name})) AS {name}" if name == column else f"`{name}`" for name in native.columns

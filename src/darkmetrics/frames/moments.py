@@ -17,7 +17,15 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.frames.arrays import is_missing, number_column, refuse_shape, shortened, to_numpy
 from darkmetrics.frames.calendar import check_dates, iso_time, without_zone
 from darkmetrics.frames.collecting import collected, numbers
-from darkmetrics.frames.engines import has_clocks, in_utc, on_wall_clock, type_name, with_microseconds, zone_of
+from darkmetrics.frames.engines import (
+    has_clocks,
+    in_utc,
+    is_spark,
+    on_wall_clock,
+    type_name,
+    with_microseconds,
+    zone_of,
+)
 
 DAY = 86_400_000_000.0
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -35,6 +43,7 @@ class Moments:
     zone: str | None = None
     known: bool = True  # False: nothing but nulls, and no type
     local: bool = False  # moments are what the clocks of the zone show
+    session: bool = False  # the zone is that of all times, so that one without a zone is meant by it, too
 
     @property
     def has_days(self) -> bool:
@@ -72,11 +81,11 @@ def read_moments(frame: Any, part: str, dtype: Any, name: str) -> tuple[Any, Mom
     zone = zone_of(frame, part)
     if dtype == nw.Unknown:
         frame, dtype = in_utc(frame, part)
-        # A column of nothing but nulls may have no type; one of pandas' periods has values.
-        if dtype == nw.Unknown and not numbers(collected(frame.select(nw.col(part).count())), part)[0]:
-            return frame.with_columns(nw.col(part).cast(nw.Float64)), Moments(dates=True, known=False)
+    # A column of nothing but nulls may have no type, or that of text; one of pandas' periods has values.
+    if dtype in (nw.Unknown, nw.String) and not numbers(collected(frame.select(nw.col(part).count())), part)[0]:
+        return frame.with_columns(nw.col(part).cast(nw.Float64)), Moments(dates=True, known=False)
     check_dates(dtype, type_name(frame, part, dtype), "ages", name)
-    return with_microseconds(frame, part), Moments(dtype == nw.Date, zone)
+    return with_microseconds(frame, part), Moments(dtype == nw.Date, zone, session=is_spark(frame))
 
 
 def local_days(frame: Any, parts: Sequence[str]) -> tuple[Any, str | None]:
@@ -85,7 +94,12 @@ def local_days(frame: Any, parts: Sequence[str]) -> tuple[Any, str | None]:
     A day of the calendar is then meant, though it begins at another hour of UTC, and two of them may be 23 hours apart.
     Both columns have the same zone, and the engine one for each column; the zone is said if times were changed.
     """
-    zone, *others = {zone_of(frame, part) for part in parts}
+    zones = {part: zone_of(frame, part) for part in parts}
+    zone, *others = set(zones.values())
+    if others and is_spark(frame) and all(frame.collect_schema()[part] in (nw.Date, nw.Datetime) for part in parts):
+        # Dates, beside times that have the zone of the session: days by its clock.
+        zoned = [part for part in parts if zones[part] is not None]
+        return frame.with_columns(nw.col(*zoned).dt.replace_time_zone(None)), zones[zoned[0]]
     if others or zone is None or zone in _UTC or not has_clocks(frame):
         return frame, None
     local = frame
@@ -177,6 +191,8 @@ class AsOf:
             end = dt.datetime.combine(self.day, dt.time()) + dt.timedelta(days=1)
             return _moment(end.replace(tzinfo=None if scored.local else scored.clock())) - 1.0
         assert self.time is not None
+        if self.time.tzinfo is None and scored.session:
+            return _moment(self.time.replace(tzinfo=None if scored.local else scored.clock()))
         zone = None if self.time.tzinfo is None else str(self.time.tzinfo)
         if scored.known and (zone is None) != (scored.zone is None):
             advice = "a time zone, such as '2026-03-09T14:30+00:00'" if zone is None else "none"
