@@ -5,18 +5,18 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics._kernels.auc.expansion import expansions, label_sums, settle_leading_rows
+from darkmetrics.methods import rank_laws
 
 
-def ranks(rows, heavy, seed=0):
-    """Rows of unequal weight, some of them as heavy as many others, half of the labels missing."""
+def problem(rows, heavy=(), seed=0):
+    """ROC-AUC of rows of unequal weight, some of them as heavy as many others, half of the labels missing."""
     rng = np.random.default_rng(seed)
     score = rng.random(rows)
     label = (rng.random(rows) < score).astype(float)
     weight = rng.lognormal(sigma=0.5, size=rows)
     label[rng.random(rows) < 0.5] = np.nan
-    label[:heavy], weight[:heavy] = np.nan, 0.1 * rows
-    data = dm.EvaluationSet(label, score, sample_weight=weight)
-    return dm.metrics.roc_auc().bind(data, np.nan).data
+    label[: len(heavy)], weight[: len(heavy)] = np.nan, heavy
+    return dm.metrics.roc_auc().bind(dm.EvaluationSet(label, score, sample_weight=weight), np.nan)
 
 
 def chances(cells, nodes, seed=1):
@@ -26,7 +26,7 @@ def chances(cells, nodes, seed=1):
 
 def test_largest_share_is_that_of_every_row():
     """More rows than are looked at together, some of which are nearly sure at a node."""
-    data = ranks(12_000, 0)
+    data = problem(12_000).data
     p = chances(data.weight.size, 5)
     p[3] = 1e-6 * p[3]
     found = expansions(data, p)
@@ -37,7 +37,7 @@ def test_largest_share_is_that_of_every_row():
 
 
 def test_cases_of_leading_rows_share_their_sums():
-    data = ranks(2_000, 3)
+    data = problem(2_000, [200.0] * 3).data
     p = chances(data.weight.size, 6)
     cases = settle_leading_rows(data, p, np.full(6, 1.0 / 6.0), 0.05)
     assert cases is not None
@@ -52,3 +52,22 @@ def test_cases_of_leading_rows_share_their_sums():
     light = data.weight != 200.0
     np.testing.assert_array_equal(cases[0][1], p[:, light])
     np.testing.assert_array_equal(cases[0][0].rho, data.rho[light])
+
+
+def test_cases_of_other_rows_have_sums_of_their_own(monkeypatch):
+    """Once a very heavy row is settled, others lead in some cases and not in others."""
+    functional = problem(600, [3000.0, 300.0, 90.0, 40.0])
+    p = chances(functional.data.weight.size, 5, seed=0)
+    made = []
+
+    def expanded(case, own, column=None, given=None):
+        found = expansions(case, own, column, given)
+        made.append((own, found, expansions(case, own, column)))
+        return found
+
+    monkeypatch.setattr(rank_laws, "expansions", expanded)
+    rank_laws._settled(functional, functional.data, p, np.full(5, 0.2))
+    assert len({id(own) for own, _, _ in made}) > 1
+    for _, found, alone in made:
+        for one, other in zip(found[1:], alone[1:], strict=True):
+            np.testing.assert_array_equal(one, other)

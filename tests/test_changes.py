@@ -780,3 +780,25 @@ def test_what_is_the_same_in_another_unit_of_weight_has_not_changed(seed):
     gap = dm.evaluate_by(table, "g", metrics="precision", **asked).gap("precision")
     assert list(gap.largest.values()) == pytest.approx([0.5, 0.5])
     assert list(gap.smallest.values()) == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize("metric", ["mcc", "gini", "cohen_kappa"])
+def test_groups_whose_metric_is_zero_but_for_rounding_are_level(metric):
+    """The largest of two groups of the same rows was decided by the last digit, of which 0 has none to spare."""
+    for seed in (8, 11, 12):
+        rng = np.random.default_rng(seed)
+        score, y = np.repeat([0.2, 0.8], 6), np.tile([0.0, 1.0], 6)
+        y[rng.permutation(12)[:3]] = np.nan
+        weight, order = np.tile(rng.integers(1, 4, 6).astype(float), 2), rng.permutation(12)
+        table = pd.DataFrame(
+            {
+                "g": np.repeat(["x", "y"], 12),
+                "y": np.concatenate([y, y[order]]),
+                "p": np.concatenate([score, score[order]]),
+                "w": np.concatenate([weight, weight[order] / 3.7]),
+            }
+        )
+        asked: dict[str, Any] = {"label": "y", "score": "p", "weight": "w", "label_model": "half", "min_labels": 1}
+        gap = dm.evaluate_by(table, "g", metrics=metric, **asked).gap(metric)
+        assert list(gap.largest.values()) == pytest.approx([0.5, 0.5])
+        assert list(gap.smallest.values()) == pytest.approx([0.5, 0.5])

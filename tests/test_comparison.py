@@ -16,7 +16,9 @@ import darkmetrics as dm
 import oracle
 from auc_layouts import kolmogorov
 from darkmetrics.comparison import result
+from darkmetrics.comparison.joint_score import JointScore
 from darkmetrics.comparison.laws import law_of_difference
+from darkmetrics.comparison.rows import shared_rows
 from darkmetrics.distribution import Discrete
 from darkmetrics.frames import collecting, joint_counting
 
@@ -377,7 +379,7 @@ def learnt(n=1500, share=0.8, seed=12, models=2):
     y = (rng.random(n) < 1 / (1 + np.exp(-2 * truth))).astype(float)
     y_true = np.where(rng.random(n) < share, np.nan, y)
     noise = np.linspace(0.9, 0.3, models)
-    names = ["a", "b", "c", "d", "e", "f", "g"][:models]
+    names = [chr(ord("a") + i) for i in range(models)]
     scores = {
         name: 1 / (1 + np.exp(-1.5 * truth - s * rng.normal(size=n))) for name, s in zip(names, noise, strict=True)
     }
@@ -410,12 +412,52 @@ def test_cells_that_share_probabilities_change_next_to_nothing():
     assert np.abs(mean - other).mean() < 0.03
 
 
-def test_rows_that_are_decided_differently_share_no_probabilities():
+@pytest.mark.parametrize("digits", [None, 1], ids=["continuous", "many at the threshold"])
+def test_rows_that_are_decided_differently_share_no_probabilities(digits):
     _, y_true, scores = learnt(n=12_000)
-    rows = dm.compare(y_true, scores, missingness="random", threshold={"a": 0.3, "b": 0.55}).rows
+    if digits is not None:  # the mean of many numbers 0.7 is less than 0.7
+        scores["a"] = np.round(scores["a"], digits)
+    rows = dm.compare(y_true, scores, missingness="random", threshold={"a": 0.7, "b": 0.55}).rows
     assert rows.by_kind.missing.size < 8000
-    for model, cut in enumerate((0.3, 0.55)):
+    for model, cut in enumerate((0.7, 0.55)):
         assert np.array_equal((rows.by_kind.score[model] >= cut)[rows.by_kind.number], rows.decision[model])
+
+
+def test_rows_of_many_models_are_of_many_kinds():
+    """Where ranks of all models made too many kinds, all rows were of one, and had one probability."""
+    rng = np.random.default_rng(0)
+    n, models = 100_000, 14
+    truth = rng.normal(size=n)
+    y = np.where(rng.random(n) < 0.5, np.nan, rng.random(n) < expit(2.0 * truth))
+    scores = {f"m{i}": expit(0.8 * rng.normal() + 1.2 * truth + rng.normal(size=n)) for i in range(models)}
+    rows = shared_rows(y, scores, threshold=0.5, pos_label=1, missing_label=None, sample_weight=None, probability=None)
+    kinds = rows.by_kind
+    assert 10_000 < kinds.missing.size <= 1 << 15
+    assert kinds.missing.sum() == np.isnan(y).sum()
+    flagged = np.stack([np.bincount(kinds.number, one) for one in rows.decision])
+    alike = (flagged == 0) | (flagged == kinds.total)
+    assert alike.mean() > 0.8
+    assert np.array_equal((kinds.score >= 0.5)[alike], (flagged == kinds.total)[alike])
+
+
+def test_thresholds_far_apart_leave_the_level_open_once():
+    """Decisions that had a share in the level made every row's log odds open a second time, by a third."""
+    _, y_true, scores = learnt(n=1000, share=0.85)
+    rows = np.ones(1000)
+    known = ~np.isnan(y_true)
+    score = np.round(list(scores.values()), 1)
+    labelled = score[:, known], y_true[known], 1.0 - y_true[known]
+    joint = JointScore.fit(score, rows, labelled, np.array([0.1, 0.95]))
+    assert np.abs(joint.deviations(score).mean(axis=0)).max() < 1e-9
+
+
+def test_models_that_say_nothing_leave_open_that_one_of_them_does():
+    """The prior of how much models differ is as wide as if the average had some slope, though labels give it none."""
+    rng = np.random.default_rng(7)
+    score, y = rng.normal(size=(2, 400)), rng.integers(0, 2, 400).astype(float)
+    joint = JointScore.fit(score, np.ones(400), (score[:, :20], y[:20], 1.0 - y[:20]), np.zeros(2))
+    spread = (joint.draws(256) @ joint.deviations(score).T).std(axis=0)
+    assert np.median(spread) > 0.15
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0], ids=["scores rise", "scores fall"])

@@ -213,10 +213,12 @@ def test_a_threshold_that_is_better_by_rounding_alone_is_not_chosen(monkeypatch,
 @pytest.mark.parametrize("unit", [0.1, 3.7, 1 / 3, 2.0**-66])
 def test_a_target_that_is_just_met_is_met_in_every_unit_of_weight(unit):
     """Seed 0: recall is 0.5 from a score of 0.7 on, which with weights of 1/3 was not enough by its last digit."""
-    for seed, metric, target in ((0, "recall", 0.5), (6, "accuracy", 0.75), (10, "recall", 0.5)):
+    # A target of 0 has no size of its own that rounding could be a part of.
+    targets = (0, "recall", 0.5), (6, "accuracy", 0.75), (10, "recall", 0.5), (15, "markedness", 0.0)
+    for seed, metric, target in targets:
         rng = np.random.default_rng(seed)
         score = np.rint(10.0 * rng.random(60)) / 10.0
-        y = (rng.random(60) < score).astype(float)
+        y = (rng.random(60) < (score if target else 0.5)).astype(float)
         y[rng.permutation(60)[:12]] = np.nan
         one, other = (
             dm.curves(dm.evaluate(y, score, sample_weight=weight, label_model=0.5, metrics=metric), metrics=metric)

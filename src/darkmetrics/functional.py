@@ -409,8 +409,10 @@ class RankFunctional(Functional):
         first, owner = merged_keys(column, None if equal else data.weight)
         rho, rounded = _mean_within(owner, data.counts, data.rho)
         counts, weight = _add_up(owner, data.counts), data.weight[first]
-        groups: dict[str, Any] = {"group": np.arange(first.size), "group_known": np.zeros(first.size)}
-        joined = data._replace(counts=counts, weight=weight, rho=rho, group_total=counts * weight, **groups)
+        own, none = np.arange(first.size), np.zeros(first.size)
+        joined = data._replace(
+            counts=counts, weight=weight, rho=rho, group=own, group_total=counts * weight, group_known=none
+        )
         whole = counts.astype(np.int64)
         merged = Merged(owner, data.counts, data.rho, rho) if rounded else None
         coarse = replace(self, data=joined, missing=whole, bounds=self.extremes, rounded=rounded, merged=merged)

@@ -152,9 +152,9 @@ def spread_law(
     found = measure(high, low).max(axis=0)
     defined = ~np.isnan(found)
     total = float(masses[defined].sum()) or 1.0
-    shares = []
+    shares, blur = [], _SAME * np.nanmax(np.abs(values[:, 0]), initial=0.0)
     for end in (high, low):
-        at = (np.abs(values[:, 0] - end[0]) <= _SAME * np.abs(end[0])) & defined
+        at = (np.abs(values[:, 0] - end[0]) <= blur) & defined
         # Sets that are level share what is theirs.
         share = (masses * at / np.maximum(at.sum(axis=0), 1)).sum(axis=1) / total
         # Draws that all say the same do not make it certain.

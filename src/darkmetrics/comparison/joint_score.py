@@ -60,8 +60,10 @@ class Axes(NamedTuple):
     scales: tuple[Scale, ...]
     # Each model decides for a row from this score on.
     thresholds: FloatArray
-    # From normal scores (squares, decisions) to deviations from their average, and what the average says of these.
+    # From normal scores (squares, decisions) to deviations from their average, the mean of these over all rows, and
+    # what the average says of them.
     contrast: FloatArray
+    middle: FloatArray
     along: FloatArray
     average_sd: float
 
@@ -75,15 +77,20 @@ class Axes(NamedTuple):
         contrast = np.linalg.qr(np.hstack([np.ones((k, 1)), np.eye(k)[:, : k - 1]]))[0][:, 1:]
         average = z.mean(axis=0)
         average_sd = float(np.sqrt(average**2 @ rows / total)) or 1.0
-        along = _apart(contrast, z, score >= thresholds[:, None]) @ (rows * average / average_sd) / total
-        return cls(scales, thresholds, contrast, along, average_sd)
+        apart = _apart(contrast, z, score >= thresholds[:, None])
+        middle = apart @ rows / total
+        along = (apart - middle[:, None]) @ (rows * average / average_sd) / total
+        return cls(scales, thresholds, contrast, middle, along, average_sd)
 
     def design(self, score: FloatArray) -> FloatArray:
-        """Columns: one, the average of the normal scores, and the deviations, less what it says of them."""
+        """Columns: one, the average of the normal scores, and the deviations, less what it says of them.
+
+        Deviations have no share in the level: labels settle that by themselves, and it would be left open twice.
+        """
         z = np.stack([scale.line(one) for scale, one in zip(self.scales, score, strict=True)])
         average = z.mean(axis=0) / self.average_sd
-        apart = _apart(self.contrast, z, score >= self.thresholds[:, None]).T - np.outer(average, self.along)
-        return np.column_stack([np.ones(average.size), average, apart])
+        apart = _apart(self.contrast, z, score >= self.thresholds[:, None]).T - self.middle
+        return np.column_stack([np.ones(average.size), average, apart - np.outer(average, self.along)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -172,7 +172,16 @@ class SharedRows:
             codes = np.unique(code)
             if codes.size <= most:
                 return np.asarray(np.searchsorted(codes, code), dtype=np.int64)
-        return np.zeros(rows.size, dtype=np.int64)
+        # Of so many models: rows that as many as may be decide alike, then by their mean rank.
+        number = np.zeros(rows.size, dtype=np.int64)
+        for decided in self.decision:
+            number = _split(number, decided.astype(np.int64), most)
+        mean = sum(steps) // len(steps)
+        for shift in range(8):
+            finer = _split(number, mean >> shift, most)
+            if finer is not number:
+                return finer
+        return number
 
     @cached_property
     def by_kind(self) -> Kinds:
@@ -186,11 +195,18 @@ class SharedRows:
             positives, negatives, missing = (np.bincount(number, c).astype(np.int64) for c in counts)
             total = positives + negatives + missing
             score = np.stack([np.bincount(number, rows * one) for one in self.score]) / total
-            if score.shape[1] > 1:  # all rows of a kind are decided alike, and so is their mean, however it is rounded
-                decided, cut = np.zeros(score.shape, dtype=np.bool_), np.array(self.thresholds)[:, None]
-                decided[:, number] = self.decision
-                score = np.where(decided, np.maximum(score, cut), np.minimum(score, np.nextafter(cut, -np.inf)))
+            # Where all rows of a kind are decided alike, so is their mean, however it is rounded.
+            flagged = np.stack([np.bincount(number, rows * one) for one in self.decision])
+            cut = np.array(self.thresholds)[:, None]
+            score = np.where(flagged == total, np.maximum(score, cut), score)
+            score = np.where(flagged == 0.0, np.minimum(score, np.nextafter(cut, -np.inf)), score)
         return Kinds(number, score, positives, negatives, missing)
+
+
+def _split(number: IntArray, by: IntArray, most: int) -> IntArray:
+    """Kinds split by another number, themselves where that would make too many."""
+    codes, finer = np.unique(number * (int(by.max()) + 1) + by, return_inverse=True)
+    return np.asarray(finer, dtype=np.int64) if codes.size <= most else number
 
 
 def shared_rows(

@@ -278,8 +278,9 @@ def _meets(
         _, (swept,) = sweep(evaluation, [metric], thresholds, np.array([level]), method)
         values = swept.quantiles[0]
         surest.append(values)
+        blur = _ROUNDING * np.nanmax(np.abs(values), initial=abs(target))
         # NaN, where it is 0/0, is neither.
-        met &= values <= target + _ROUNDING * abs(target) if less else values >= target - _ROUNDING * abs(target)
+        met &= values <= target + blur if less else values >= target - blur
     if not met.any():
         raise InputError(f"{argument}: {_nowhere(thresholds, checked, surest, probability)}")
     return met, surest, checked
