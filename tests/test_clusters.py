@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import quad
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import multivariate_normal, norm, t
 
 import darkmetrics as dm
 from darkmetrics._kernels.posterior.shared_fate import correlation, luck_of_groups, thresholds
@@ -224,3 +224,19 @@ def test_more_cells_of_groups_than_fit_are_refused(monkeypatch):
     table = pd.DataFrame(named_rows(labels, score + 0.01 * rng.random(120), group))
     with pytest.raises(dm.InputError, match="groups column 'customer': more than 100 cells of group and score"):
         dm.evaluate_frame(table, label="y", score="p", groups="customer")
+
+
+@pytest.mark.parametrize("number", [2, 3, 6])
+def test_few_groups_have_the_interval_of_students_t(number):
+    """Means of groups that all have as many rows: Student's interval with a degree of freedom fewer than groups."""
+    right = np.linspace(0.49, 0.51, number)  # far from the ends of the range, where a Beta law is near a Gaussian
+    rows = np.concatenate([np.arange(1000) < np.rint(1000 * share) for share in right])
+    y = np.tile([0.0, 1.0], 500 * number)
+    score = np.where(rows == (y == 1.0), 0.9, 0.1)
+    group = np.repeat(np.arange(number), 1000)
+    law = dm.evaluate(y, score, groups=group, metrics="accuracy", scope="population")["accuracy"]
+    share = np.array([rows[group == g].mean() for g in range(number)])
+    half = t.ppf(0.95, number - 1) * share.std(ddof=1) / np.sqrt(number)
+    low, high = law.interval(0.9)
+    # Half a row on either side, and sixteen multiples of the variance for a whole law.
+    assert 0.5 * (high - low) == pytest.approx(half, rel=0.12)

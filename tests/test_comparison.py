@@ -794,11 +794,56 @@ def test_with_no_label_missing_the_population_is_that_of_mcnemar_and_delong(n):
     right = {name: (score >= 0.5) == y for name, score in scores.items()}
     wins, losses = np.sum(right["b"] & ~right["a"]), np.sum(right["a"] & ~right["b"])
     mcnemar = np.sqrt(wins + losses - (wins - losses) ** 2 / n) / n
-    # The bar of the issue; the two differ by n / (n - 1).
     assert abs(law.std() / mcnemar - 1.0) < 0.05
-    assert abs(law.mean() - (wins - losses) / n) < 1e-12
+    # With one more row of each class, which is a coin to both.
+    assert abs(law.mean() - (wins - losses) / (n + 2)) < 1e-12
     auc = found.difference("roc_auc", "b", "a", scope="population")
     assert abs(auc.std() / np.sqrt(delong_variance(y, scores)) - 1.0) < 0.05
+
+
+@pytest.mark.parametrize("metric", ["recall", "accuracy", "precision", "f1", "roc_auc"])
+def test_a_few_rows_that_agree_are_not_certain_of_the_population(metric):
+    """Four positives of thirty rows, all found by one model and none by the other, were 100% and 1.000 to 1.000."""
+    y = np.r_[np.ones(4), np.zeros(26)]
+    base = np.linspace(0.05, 0.45, 26)
+    scores = {"a": np.r_[np.full(4, 0.3), 1.1 * base], "b": np.r_[np.full(4, 0.8), base]}
+    law = dm.compare(y, scores, metrics=metric, scope="population", zero_division=0).difference(metric, "b", "a")
+    low, high = law.interval(0.9)
+    assert high - low > 0.05
+    assert -1.0 < low < high < 1.0
+    assert 0.5 < law.sf(0.0) < 0.9999
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "roc_auc"])
+def test_models_that_agree_on_a_sample_may_differ_in_the_population(metric):
+    rng = np.random.default_rng(0)
+    y = np.repeat([1.0, 0.0], 20)
+    scores = {name: np.where(y == 1.0, 0.5, 0.0) + 0.4 * rng.random(40) for name in "ab"}
+    law = dm.compare(y, scores, metrics=metric, scope="population").difference(metric, "b", "a")
+    # None of 40 rows differs: by the rule of three up to three of 40 may, to either side.
+    assert 0.02 < law.interval(0.9).high < 0.12
+    assert law.mean() == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "recall", "roc_auc"])
+def test_a_row_that_models_know_nothing_of_counts_as_one_that_is_drawn(metric):
+    """One more row of each class, decided by a coin of each model's own, or anywhere among the ranks of the others."""
+    y, _, scores = learnt(n=60)
+    found = dm.compare(y, scores, metrics=metric)
+    sampling = found._sampling(metric, [0, 1], found.beliefs.nodes)
+    one, labels = oracle.definition_of(metric), np.r_[y, 1.0, 0.0]
+
+    def value(truth, score):
+        return one(truth[None], score, (score >= 0.5).astype(float), np.ones(truth.size))[0]
+
+    positive = int(y.sum())
+    for score, shift in zip(scores.values(), sampling.shift, strict=True):
+        if metric == "roc_auc":  # all pairs with a row that lies anywhere are half won
+            pairs = positive * (60 - positive) * value(y, score) + 0.5 * (60 + 1)
+            mean = pairs / ((positive + 1) * (61 - positive))
+        else:
+            mean = np.mean([value(labels, np.r_[score, pair]) for pair in product((0.0, 1.0), repeat=2)])
+        assert shift == pytest.approx(mean - value(y, score), abs=1e-12)
 
 
 @pytest.mark.parametrize("metric", ["f1", "recall", "precision", "brier"])

@@ -8,9 +8,11 @@ for the labels themselves: drawing labels on top of them would count the same ch
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.beta_parts import PRIOR, few_betas, matched_beta
@@ -40,6 +42,8 @@ _EVERY = 512
 _CHUNK, _MANY, _NODES = 1 << 21, 1 << 22, 12
 # Samples of rows and labels where a metric is known by its values alone.
 _DRAWS = 2_000
+# Multiples of a variance that is known from few groups.
+_MULTIPLES = 16
 # Labelings over which the spread of sums of groups is averaged, at all nodes together.
 _LABELINGS = 200
 
@@ -168,14 +172,16 @@ class Population:
             weight, mean, var = own
             sampling = self._sampling(metric, mean)
         low, high = metric.range
-        by_node = NodeMoments.of(weight, mean, var + sampling)
-        weight, mean, var = by_node
+        size, often = weight.size, self._multiples
+        by_node = NodeMoments.of(weight, mean, var + sampling * often.mean())
+        weight, mean = np.repeat(weight / often.size, often.size), np.repeat(mean, often.size)
+        var = (var[:, None] + np.multiply.outer(sampling, often)).ravel()
         about: dict[str, object] = {
             "bounds": Interval(low, high),
             "method": "first order",
             "undefined": on_rows.undefined,
             "given_defined": True,
-            "by_node": by_node if weight.size > 1 else None,
+            "by_node": by_node if size > 1 else None,
         }
         if np.isfinite([low, high]).all():
             width = high - low
@@ -189,6 +195,18 @@ class Population:
         if len(normal) == 1:
             return replace(normal[0], undefined=on_rows.undefined)
         return Mixture(components=normal, weight=weight, **about)  # type: ignore[arg-type]
+
+    @cached_property
+    def _multiples(self) -> FloatArray:
+        """Multiples of the variance of sampling that are equally likely: few groups tell little of how they vary.
+
+        A Gaussian mixed over these is Student's law with one degree of freedom fewer than there are groups.
+        """
+        if self._groups is None:
+            return np.ones(1)
+        freedom = float(self._groups.max())
+        level = (np.arange(_MULTIPLES) + 0.5) / _MULTIPLES
+        return np.asarray(0.5 * freedom / gammaincinv(0.5 * freedom, level))
 
     def _rows_behind(self, metric: Metric) -> FloatArray:
         """How many rows, all counting alike, a metric rests on: of the kind of which there are fewest."""

@@ -17,7 +17,7 @@ from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
 from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, mirrored, taken
 from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
-from darkmetrics.comparison.population import population_law, population_together, sampling_variances
+from darkmetrics.comparison.population import Sampling, population_law, population_together, sampling_of
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
 from darkmetrics.comparison.wording import few_labels_of, notes_of, sentence_of, words_of
@@ -181,16 +181,17 @@ class Comparison(Mapping[str, Evaluation]):
     def _given(self) -> bool:
         return isinstance(self.question.model, Given)
 
-    def _sampling(self, metric: str, models: list[int], nodes: Nodes) -> FloatArray:
+    def _sampling(self, metric: str, models: list[int], nodes: Nodes) -> Sampling:
         chance = nodes.weight @ nodes.on_all_cells.probability
-        return sampling_variances(self.rows, chance, self._metric(metric), models, given=self._given)
+        return sampling_of(self.rows, chance, self._metric(metric), models, given=self._given)
 
     def _in_population(self, law: MetricDistribution, metric: str, b: int, a: int, nodes: Nodes) -> MetricDistribution:
         if law.undefined >= 1.0:
             return law
         low, high = self._metric(metric).range
-        variance = float(self._sampling(metric, [b, a], nodes)[0, 1])
-        return population_law(law, variance, (low - high, high - low), given=self._given)
+        found = self._sampling(metric, [b, a], nodes)
+        variance, shift = float(found.variance[0, 1]), float(found.shift[0] - found.shift[1])
+        return population_law(law, variance, shift, (low - high, high - low), given=self._given)
 
     def _pair(self, model: str, other: str) -> tuple[int, int]:
         b, a = self.rows.index(model, "model"), self.rows.index(other, "other")

@@ -176,7 +176,7 @@ class SharedRows:
         number = np.zeros(rows.size, dtype=np.int64)
         for decided in self.decision:
             number = _split(number, decided.astype(np.int64), most)
-        mean = sum(steps) // len(steps)
+        mean = np.sum(steps, axis=0) // len(steps)
         for shift in range(8):
             finer = _split(number, mean >> shift, most)
             if finer is not number:
