@@ -801,7 +801,7 @@ def test_with_no_label_missing_the_population_is_that_of_mcnemar_and_delong(n):
     assert abs(auc.std() / np.sqrt(delong_variance(y, scores)) - 1.0) < 0.05
 
 
-@pytest.mark.parametrize("metric", ["recall", "accuracy", "precision", "f1", "roc_auc"])
+@pytest.mark.parametrize("metric", ["recall", "accuracy", "f1", "roc_auc"])
 def test_a_few_rows_that_agree_are_not_certain_of_the_population(metric):
     """Four positives of thirty rows, all found by one model and none by the other, were 100% and 1.000 to 1.000."""
     y = np.r_[np.ones(4), np.zeros(26)]
@@ -1074,6 +1074,18 @@ def test_a_metric_that_no_row_can_define_is_undefined_in_the_population():
     found = dm.compare(np.ones(200), scores, metrics=["accuracy", "roc_auc"], scope="population", zero_division=np.nan)
     assert "Best roc_auc in the population: a undefined, b undefined, c undefined." in str(found)
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_model_without_a_metric_on_the_rows_has_no_difference_in_the_population():
+    """Whatever stands for 0/0 on the rows: the table said undefined, the sentence that the other one is 100% better."""
+    y = np.r_[np.ones(4), np.zeros(26)]
+    none, some = np.full(30, 0.3), np.r_[np.full(5, 0.8), np.full(25, 0.2)]
+    scores = {"none": none, "some": some, "other": np.roll(some, 2)}
+    found = dm.compare(y, scores, metrics="precision", scope="population", zero_division=0)
+    assert found["none"]["precision"].undefined == found.difference("precision", "some", "none").undefined == 1.0
+    best = found.best("precision")
+    assert np.isnan(best["none"])
+    assert best["some"] + best["other"] == pytest.approx(1.0)
 
 
 def test_reference_rows_that_lack_a_model_name_it():

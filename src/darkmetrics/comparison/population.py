@@ -21,6 +21,7 @@ from darkmetrics.distribution import (
     NodeMoments,
     Normal,
     Rational,
+    Undefined,
 )
 from darkmetrics.exceptions import MethodError
 from darkmetrics.metrics import ConfusionMetric, LossMetric, Metric, RankMetric
@@ -48,7 +49,7 @@ class Effects(NamedTuple):
     """How far one more row of each cell moves a metric, per unit of its weight: a positive one, and a negative one.
 
     `blind`: of one more row of either class of which a model knows nothing (mean, variance), where rows like that are
-    counted; `shift` is what one of each does to the metric.
+    counted; `shift` is what one of each does to the metric, NaN where that is 0/0 on the rows.
     """
 
     positive: FloatArray
@@ -162,7 +163,7 @@ def _(metric: ConfusionMetric, rows: Rows) -> Effects:
     # A row of which the model knows nothing is decided by a coin: tp or fn, fp or tn.
     blind = 0.5 * (slopes[:2] + slopes[2:]), 0.25 * (slopes[:2] - slopes[2:]) ** 2
     effects = slopes[0] * yes + slopes[2] * no, slopes[1] * yes + slopes[3] * no
-    return Effects(*effects, blind, shift if np.isfinite(shift) else 0.0)
+    return Effects(*effects, blind, shift)
 
 
 @effects_of.register
@@ -203,6 +204,8 @@ def population_law(
     """
     own = law.by_node or NodeMoments(np.ones(1), np.array([law.mean()]), np.array([law.var()]))
     var = (0.0 if given else 1.0) * own.var + variance
+    if np.isnan(shift):  # whatever stands for a 0/0 on the rows, it says nothing about others
+        return Undefined(undefined=1.0, method=law.method, bounds=Interval(*limits))
     about: dict[str, Any] = {"bounds": Interval(*limits), "bounds_sharp": False, "undefined": law.undefined}
     if not var.any() and np.all(own.mean == own.mean[0]):  # models that no row tells apart: a tie, not a coin
         return Discrete(atoms=own.mean[:1], masses=np.ones(1), method="gaussian", **about)
