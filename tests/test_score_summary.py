@@ -115,7 +115,7 @@ def test_means_of_bins_alone_would_not_do():
     draws = posterior_draws(full).parameters
     log_p = log_expit(draws @ (means / total[held]))
     coarse = log_p @ total[held] - draws @ (full.X.T @ full.negatives)
-    off = coarse + full._log_prior(draws).sum(axis=1) - full.log_posterior(draws)
+    off = coarse + full._log_prior(draws) - full.log_posterior(draws)
     good = short.log_posterior(draws) - full.log_posterior(draws)
     assert off.std() > 20.0 * good.std()
 

@@ -68,6 +68,10 @@ class Material:
 
     def label_counts(self) -> tuple[int, int]:
         """Positive and negative labels, those of the reference set included."""
+        return self._label_counts
+
+    @cached_property
+    def _label_counts(self) -> tuple[int, int]:
         tables = [table for table in (self.table, self.reference) if table is not None]
         return int(sum(t.positives.sum() for t in tables)), int(sum(t.negatives.sum() for t in tables))
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def law_of_groups(functional: CountFunctional, laws: GroupLaws, weight: FloatArr
     law = _table_or_product(functional, laws, used, weight)
     if law is None and used and functional.direction[used[0]] is not None:
         law = _ends_apart(functional, laws, used, weight)
-    if law is None and np.prod(laws.sizes(used), dtype=np.float64) <= EVERY_LIMIT:
+    if law is None and prod(laws.sizes(used)) <= EVERY_LIMIT:
         return _table_law(functional, laws, used, weight)
     return law
 
@@ -53,7 +54,7 @@ def _table_or_product(
     functional: CountFunctional, laws: GroupLaws, used: list[int], weight: FloatArray
 ) -> MetricDistribution | None:
     """A small table, or a sum on demand where the formula is defined and monotone."""
-    size = np.prod(laws.sizes(used), dtype=np.float64)
+    size = prod(laws.sizes(used))
     if len(used) < 2 or size <= _TABLE_LIMIT:
         return _table_law(functional, laws, used, weight)
     axes = [laws.axes[i] for i in used]
@@ -142,9 +143,8 @@ def _table_law(functional: CountFunctional, laws: GroupLaws, used: list[int], we
     """The law from the formula at every combination of counts."""
     values, rest, last = grid_of(functional, laws, used, weight)
     # The first variable has the most values: along it stretches of the table are in order, and long ones sort faster.
-    masses = laws.joint(used, weight).table(rest, last)
-    keep = masses > 1e-40
-    law = Discrete.from_atoms(values.T[keep], masses[keep], functional.fill, **about(functional, laws.method))
+    held, masses = laws.joint(used, weight).held(rest, last)
+    law = Discrete.from_atoms(values.T[held], masses, functional.fill, **about(functional, laws.method))
     if weight.size == 1 or isinstance(law, Undefined):
         return law
     return replace(law, by_node=product_node_moments(values, rest, last, weight, functional.fill, law.mean()))

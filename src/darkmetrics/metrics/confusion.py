@@ -46,8 +46,11 @@ class Linear:
 
     def without_rounding(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """The sum; zero where all that subtraction leaves of its terms is their rounding."""
-        value, size = self(tp, fp, fn, tn), Linear(*map(abs, (self.tp, self.fp, self.fn, self.tn)))
-        return value if self.of_one_sign else np.where(np.abs(value) <= _ROUNDING * size(tp, fp, fn, tn), 0.0, value)
+        value = self(tp, fp, fn, tn)
+        if self.of_one_sign:
+            return value
+        size = Linear(*map(abs, (self.tp, self.fp, self.fn, self.tn)))
+        return np.where(np.abs(value) <= _ROUNDING * size(tp, fp, fn, tn), 0.0, value)
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,8 @@ class Ratio:
         """
 
         def reduced(part: Linear) -> FloatArray:
-            constant = part.fp * yes + part.tn * no
-            return np.array(np.broadcast_arrays(constant, part.tp - part.fp, part.fn - part.tn))
+            form = part.fp * yes + part.tn * no, part.tp - part.fp, part.fn - part.tn
+            return np.array(form if np.ndim(form[0]) == 0 else np.broadcast_arrays(*form))
 
         return RatioForm(reduced(self.numerator), reduced(self.denominator))
 

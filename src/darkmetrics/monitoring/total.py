@@ -222,30 +222,34 @@ def _joint(
     before, shift, start = np.zeros((size, 2)), np.zeros(size), 0
     for part in parts:
         chosen: IntArray = np.zeros(size, dtype=np.int64)
+        positives = part.positives()
         if as_they_are and part.weight.size > 1:
             chosen, weight = np.arange(size), part.weight
         elif part.weight.size > 1:
-            chosen = _paired(part, before, rng, shared=shared)
+            chosen = _paired(part, positives, before, rng, shared=shared)
         own = number[start : start + part.rows.size]
         order = np.argsort(own, kind="stable")
         starts = np.flatnonzero(np.diff(own[order], prepend=-1))
         if starts.size:
             each = np.add.reduceat((part.probability * part.rows).T[order], starts, axis=0)
             sums[own[order][starts]] += each[:, chosen]
-        before += part.positives()[chosen]
+        before += positives[chosen]
         shift += part.shift[chosen] * part.rows.sum()
         start += own.size
     probability = np.clip(sums.T / np.maximum(rows, 1.0), 0.0, 1.0)
     return weight, probability, shift / rows.sum() if np.any(shift) else None
 
 
-def _paired(part: Part, before: FloatArray, rng: np.random.Generator, *, shared: bool) -> IntArray:
+def _paired(
+    part: Part, positives: FloatArray, before: FloatArray, rng: np.random.Generator, *, shared: bool
+) -> IntArray:
     """Nodes of a part that stand, equally weighted, for all, in an order that leaves them uncorrelated with `before`.
 
-    Reasons keep their order: a mechanism that is open is the same in all groups, however likely each finds it.
+    `positives` are what each expects, as `before` is of the groups before. Reasons keep their order: a mechanism
+    that is open is the same in all groups, however likely each finds it.
     """
     size = len(before)
-    positives, kinds = part.positives(), int(part.reason.max()) + 1
+    kinds = int(part.reason.max()) + 1
     reached = np.cumsum(np.bincount(part.reason, part.weight, kinds))
     reason = np.searchsorted(reached / reached[-1], (np.arange(size) + 0.5) / size)
     chosen = np.empty(size, dtype=np.int64)

@@ -126,28 +126,36 @@ def expansions(
     # The cumulant of orders (i, j) of (P, R) is the j-th sum.
     (pp, pr, rr), third, fourth = (some.T[:, :, None] for some in sums)
 
+    def slopes(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The derivatives g and h of A - tD by P, the first and the second, at the mean: nodes x places."""
+        level = mean_p[:, None]
+        return 0.5 - level - t * (1.0 - 2.0 * level), 2.0 * t - 1.0
+
+    def spread(g: FloatArray, h: FloatArray) -> FloatArray:
+        """The variance of A - tD."""
+        linear = (g * pp + 2.0 * pr) * g + rr
+        return np.asarray(linear + h * (g * third[0] + third[1] + h * (0.5 * pp**2 + 0.25 * fourth[0])))
+
     def at(t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Cumulants of A - tD in units of the total weight squared: nodes x places.
 
         That is `value + g P + R + h P^2 / 2` in deviations of P and R: `smooth_cumulants` with one second derivative.
         """
-        level = mean_p[:, None]
-        g, h = 0.5 - level - t * (1.0 - 2.0 * level), 2.0 * t - 1.0
+        g, h = slopes(t)
         value = (mean_r + 0.5 * mean_p * (1.0 - mean_p))[:, None] - t * (mean_p * (1.0 - mean_p))[:, None]
         along, curve = g * pp + pr, h * pp  # covariance of P with the linear part, and what bends it
         pull, pull2 = g * third[0] + third[1], (g * third[0] + 2.0 * third[1]) * g + third[2]
-        variance = g * along + (g * pr + rr) + h * pull + 0.5 * curve**2 + 0.25 * fourth[0] * h**2
         k3 = ((g * third[0] + 3.0 * third[1]) * g + 3.0 * third[2]) * g + third[3] + 3.0 * h * along**2
         k3 += 1.5 * h * ((g * fourth[0] + 2.0 * fourth[1]) * g + fourth[2]) + 3.0 * h * curve * pull + curve**3
         k4 = (((g * fourth[0] + 4.0 * fourth[1]) * g + 6.0 * fourth[2]) * g + 4.0 * fourth[3]) * g + fourth[4]
         k4 += 12.0 * h * along * (h * along * pp + pull2) + 3.0 * curve**4
-        return value + 0.5 * curve, variance, k3, k4
+        return value + 0.5 * curve, spread(g, h), k3, k4
 
     variance_p = sums[0][:, 0]
     with np.errstate(divide="ignore", invalid="ignore"):
         mean_d = mean_p * (1.0 - mean_p) - variance_p
         mean = (mean_r + 0.5 * mean_p * (1.0 - mean_p) - 0.5 * variance_p) / mean_d
-        sd = np.sqrt(np.maximum(at(mean[:, None])[1][:, 0], 1e-300)) / mean_d
+        sd = np.sqrt(np.maximum(spread(*slopes(mean[:, None]))[:, 0], 1e-300)) / mean_d
         found = at(settling_places(mean, sd))
         level = mean_p + mean * (1.0 - 2.0 * mean_p)
         largest = (
@@ -214,10 +222,12 @@ def _largest_share(data: RankData, p: FloatArray, levels: FloatArray, second: Fl
     for start in range(0, order.size, _LOOKED_AT):
         if most[order[start]] <= largest.min():
             break
-        some = order[start : start + _LOOKED_AT]
+        # All rows are looked at as they lie, without a copy.
+        some = order[start : start + _LOOKED_AT] if order.size > _LOOKED_AT else slice(None)
+        own = p[:, some]
         line = (rank[some] - levels[:, None]) ** 2
         line *= square[some]
-        line *= p[:, some] * (1.0 - p[:, some])
+        line *= own * (1.0 - own)
         largest = np.maximum(largest, line.max(axis=1))
     return np.asarray(largest / total)
 
@@ -283,14 +293,12 @@ def mixed_cdf(nodes: Expansions, weight: FloatArray, low: float, high: float) ->
     mean = (mass * off).sum(axis=1)
     # Sheppard's correction: mass that is spread evenly between two points has a little more spread than it had.
     second = (mass * off**2).sum(axis=1) - (reach * place[1]) ** 2 / 12.0
-    t, fine = _common_grid(nodes, weight, first, last), _finer(cdf)
-    place = np.linspace(0.0, 1.0, fine.shape[1])
-    ends = np.searchsorted(t, last, side="right")
+    t, fine = _common_grid(nodes, weight, first, last), _finer(weight[:, None] * cdf)
+    places = first[:, None] + reach[:, None] * np.linspace(0.0, 1.0, fine.shape[1])
+    starts, ends = np.searchsorted(t, first), np.searchsorted(t, last, side="right")
     levels: FloatArray = np.cumsum(np.bincount(ends, weight, t.size + 1), dtype=np.float64)[:-1]
-    # Plain numbers, as a call takes longer here than what it computes.
-    columns = (np.searchsorted(t, first), ends, first, reach, weight)
-    for (start, end, low, long, share), own in zip(zip(*(c.tolist() for c in columns), strict=True), fine, strict=True):
-        levels[start:end] += share * np.interp((t[start:end] - low) / long, place, own)
+    for start, end, place, own in zip(starts.tolist(), ends.tolist(), places, fine, strict=True):
+        levels[start:end] += np.interp(t[start:end], place, own)
     levels = np.maximum.accumulate(np.clip(levels, 0.0, float(weight.sum())))
     return MixedCdf(t, levels, centre + mean, np.maximum(second - mean**2, 0.0))
 
@@ -312,7 +320,11 @@ def _common_grid(nodes: Expansions, weight: FloatArray, first: FloatArray, last:
 
 def _finer(levels: FloatArray) -> FloatArray:
     """More evenly spaced points in each row, by cubics through the four nearest."""
+    rows, gaps = len(levels), levels.shape[1] - 1
     padded = np.concatenate([levels[:, :1], levels, levels[:, -1:]], axis=1)
-    four = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(padded, 4, axis=1))
-    between = four.reshape(-1, 4) @ _CUBIC
-    return np.concatenate([between.reshape(len(levels), -1), levels[:, -1:]], axis=1)
+    four = np.stack([padded[:, i : i + gaps].ravel() for i in range(4)])
+    result = np.empty((rows, _FINER * gaps + 1))
+    result[:, -1] = levels[:, -1]
+    for i, between in enumerate((_CUBIC.T @ four).reshape(_FINER, rows, gaps)):
+        result[:, i:-1:_FINER] = between
+    return result

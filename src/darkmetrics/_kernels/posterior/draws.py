@@ -189,7 +189,7 @@ def _uphill(at: _Expansion) -> FloatArray:
     """Newton's step, with the size of the curvature where it has the wrong sign."""
     root, step, failed = scipy.linalg.lapack.dposv(at.precision, at.gradient)
     # A fraction of the time of eigenvectors, where each direction adds a part to those before it.
-    if not failed and np.all(root.diagonal() ** 2 > _PART * at.precision.diagonal()):
+    if not failed and (root.diagonal() ** 2 > _PART * at.precision.diagonal()).all():
         return np.asarray(step, dtype=np.float64)
     values, vectors = np.linalg.eigh(at.precision)
     steep = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
@@ -247,7 +247,7 @@ def _proposal(n_draws: int, size: int, *, heavy: bool) -> tuple[FloatArray, Floa
 def _root(precision: FloatArray) -> FloatArray:
     """The lower triangular root, of what is left of a precision without directions in which it has nothing or less."""
     root, failed = scipy.linalg.lapack.dpotrf(precision, lower=1, clean=1)
-    if failed or np.any(root.diagonal() ** 2 <= _PART * precision.diagonal()):
+    if failed or (root.diagonal() ** 2 <= _PART * precision.diagonal()).any():
         root = np.linalg.cholesky(_positive(precision))
     return np.asarray(root, dtype=np.float64)
 

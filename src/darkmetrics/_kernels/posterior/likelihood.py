@@ -5,6 +5,7 @@ without `p a_1 + (1 - p) a_0`, and a row of the reference set `p_y`. Both curves
 `logit a_1 = Z c + D d/2` and `logit a_0 = Z c - D d/2`, so that d = 0 says that the label plays no part.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -34,12 +35,16 @@ class _Bundles(NamedTuple):
 
 
 class _Prior(NamedTuple):
-    """Of each parameter minus the log density at the mean, variance and second derivative; which have a Cauchy one."""
+    """Minus the log density at the mean, of each parameter and of all, and their variances.
+
+    `precision` has one over these on its diagonal; `heavy` has place, mean and squared scale of the Cauchy ones.
+    """
 
     level: FloatArray
+    total: float
     variance: FloatArray
-    curvature: FloatArray
-    heavy: IntArray
+    precision: FloatArray
+    heavy: list[tuple[int, float, float]]
 
 
 class Expansion(NamedTuple):
@@ -85,34 +90,43 @@ class LabelLikelihood:
         """Log of likelihood times prior density, for each row of `parameters`."""
         size = max(1, _PORTION // max(1, self.X.shape[0]))
         portions = [self._log_likelihood(parameters[i : i + size]) for i in range(0, len(parameters), size)]
-        result: FloatArray = self.credit * np.concatenate(portions) + self._log_prior(parameters).sum(axis=1)
+        result: FloatArray = self.credit * np.concatenate(portions) + self._log_prior(parameters)
         return result
 
     def _log_prior(self, parameters: FloatArray) -> FloatArray:
-        """Log of the prior density of each parameter."""
+        """Log of the prior density, for each row of `parameters`."""
         prior = self._prior
         square = ((parameters - self.prior_mean) / self.prior_scale) ** 2
-        result: FloatArray = -0.5 * square - prior.level
-        if prior.heavy.size:
-            result[..., prior.heavy] = -np.log1p(square[..., prior.heavy]) - prior.level[prior.heavy]
+        each = -0.5 * square - prior.level
+        for place, _, _ in prior.heavy:
+            each[:, place] = -np.log1p(square[:, place]) - prior.level[place]
+        result: FloatArray = each.sum(axis=1)
         return result
 
     @cached_property
     def _prior(self) -> "_Prior":
-        heavy = np.zeros(self.prior_scale.size, dtype=np.bool_) if self.heavy is None else self.heavy
-        level = np.log(np.where(heavy, np.pi, np.sqrt(2.0 * np.pi)) * self.prior_scale)
-        variance = self.prior_scale**2
-        return _Prior(level, variance, -1.0 / variance, np.flatnonzero(heavy))
+        places = [] if self.heavy is None else np.flatnonzero(self.heavy).tolist()
+        scale, height = self.prior_scale, np.full(self.prior_scale.size, np.sqrt(2.0 * np.pi))
+        height[places] = np.pi
+        variance, level = scale**2, np.log(height * scale)
+        heavy = [(place, float(self.prior_mean[place]), float(variance[place])) for place in places]
+        return _Prior(level, float(level.sum()), variance, np.diag(1.0 / variance), heavy)
 
-    def _prior_slope(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """First and second derivative of the log prior density, for each parameter."""
+    def _expand_prior(self, parameters: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """The log prior density at one point, its gradient, and minus its second derivatives."""
         prior, off = self._prior, parameters - self.prior_mean
-        first, second = -off / prior.variance, prior.curvature
-        if prior.heavy.size:
-            far, square = off[prior.heavy], prior.variance[prior.heavy]
-            reach, second = square + far**2, second.copy()
-            first[prior.heavy], second[prior.heavy] = -2.0 * far / reach, -2.0 * (square - far**2) / reach**2
-        return first, second
+        gradient, precision = -off / prior.variance, prior.precision
+        value = 0.5 * float(off @ gradient) - prior.total
+        if prior.heavy:
+            precision = precision.copy()
+        for place, mean, variance in prior.heavy:  # plain numbers, as there is hardly ever more than one
+            far = float(parameters[place]) - mean
+            square = far * far
+            reach = variance + square
+            value += 0.5 * square / variance - math.log1p(square / variance)
+            gradient[place] = -2.0 * far / reach
+            precision[place, place] = 2.0 * (variance - square) / (reach * reach)
+        return value, gradient, precision
 
     def _log_likelihood(self, parameters: FloatArray) -> FloatArray:
         theta, c, d = self._parts(parameters)
@@ -330,10 +344,8 @@ class LabelLikelihood:
         return posterior_mode(self.expand, self.prior_mean)
 
     def _with_prior(self, parameters: FloatArray, value: float, gradient: FloatArray, hessian: FloatArray) -> Expansion:
-        first, second = self._prior_slope(parameters)
-        precision: FloatArray = -self.credit * hessian
-        precision.flat[:: first.size + 1] -= second  # the diagonal
-        return Expansion(value + float(self._log_prior(parameters).sum()), self.credit * gradient + first, precision)
+        of_prior, slope, precision = self._expand_prior(parameters)
+        return Expansion(value + of_prior, self.credit * gradient + slope, precision - self.credit * hessian)
 
     def _expand_curve(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """The log likelihood of labels alone, with its derivatives."""
@@ -368,9 +380,9 @@ class LabelLikelihood:
         along = z * (self.X.T @ spread)
         hessian[:width, width], hessian[:width, width + 1] = (stay - stay0) * along, 0.5 * (stay + stay0) * along
         hessian[width:, :width] = hessian[:width, width:].T
-        cross = 0.5 * (up_up - down_down)
-        corner = [[up_up + down_down - both, cross], [cross, 0.25 * (up_up + down_down + both)]]
-        hessian[width:, width:] = z**2 * np.array(corner)
+        hessian[width, width + 1] = hessian[width + 1, width] = 0.5 * z**2 * (up_up - down_down)
+        hessian[width, width] = z**2 * (up_up + down_down - both)
+        hessian[width + 1, width + 1] = 0.25 * z**2 * (up_up + down_down + both)
         value = float(log_p @ rows - theta @ self._of_negatives - log_w @ self.missing)
         value += missing * log_gone + positives * (log_gone - up) + negatives * (log_gone0 - down)
         return value, gradient, hessian

@@ -19,22 +19,25 @@ _FARTHEST = 700.0
 # Numbers are cut at exp(80) and multiplied four at a time, which does not overflow even if each is exp(40) times as
 # large; and exp(-40) times as large 1 + exp(80) is exp(80) to the last bit.
 _LARGE, LITTLE, TOGETHER = 80.0, 40.0, 4
+_NO_COLUMN: IntArray = np.zeros(0, dtype=np.int64)
 
 
 def chance(log_odds: FloatArray) -> FloatArray:
     """1 / (1 + exp(-x))."""
     with np.errstate(over="ignore"):  # a chance below 1e-308 is 0
-        result: FloatArray = np.exp(-log_odds)
+        result = np.negative(log_odds)
+        np.exp(result, out=result)
     result += 1.0
     return np.divide(1.0, result, out=result)
 
 
 def cut_odds(log_odds: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
     """exp(x) of x up to 80, in place; the columns that have larger ones, and there what is more than that."""
+    if log_odds.max(initial=0.0) <= _LARGE:  # nearly always; column by column this takes longer than exp
+        return np.exp(log_odds, out=log_odds), _NO_COLUMN, log_odds[:, _NO_COLUMN]
     large = np.flatnonzero(log_odds.max(axis=0, initial=0.0) > _LARGE)
     more = np.maximum(log_odds[:, large] - _LARGE, 0.0)
-    if large.size:
-        np.minimum(log_odds, _LARGE, out=log_odds)
+    np.minimum(log_odds, _LARGE, out=log_odds)
     return np.exp(log_odds, out=log_odds), large, more
 
 

@@ -148,8 +148,8 @@ def add_trials(law: tuple[int, FloatArray], p: FloatArray, least: float) -> tupl
     pmfs[:high] = before
     failure = 1.0 - p
     by_odds = failure.min(axis=1, initial=1.0) > _LEAST_FAILURE
-    rises = np.where(by_odds[:, None], p / np.maximum(failure, _LEAST_FAILURE), p)
-    left_out = np.where(by_odds[:, None], failure, 1.0)
+    left_out = failure if by_odds.all() else np.where(by_odds[:, None], failure, 1.0)
+    rises = p / left_out
     for k, (odds, whole) in enumerate(zip(rises, by_odds.tolist(), strict=True), start=1):
         here = pmfs[low:high]
         moved = np.multiply(here, odds, out=spare[: high - low])

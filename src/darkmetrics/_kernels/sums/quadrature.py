@@ -16,6 +16,8 @@ _CHUNK = 1 << 20
 _FEWER_DIGITS = 1e7
 _MOST_JOINT = 1 << 23
 _SOME_MASS, _NO_MASS = 1e-15, 1e-20
+# Combinations of less mass are not listed.
+_FAINT = 1e-40
 # Nodes for which every combination is looked at: more than so many at once, with so many numbers held for them at most.
 _MANY_OFF, _HELD_AT_ONCE = 4, 1 << 22
 
@@ -114,13 +116,15 @@ class JointMass:
 
     def __init__(self, masses: Sequence[FloatArray], weight: FloatArray) -> None:
         self._masses, self._weight = masses, weight
-        self._table: FloatArray | None = None
+        self._held: tuple[BoolArray, FloatArray] | None = None
 
-    def table(self, rest: FloatArray, last: FloatArray) -> FloatArray:
-        """Masses of all values of the last variable (rows) with all combinations of the others, given at the nodes."""
-        if self._table is None:
-            self._table = last.T @ (self._weight[:, None] * rest)
-        return self._table
+    def held(self, rest: FloatArray, last: FloatArray) -> tuple[BoolArray, FloatArray]:
+        """Which values of the last variable (rows) with which of the others, given at the nodes, have mass, and it."""
+        if self._held is None:
+            table = last.T @ (self._weight[:, None] * rest)
+            held = table > _FAINT
+            self._held = held, table[held]
+        return self._held
 
     @cached_property
     def cumulative(self) -> FloatArray | None:
