@@ -313,6 +313,30 @@ def test_what_cannot_be_is_refused_in_one_clear_sentence(engine, kind):
         EvaluationSet.from_frame(frame, **SETTINGS | settings)
 
 
+@pytest.mark.heavy_engines
+def test_times_of_spark_are_by_the_clock_of_its_session(spark):
+    """Dates beside times, and an `as_of` without a zone: days and hours of New York, four or five behind UTC."""
+    zone = "spark.sql.session.timeZone"
+    before = spark.conf.get(zone)
+    spark.conf.set(zone, "America/New_York")
+    try:
+        times = spark.sql(
+            "SELECT 1 AS y, 0.7 AS p, TIMESTAMP'2026-03-02 05:00:00' AS scored, TIMESTAMP'2026-03-02 06:00:00' AS came "
+            "UNION ALL SELECT NULL, 0.2, TIMESTAMP'2026-03-01 23:30:00', NULL"
+        )
+        found = EvaluationSet.from_frame(times, **NAMES, as_of="2026-03-02T08:00")
+        assert (found.n_rows, found.n_missing) == (2, 1)  # at 08:00 UTC one of the two was not there yet
+        dates = spark.sql(
+            "SELECT 1 AS y, 0.7 AS p, DATE'2026-03-01' AS scored, TIMESTAMP'2026-03-02 22:00:00' AS came "
+            "UNION ALL SELECT 0, 0.2, DATE'2026-03-01', TIMESTAMP'2026-03-01 23:00:00'"
+        )
+        found = EvaluationSet.from_frame(dates, **NAMES, as_of="2026-03-05")
+        days = np.array([0, 1]).astype("timedelta64[D]")
+        same(found, EvaluationSet([0, 1], [0.2, 0.7], age=np.full(2, np.timedelta64(4, "D")), delay=days))
+    finally:
+        spark.conf.set(zone, before)
+
+
 def test_nothing_is_wrong_with_what_was_changed(engine):
     assert EvaluationSet.from_frame(engine(GOOD), **SETTINGS).counts()["labelled"] == 3
 

@@ -63,6 +63,8 @@ def in_utc(frame: Any, column: str) -> tuple[Any, Any]:
 def zone_of(frame: Any, column: str) -> str | None:
     """The time zone of a column, also where narwhals cannot name it; None if there is none."""
     zone = getattr(frame.collect_schema()[column], "time_zone", None)
+    if zone is not None and is_spark(frame):  # narwhals keeps what the session had first, which may have been changed
+        return str(frame.to_native().sparkSession.conf.get("spark.sql.session.timeZone"))
     if zone is None and _has_dtypes(frame):
         zone = getattr(frame.to_native().dtypes[column], "tz", None)
     return None if zone is None else str(zone)
