@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -184,3 +185,18 @@ def test_quantiles_of_many_mixtures_equal_those_of_one(data):
         expected = Mixture(components=laws, weight=weight[:, j]).ppf(q)
         # Between far-apart components the cdf is flat, and where it is below 1e-9 a quantile is not determined better.
         np.testing.assert_allclose(found[:, j], expected, rtol=0, atol=1e-9 * max(1.0, np.abs(mean).max()))
+
+
+@pytest.mark.parametrize("wide", [1.0, 1e4, 1e8])
+@pytest.mark.parametrize("found_by", ["law", "curves"])
+def test_a_component_of_any_width_leaves_quantiles_their_digits(found_by, wide):
+    # Fuzz 5000763: one node of little weight is 1e10 times as wide, and levels were off by 0.004.
+    weight, mean, sd = np.array([0.8, 0.2 - 1e-5, 1e-5]), np.array([1.2, 1.7, wide]), np.array([0.004, 0.0003, wide])
+    q = np.array([0.05, 0.5, 0.9, 0.95])
+    if found_by == "curves":
+        found = normal_mixture_quantiles(q, *(part[:, None] for part in (weight, mean, sd)))[:, 0]
+    else:
+        laws = [Normal(loc=float(m), scale=float(s)) for m, s in zip(mean, sd, strict=True)]
+        found = Mixture(components=laws, weight=weight).ppf(q)
+    # A value is known to 1e-13, of which the narrowest spread makes 1e-9 of a level.
+    np.testing.assert_allclose(scipy.stats.norm.cdf(found[:, None], mean, sd) @ weight, q, rtol=0.0, atol=1e-9)

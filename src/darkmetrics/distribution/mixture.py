@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray
+from darkmetrics._kernels.sums.normal_mixture import OF_BRACKET, PART
 from darkmetrics.certificate import Certificate, mixture_certificate
 from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
 from darkmetrics.distribution.kinds import Discrete, Normal, Tabulated, Undefined
@@ -86,20 +87,21 @@ class Mixture(MetricDistribution):
     def _search(self, q: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
         """Smallest value at which the cdf reaches q, known to lie in [a, b]."""
         done = self._cdf(a, left=False) >= q
-        b = np.where(done, a, b)
+        a, b = a.copy(), np.where(done, a, b)
         share = np.arange(1, _PLACES + 1) / (_PLACES + 1)
-        tolerance = 1e-13 * np.maximum(np.abs(a), np.abs(b))
-        while np.any(b - a > tolerance):
-            places = a[:, None] + (b - a)[:, None] * share
-            reached = self._cdf(places.ravel(), left=False).reshape(places.shape) >= q[:, None]
-            first = reached.argmax(axis=1)
-            none, rows = ~reached.any(axis=1), np.arange(q.size)
-            new_b = np.where(none, b, places[rows, first])
+        least = OF_BRACKET * np.maximum(np.abs(a), np.abs(b))
+        # Each until it is found, and no further: a quantile must not depend on what others are asked for beside it.
+        while (rows := np.flatnonzero(b - a > np.maximum(PART * np.maximum(np.abs(a), np.abs(b)), least))).size:
+            low, high = a[rows], b[rows]
+            places = low[:, None] + (high - low)[:, None] * share
+            reached = self._cdf(places.ravel(), left=False).reshape(places.shape) >= q[rows, None]
+            first, each = reached.argmax(axis=1), np.arange(rows.size)
+            none = ~reached.any(axis=1)
             below = np.where(none, _PLACES, first) - 1
-            new_a = np.where(below >= 0, places[rows, np.maximum(below, 0)], a)
-            if np.array_equal(new_a, a) and np.array_equal(new_b, b):  # no number lies in between
+            b[rows] = np.where(none, high, places[each, first])
+            a[rows] = np.where(below >= 0, places[each, np.maximum(below, 0)], low)
+            if np.array_equal(a[rows], low) and np.array_equal(b[rows], high):  # no number lies in between
                 break
-            a, b = new_a, new_b
         return self._nearest_atom(q, a, b)
 
     def _nearest_atom(self, q: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:

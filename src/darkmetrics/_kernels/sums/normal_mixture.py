@@ -5,6 +5,12 @@ from scipy.special import ndtr, ndtri
 
 from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray
 
+# Quantiles are found to this part of their own size, or of the narrowest spread: a Newton step leaves no more of it.
+# Where the bracket of a search began says nothing of that, and one component may be a billion times as wide as another.
+PART = 1e-13
+# Next to zero a value has no size, and this part of the bracket ends the search.
+OF_BRACKET = 1e-30
+
 
 def normal_mixture_density(t: float, weight: FloatArray, mean: FloatArray, sd: FloatArray) -> float:
     """Density at t; components without spread have none."""
@@ -33,7 +39,8 @@ def normal_mixture_quantiles(q: FloatArray, weight: FloatArray, mean: FloatArray
     """Quantiles of many mixtures at once (levels x mixtures): the smallest place where the cdf reaches the level.
 
     `weight`, `mean` and `sd` are components x mixtures; a component without spread is an atom. Newton steps inside a
-    bracket that is proven, and halvings of it where they do not help; accurate to 1e-13 of the larger end.
+    bracket that is proven, and halvings of it where they do not help; accurate to 1e-13 of the quantile, or of the
+    narrowest spread if that is more.
     """
     if mean.shape[0] == 1:
         return mean + sd * np.asarray(ndtri(q))[:, None]
@@ -44,12 +51,15 @@ def normal_mixture_quantiles(q: FloatArray, weight: FloatArray, mean: FloatArray
     spread = np.sqrt((weight * (sd**2 + (mean - centre) ** 2)).sum(axis=0))
     guess = (centre + spread * np.asarray(ndtri(q))[:, None]).ravel()
     level, column = np.repeat(q - LEVEL_ROUNDING, centre.size), np.tile(np.arange(centre.size), q.size)
-    tolerance = 1e-13 * np.maximum(np.abs(a), np.abs(b))
-    rows = np.flatnonzero(b - a > tolerance)
+    narrowest = np.where(sd > 0.0, sd, np.inf).min(axis=0)
+    narrowest = np.where(np.isfinite(narrowest), narrowest, 0.0)[column]
+    size = np.maximum(np.abs(a), np.abs(b))
+    least = np.maximum(PART * narrowest, OF_BRACKET * size)
+    rows = np.flatnonzero(b - a > np.maximum(PART * size, least))
     x = np.clip(guess, a, b)[rows]
-    a, b, level, tolerance = a[rows], b[rows], level[rows], tolerance[rows]
+    a, b, level, least = a[rows], b[rows], level[rows], least[rows]
     parts = tuple(part[:, column[rows]] for part in (weight, mean, sd))
-    for step in range(400):  # after the first steps every other one halves, so that at most 2 x 64 follow
+    for step in range(400):  # after the first steps every other one halves, so that at most 2 x 100 follow
         if not rows.size:
             break
         cdf, density = _levels(x, *parts)
@@ -59,13 +69,13 @@ def normal_mixture_quantiles(q: FloatArray, weight: FloatArray, mean: FloatArray
             following = x + (level - cdf) / density
         halve = ~((following > a) & (following < b)) if step < 8 or step % 2 else np.ones(x.size, dtype=np.bool_)
         following = np.where(halve, 0.5 * (a + b), following)
-        near = ~halve & (np.abs(following - x) <= tolerance)
-        closed = b - a <= tolerance
+        near = ~halve & (np.abs(following - x) <= np.maximum(PART * np.abs(following), least))
+        closed = b - a <= np.maximum(PART * np.maximum(np.abs(a), np.abs(b)), least)
         result[rows] = np.where(closed, b, following)
         left = np.flatnonzero(~(near | closed))
         if left.size < rows.size:
             parts = tuple(part[:, left] for part in parts)
-            a, b, level, tolerance, rows = a[left], b[left], level[left], tolerance[left], rows[left]
+            a, b, level, least, rows = a[left], b[left], level[left], least[left], rows[left]
         x = following[left]
     return np.asarray(result.reshape(q.size, -1))
 
