@@ -14,7 +14,7 @@ from experiments.pieces import measured, results_of, table_of, work_of
 from experiments.population.problems import Piece, pieces, rows_of
 
 KEY = ["arm", "set", "n", "share", "reason", "scope", "metric"]
-ARMS = ("simulated", "groups", "real", "given")
+ARMS = ("simulated", "groups", "real", "given", "differences")
 
 
 def rows(piece: Piece) -> Iterator[dict[str, Any]]:
@@ -40,6 +40,10 @@ def main() -> None:
     measured("population", [*KEY, "truth", "low", "high"], rows, asked, chosen.jobs)
     # Of everything on file: arms may have been run with different numbers of samples.
     found = summary(sorted(work_of("population").glob("*.csv")))
+    if results_of("population").exists():  # arms of which nothing is on file stay as they were measured
+        before = pd.read_csv(results_of("population"))
+        kept = before[~before["arm"].isin(found["arm"])]
+        found = pd.concat([kept, found], ignore_index=True).sort_values(KEY, ignore_index=True)
     found.to_csv(results_of("population"), index=False)
     shares = 100.0 * found["held"] / found["intervals"]
     print(shares.groupby([found[key] for key in KEY]).first().unstack().round(1).to_string())

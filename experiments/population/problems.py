@@ -45,6 +45,14 @@ def pieces(arm: str, samples: int, size: int) -> Iterator[Piece]:
             for name, n in _GROUPS.items()
         )
         return
+    if arm == "differences":
+        yield from (
+            Piece(arm, "two models", n, share, "random", first, size)
+            for first in range(0, samples, size)
+            for n in (100, 300, 1000)
+            for share in (0.0, 0.3)
+        )
+        return
     sets, sizes, shares = {
         "simulated": (("simulated",), (500, 5000), (0.0, 0.3, 0.7)),
         "given": (("simulated",), (500, 5000), (0.3, 0.7)),
@@ -60,8 +68,8 @@ def pieces(arm: str, samples: int, size: int) -> Iterator[Piece]:
 
 def rows_of(piece: Piece) -> Iterator[dict[str, Any]]:
     """Intervals of both scopes and the population's value, for each sample and metric."""
-    if piece.arm == "groups":
-        yield from _of_groups(piece)
+    if piece.arm in ("groups", "differences"):
+        yield from _of_groups(piece) if piece.arm == "groups" else _of_two_models(piece)
         return
     truth = _truth(piece.set)
     for sample in range(piece.first, piece.first + piece.samples):
@@ -169,3 +177,33 @@ def _truth_of_groups(name: str) -> Mapping[str, float]:
     """The metrics of a population so large that nothing is left to chance."""
     y, score, _ = _groups(name, 400_000, np.random.default_rng(1))
     return {metric: law.mean() for metric, law in dm.evaluate(y, score, metrics=list(METRICS)).items()}
+
+
+def _of_two_models(piece: Piece) -> Iterator[dict[str, Any]]:
+    """Differences of two models, one row in nine of which is positive."""
+    truth = _truth_of_differences()
+    for sample in range(piece.first, piece.first + piece.samples):
+        rng = np.random.default_rng((zlib.crc32(repr(piece[:5]).encode()), sample))
+        y, scores = _two_models(piece.n, rng)
+        missing = _missing(y, piece, rng)
+        how: dict[str, Any] = {"missingness": "random"} if missing.any() else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            labels = np.where(missing, np.nan, y)
+            found = dm.compare(labels, scores, metrics=list(METRICS), zero_division=0, rng=sample, **how)
+            for scope in ("rows", "population"):
+                for metric in METRICS:
+                    low, high = found.difference(metric, "b", "a", scope=scope).interval(LEVEL)
+                    yield {"scope": scope, "metric": metric, "truth": truth[metric], "low": low, "high": high}
+
+
+def _two_models(n: int, rng: np.random.Generator) -> tuple[Any, dict[str, Any]]:
+    x, noise = rng.normal(-2.9, 1.6, n), rng.normal(size=(2, n))
+    return (rng.random(n) < expit(x)).astype(float), {"a": expit(x + noise[0]), "b": expit(x + 0.4 * noise[1])}
+
+
+@cache
+def _truth_of_differences() -> Mapping[str, float]:
+    y, scores = _two_models(2_000_000, np.random.default_rng(1))
+    a, b = (dm.evaluate(y, score, metrics=list(METRICS)) for score in scores.values())
+    return {metric: b[metric].mean() - a[metric].mean() for metric in METRICS}

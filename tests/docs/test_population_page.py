@@ -11,6 +11,8 @@ FIVE = ("precision", "recall", "accuracy", "f1", "roc_auc")
 MISSED: set[tuple[object, ...]] = {
     # Hardly a label is open, and laws of few values hold more than they are asked for.
     *(("groups", "four, one by one", 100, 0.4, "random", "rows", metric) for metric in FIVE),
+    # Eleven positives, a third of them open: a row of each class that models know nothing of weighs as much as some.
+    ("differences", "two models", 100, 0.3, "random", "population", "roc_auc"),
 }
 
 
@@ -36,7 +38,7 @@ def test_every_kind_of_sample_was_measured(measured):
     found = set(measured[["arm", "set", "n", "share", "reason"]].itertuples(index=False, name=None))
     assert found == kinds
     assert (measured.groupby(["arm", "set", "n", "share", "reason", "scope"])["metric"].nunique() == len(METRICS)).all()
-    enough = measured["arm"].map({"groups": 500}).fillna(1000)
+    enough = measured["arm"].map({"groups": 500, "differences": 200}).fillna(1000)
     assert (measured["intervals"] >= enough).all()
 
 
