@@ -55,7 +55,8 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
     after, before = (plain_text(one, 20).strip() for one in change.names)
     ax.set_xlabel(style.folded(f"change in {style.plain(name).strip()}, {before} to {after}", _LETTERS))
     if np.isnan(law.mean()):
-        style.message(ax, "undefined (0/0) in one of the two")
+        both = all(np.isnan(one[name].mean()) for one in (change.after, change.before))
+        style.message(ax, f"undefined (0/0) in {'both' if both else 'one of the two'}")
         return ax
     low, high = law.interval(change.confidence_level)
     sides: tuple[dict[str, Any], ...] = (
