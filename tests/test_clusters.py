@@ -224,3 +224,13 @@ def test_more_cells_of_groups_than_fit_are_refused(monkeypatch):
     table = pd.DataFrame(named_rows(labels, score + 0.01 * rng.random(120), group))
     with pytest.raises(dm.InputError, match="groups column 'customer': more than 100 cells of group and score"):
         dm.evaluate_frame(table, label="y", score="p", groups="customer")
+
+
+def test_probabilities_of_rows_that_share_their_fate_are_not_called_independent():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = np.where(rng.random(200) < 0.3, np.nan, rng.random(200) < p)
+    found = dm.evaluate(y, p, groups=np.arange(200) // 4, label_model=p, metrics="recall", rng=0)
+    assert "independent" not in str(found)
+    assert "Rows of one group share their fate" in str(found)
+    assert "independent of each other" not in str(found.report())

@@ -263,7 +263,8 @@ class Question:
                 error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
                 raise
             if self.fill is None and law.undefined > _WARN_FROM:
-                warned.append(Warned(UndefinedMetricWarning.__name__, _undefined_message(metric, law)))
+                text = _undefined_message(metric, law, self.scope)
+                warned.append(Warned(UndefinedMetricWarning.__name__, text))
                 warn(warned[-1].message, UndefinedMetricWarning)
             laws[metric.name] = law
             labelled_only[metric.name] = metric.value(rows, fills[metric.name]) if data.n_labelled else np.nan
@@ -352,8 +353,13 @@ def fill_value(zero_division: Any) -> float | None:
     raise InputError(f"zero_division: expected 'warn', 0, 1 or nan, got {zero_division!r}.")
 
 
-def _undefined_message(metric: Metric, law: MetricDistribution) -> str:
+def _undefined_message(metric: Metric, law: MetricDistribution, scope: Scope) -> str:
     chance = "always" if law.undefined > 1.0 - 1e-12 else f"with probability {law.undefined:.3g}"
+    if scope == "population":
+        return (
+            f"{metric.name} is undefined (0/0) on these rows {chance}; that says nothing about the population, and is "
+            "left out. Set zero_division to 0, 1 or nan to silence this; it changes nothing in the population."
+        )
     left_out = np.isnan(metric.undefined_as) or law.given_defined
     value = "left out of its law" if left_out else f"counted as {metric.undefined_as:g}"
     return (
