@@ -68,7 +68,7 @@ def test_a_warning_about_both_is_said_once():
 
 def test_the_page_of_a_change_says_a_warning_once():
     found = dm.change(refuted(), month(2), names=("June", "May"))
-    assert "Warned of" not in str(found.report())
+    assert "Warned of" not in found.report().html
 
 
 def test_a_0_by_0_that_is_only_likely_is_said_with_its_chance():
