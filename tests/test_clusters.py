@@ -240,3 +240,13 @@ def test_few_groups_have_the_interval_of_students_t(number):
     low, high = law.interval(0.9)
     # Half a row on either side, and sixteen multiples of the variance for a whole law.
     assert 0.5 * (high - low) == pytest.approx(half, rel=0.12)
+
+
+def test_probabilities_of_rows_that_share_their_fate_are_not_called_independent():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = np.where(rng.random(200) < 0.3, np.nan, rng.random(200) < p)
+    found = dm.evaluate(y, p, groups=np.arange(200) // 4, label_model=p, metrics="recall", rng=0)
+    assert "independent" not in str(found)
+    assert "Rows of one group share their fate" in str(found)
+    assert "independent of each other" not in found.report().html

@@ -176,3 +176,14 @@ def test_chance_is_the_sum_over_reasons(result):
     alone = dm.evaluate(label, score, metrics="recall", missingness="by_score")
     assert by_reason["by score"] == pytest.approx(alone.target_probability("recall", 0.6), abs=0.02)
     assert alone.target_by_reason("recall", 0.6) == {}
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_a_0_by_0_in_the_population_is_not_said_to_follow_zero_division(missing):
+    y = [None if missing else 0, 0, 0, 0]
+    with pytest.warns(dm.UndefinedMetricWarning, match="says nothing about the population") as said:
+        dm.evaluate(
+            y, [0.9, 0.2, 0.7, 0.1], label_model=[0.5] if missing else "auto", metrics="recall", scope="population"
+        )
+    assert "counted as" not in str(said[0].message)
+    assert "it changes nothing in the population" in str(said[0].message)

@@ -245,8 +245,12 @@ class Question:
         arguments: Mapping[str, str],
         stated: str | None = None,
         groups: int = 0,
+        whose: str = "",
     ) -> Evaluation:
-        """The law of each metric on a set whose missing labels have these probabilities; about the rows."""
+        """The law of each metric on a set whose missing labels have these probabilities; about the rows.
+
+        `whose`: what warnings say after the name of a metric, such as " of champion".
+        """
         laws: dict[str, MetricDistribution] = {}
         fills = {metric.name: self.fill_of(metric) for metric in self.metrics}
         rows, cases = nodes.without_strata(data)
@@ -263,7 +267,8 @@ class Question:
                 error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
                 raise
             if self.fill is None and law.undefined > _WARN_FROM:
-                warned.append(Warned(UndefinedMetricWarning.__name__, _undefined_message(metric, law)))
+                text = _undefined_message(metric, law, self.scope, whose)
+                warned.append(Warned(UndefinedMetricWarning.__name__, text))
                 warn(warned[-1].message, UndefinedMetricWarning)
             laws[metric.name] = law
             labelled_only[metric.name] = metric.value(rows, fills[metric.name]) if data.n_labelled else np.nan
@@ -352,12 +357,17 @@ def fill_value(zero_division: Any) -> float | None:
     raise InputError(f"zero_division: expected 'warn', 0, 1 or nan, got {zero_division!r}.")
 
 
-def _undefined_message(metric: Metric, law: MetricDistribution) -> str:
+def _undefined_message(metric: Metric, law: MetricDistribution, scope: Scope, whose: str) -> str:
     chance = "always" if law.undefined > 1.0 - 1e-12 else f"with probability {law.undefined:.3g}"
+    if scope == "population":
+        return (
+            f"{metric.name}{whose} is undefined (0/0) on these rows {chance}; that says nothing about the population, "
+            "and is left out. Set zero_division to 0, 1 or nan to silence this; it changes nothing in the population."
+        )
     left_out = np.isnan(metric.undefined_as) or law.given_defined
     value = "left out of its law" if left_out else f"counted as {metric.undefined_as:g}"
     return (
-        f"{metric.name} is undefined (0/0) {chance}; there it is {value}. "
+        f"{metric.name}{whose} is undefined (0/0) {chance}; there it is {value}. "
         "Set zero_division to 0, 1 or nan to choose, and to silence this."
     )
 

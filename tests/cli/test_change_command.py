@@ -2,6 +2,7 @@
 
 import html
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,14 @@ def test_worse_is_exit_code_1(run, two, worse, code):
         (("--worse", "recall=much"), "--worse: cannot read 'recall=much'. Write it like recall=0.02."),
         (("--worse", "prevalence"), "--worse: neither more nor less of prevalence is better."),
         (("--worse", "recall", "--worse", "recall=0.1"), "--worse: 'recall' is named twice. Name it once."),
+        (
+            ("--worse", "recall=2"),
+            "--worse: 2 for 'recall', which lies between 0 and 1 and never moves by more than that. Give 0.02 for 2%.",
+        ),
+        (
+            ("--worse", "mcc=2"),
+            "between -1 and 1 and never moves by more than that. Give an amount below 2.",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(run, two, more, message):
@@ -110,3 +119,42 @@ def test_a_page_over_its_own_rows_is_refused(refused, two):
     message = refused("change", two / "june.csv", two / "may.csv", *ROWS, "--report", two / "may.csv")
     assert message.startswith("--report: ")
     assert "is also read" in message
+
+
+def test_files_of_one_name_are_called_by_their_folders(run, two):
+    for name in ("june", "may"):
+        (two / name).mkdir()
+        (two / f"{name}.csv").rename(two / name / "rows.csv")
+    done = run("change", two / "june/rows.csv", two / "may/rows.csv", *ROWS, *HOW, "-f", "json")
+    assert json.loads(done.out)["names"] == [f"{two}/june/rows.csv", f"{two}/may/rows.csv"]
+
+
+@pytest.fixture
+def refuted(two):
+    """June again, whose missing labels all have scores near one half: they are not missing by label."""
+    june = pd.read_csv(two / "june.csv").fillna(0.0)
+    june.loc[(june["p"] - 0.5).abs() < 0.1, "fraud"] = np.nan
+    june.to_csv(two / "june.csv", index=False)
+    return two
+
+
+@pytest.mark.parametrize("format_", ["table", "markdown", "json", "csv"])
+def test_what_was_assumed_and_warned_of_is_in_every_format(run, refuted, format_):
+    asked = ("--missingness", "by_label", "-m", "recall", "-f", format_)
+    done = run("change", refuted / "june.csv", refuted / "may.csv", *ROWS, *asked)
+    said = " ".join(done.out.replace("\\", "").split())  # on lines of any length, with nothing escaped
+    assert "It was stated that labels are missing by label, but the scores" in said
+    assert "`darkmetrics diagnose` says more" in said
+    if format_ != "csv":
+        assert "Assumed: labels are missing by label, whatever the score." in said
+    if format_ == "json":
+        assert {side: len(said) for side, said in json.loads(done.out)["warnings"].items()} == {"after": 1, "before": 0}
+    if format_ == "table":
+        assert "Warning: june.csv: It was stated" in done.out
+        assert "Warned of" not in done.out
+
+
+def test_the_columns_of_csv_are_those_that_the_page_explains(run, two):
+    explained = runpy.run_path(str(Path(__file__).parents[2] / "docs/command_line.py"))["CSV"]["change"]
+    done = run("change", two / "june.csv", two / "may.csv", *ROWS, *HOW, "-f", "csv")
+    assert done.out.splitlines()[0].split(",") == list(explained)

@@ -81,6 +81,28 @@ def test_prometheus_has_groups_as_labels_whatever_they_are_called(run, shops):
     assert set(found) <= {f"darkmetrics_{name}" for name in GAUGES} | {"darkmetrics_checks_failed"}
 
 
+def test_a_change_is_no_gauge_of_the_metric_itself(run, shops):
+    lines = Path("shops.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("before.csv").write_text("".join([lines[0], *lines[1:200]]), encoding="utf-8")
+    Path("after.csv").write_text("".join([lines[0], *lines[200:]]), encoding="utf-8")
+    named = ("--label", "label", "--score", "score", "--missingness", "random", "-m", "recall", "-f")
+    found = parsed(run("change", "after.csv", "before.csv", *named, "prometheus").out)
+    wanted = json.loads(run("change", "after.csv", "before.csv", *named, "json").out)["metrics"]["recall"]
+    labels = (("metric", "recall"), ("scope", "rows"))
+    for name in ("mean", "low", "high", "lowest_possible", "highest_possible", "undefined"):
+        assert f"darkmetrics_{name}" not in found
+        assert found[f"darkmetrics_change_{name}"] == {labels: wanted[name]}
+    assert found["darkmetrics_fell"] == {labels: wanted["fell"]}
+    assert "darkmetrics_difference_mean" not in found
+
+
+def test_gauges_of_models_say_whether_they_are_about_the_population(run, shops):
+    scores = ("--label", "label", "--score", "a=score", "--score", "b=other", "--missingness", "random", "-m", "recall")
+    for scope in ("rows", "population"):
+        found = parsed(run("compare", "shops.csv", *scores, "--scope", scope, "-f", "prometheus").out)
+        assert {dict(labels)["scope"] for labels in found["darkmetrics_difference_mean"]} == {scope}
+
+
 def test_the_page_on_dashboards_names_gauges_that_there_are():
     page = (Path(__file__).parents[2] / "docs/how-to/dashboards.md").read_text(encoding="utf-8")
     known = {f"darkmetrics_{name}" for name in GAUGES} | {"darkmetrics_checks_failed"}

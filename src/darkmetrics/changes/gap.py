@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.argument_types import GroupLike
-from darkmetrics.changes.coupling import coupled
+from darkmetrics.changes.coupling import Block, coupled
 from darkmetrics.changes.laws import (
     MOST_COMBINATIONS,
     Measure,
+    Spread,
     about_tables,
     all_values,
     node_draws,
@@ -20,8 +22,8 @@ from darkmetrics.changes.laws import (
     value_draws,
 )
 from darkmetrics.changes.node_tables import AtNodes, NodeTable
-from darkmetrics.changes.wording import chance_above, chance_below, check_amount
-from darkmetrics.distribution import Interval, MetricDistribution
+from darkmetrics.changes.wording import chance_above, chance_below, check_amount, names_text, zero_by_zero_text
+from darkmetrics.distribution import Interval, MetricDistribution, Undefined
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.functional import CountFunctional
 from darkmetrics.metrics import Metric
@@ -52,6 +54,9 @@ _OF_POPULATIONS = (
     "The gap is that between the populations that the rows came from. Of groups of few rows less is known, and what is "
     "not known drives the largest and the smallest apart."
 )
+_TPR = "true positive rate"
+# From this probability on it is all groups that are level, and not two of them at the ends.
+_MOSTLY = 0.5
 # Groups of the printed table; more are not read.
 _SHOWN = 40
 
@@ -103,7 +108,12 @@ class Gap:
         Its interval in each, at the confidence level.
     largest, smallest : mapping from group to float
         How likely each group is the one with the largest, and with the smallest value; groups that are level share.
-        For equalized odds that of the true positive rate.
+        For equalized odds that of the true positive rate. NaN for a group that has none (0/0, left out): chances are
+        those among the others.
+    undefined : mapping from group to float
+        How likely the metric is 0/0 in each, whatever that counts as; for equalized odds the true positive rate.
+    tie : float
+        How likely all groups are level, those left aside that are never defined.
     left_out : tuple of str
         Groups with too few labels to say something.
     together : str
@@ -135,8 +145,12 @@ class Gap:
     intervals: Mapping[str, Interval]
     largest: Mapping[str, float]
     smallest: Mapping[str, float]
+    undefined: Mapping[str, float]
+    tie: float
     left_out: tuple[str, ...] = ()
     together: str = ""
+    # In which groups a metric is 0/0, and what that counts as, in a sentence; empty if in none.
+    zero_by_zero: str = ""
     confidence_level: float = 0.9
     scope: str = "rows"
     # The law of the difference of two groups, given their keys.
@@ -155,35 +169,54 @@ class Gap:
     def words(self) -> list[str]:
         """The gap in a sentence, and which groups are at its ends."""
         law, what = self.law, KINDS[self.kind].words.format(metric=self.metric)
-        over = f"over {len(self.groups):,} groups"
-        if law.undefined >= 1.0:
-            return [f"{what[0].upper()}{what[1:]} {over} is undefined (0/0 in a group)."]
+        about = f"{what[0].upper()}{what[1:]} over {len(self.groups):,} groups"
+        about += "" if self.scope == "rows" else " in the population"
+        ends = self._ends_in_words()
+        if np.isnan(law.mean()):
+            return [f"{about} is undefined ({self._why_undefined()}).", *ends]
         low, high = law.interval(self.confidence_level)
         decimals = decimals_for(high - low)
         inside = f" ({level_text(self.confidence_level)}: {interval_text((low, high), decimals)})"
-        text = (
-            f"{what[0].upper()}{what[1:]} {over}: {number_text(law.mean(), decimals)}{'' if low == high else inside}."
+        return [f"{about}: {number_text(law.mean(), decimals)}{'' if low == high else inside}.", *ends]
+
+    @property
+    def _name(self) -> str:
+        """What the means are of."""
+        return _TPR if self.kind == "equalized_odds" else self.metric
+
+    def _why_undefined(self) -> str:
+        never = [group for group in self.groups if np.isnan(self.means[group])]
+        if never:
+            return f"0/0 in {names_text(never)}"
+        return f"{self.metric} is 0 in all of them" if self.kind == "ratio" and self.tie >= 1.0 else "0/0 in a group"
+
+    def _ends_in_words(self) -> list[str]:
+        """Which of the groups that have a value are most likely highest and lowest; nothing where one or none has."""
+        some = [group for group in self.groups if not np.isnan(self.largest[group])]
+        if len(some) < 2:
+            return []
+        name = f"{self._name[0].upper()}{self._name[1:]}"
+        others = "" if len(some) == len(self.groups) else " of the others"
+        if self.tie >= _MOSTLY:
+            chance = "" if self.tie >= 1.0 else f" with probability {chance_text(self.tie)}"
+            return [f"{name} is the same in all {'of them' if not others else 'others'}{chance}."]
+        highest, lowest = (
+            f"{end} ({chance_text(found[end])})"
+            for found in (self.largest, self.smallest)
+            for end in [max(some, key=found.__getitem__)]
         )
-        both = self.largest, self.smallest
-        ends = [max(found, key=found.__getitem__) for found in both]
-        highest, lowest = (f"{end} ({chance_text(found[end])})" for found, end in zip(both, ends, strict=True))
-        name = "True positive rate" if self.kind == "equalized_odds" else f"{self.metric[0].upper()}{self.metric[1:]}"
-        return [
-            text,
-            f"{name} is most likely highest in {highest} and lowest in {lowest}.",
-        ]
+        return [f"{name}{others} is most likely highest in {highest} and lowest in {lowest}."]
 
     def notes(self) -> list[str]:
         """What stands below the table: what the number is, and what is left out."""
-        notes = [_OF_ROWS if self.scope == "rows" else _OF_POPULATIONS]
+        notes = [_OF_ROWS if self.scope == "rows" else _OF_POPULATIONS, *filter(None, [self.zero_by_zero])]
         if self.left_out:
             notes.append(f"Left out, with too few labels: {', '.join(self.left_out)}.")
         return [*notes, *filter(None, [self.together])]
 
     def table(self, most: int | None = _SHOWN) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text, the highest group first."""
-        name = "true positive rate" if self.kind == "equalized_odds" else self.metric
-        header = ["", name, f"{level_text(self.confidence_level)} interval", "P(highest)", "P(lowest)"]
+        header = ["", self._name, f"{level_text(self.confidence_level)} interval", "P(highest)", "P(lowest)"]
         rows = []
         for group in sorted(self.groups, key=lambda group: -np.nan_to_num(self.means[group], nan=-np.inf))[:most]:
             low, high = self.intervals[group]
@@ -202,6 +235,7 @@ class Gap:
             "kind": self.kind,
             "scope": self.scope,
             **self.law.to_dict(self.confidence_level),
+            "tie": finite(self.tie),
             "notes": self.notes(),
             "left_out": list(self.left_out),
             "groups": [
@@ -212,10 +246,24 @@ class Gap:
                     "high": finite(self.intervals[group].high),
                     "largest": finite(self.largest[group]),
                     "smallest": finite(self.smallest[group]),
+                    "undefined": self.undefined[group],
                 }
                 for group in self.groups
             ],
         }
+
+    def records(self) -> list[dict[str, Any]]:
+        """One flat record per group, with the metric and what it is about: the rows of `to_frame`."""
+        return [{"metric": self._name, "scope": self.scope, **entry} for entry in self.to_dict()["groups"]]
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row per group, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
+        words, rows = ("metric", "scope", "group"), self.records()
+        columns = {
+            key: [np.nan if value is None and key not in words else value for value in (row[key] for row in rows)]
+            for key in rows[0]
+        }
+        return frames.to_native_frame(columns, backend)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """The groups, and the law of the gap in words (`plotting.plot_gap`); needs matplotlib. Returns the Axes."""
@@ -252,38 +300,45 @@ def gap_between(
 ) -> Gap:
     """The gap between evaluations of different rows in one metric, or the widest of several."""
     found = coupled(evaluations)
-    measure = KINDS[kind].measure
     size = min(_DRAWS, _MOST_NUMBERS // (len(metrics) * len(groups)))
     rng = np.random.default_rng(_SEED)  # the same draws in every run
     drawn = np.empty((len(groups), len(metrics), size))
+    undefined = np.zeros((len(metrics), len(groups)))
+    never = np.zeros((len(metrics), len(groups)), dtype=np.bool_)
     tables: list[list[NodeTable]] = []
     combinations = 1.0
     for i, node in enumerate(node_draws(found.blocks, size, rng)):
         rows = AtNodes(evaluations[i], found.nodes[i])
         own = [rows.table(metric, fill) for metric, fill in zip(metrics, fills, strict=True)]
         drawn[i] = _drawn(metrics, fills, rows, own, node, rng)
+        undefined[:, i] = [min(1.0, float(rows.cases.weight @ table.undefined)) for table in own]
+        never[:, i] = [not table.mass.any() for table in own]
         combinations *= own[0].values.size
         # The masses of many groups take more room than they are worth once there is no going through all of them.
         keep = combinations * len(groups) <= MOST_COMBINATIONS
         tables.append(own if keep else [table._replace(mass=table.mass[:, :0], method="near exact") for table in own])
     by_metric = list(zip(*tables, strict=True))
-    about = [about_tables(of_sets, found.blocks, [1.0] * len(groups)) for of_sets in by_metric]
-    facts = about[0] | {
-        "bounds": _bounds(by_metric, kind),
-        "bounds_sharp": len(metrics) == 1 and about[0]["bounds_sharp"],
-        "undefined": max(one["undefined"] for one in about),
-    }
-    values, masses, listed = drawn, np.full(size, 1.0 / size), None
-    if len(metrics) == 1:
-        listed = all_values(by_metric[0], found.blocks)
-    elif all(table.values.size == 1 for of_sets in by_metric for table in of_sets):
-        listed = drawn[:, :, :1], np.ones(1)  # nothing is random
-    if listed is not None:
-        values, masses = listed
-    spread = spread_law(values, masses, measure, facts, drawn=listed is None)
+    some = np.flatnonzero(~never[0])
+    if never.any():
+        # No gap over groups of which one has no value; which of the others is highest is known all the same.
+        of_some = tuple(by_metric[0][i] for i in some)
+        blocks = [Block(block.weight, tuple(block.shares[i] for i in some)) for block in found.blocks]
+        spread = _spread([of_some], blocks, drawn[some][:, :1], "difference") if some.size else _NOTHING
+        spread = spread._replace(law=Undefined(undefined=1.0))
+    else:
+        spread = _spread(by_metric, found.blocks, drawn, kind)
+    chances = np.full((2, len(groups)), np.nan)
+    chances[:, some] = spread.largest, spread.smallest
     own_nodes = (AtNodes(one, one.nodes) for one in evaluations)
     laws = [rows.law(metrics[0], rows.bound(metrics[0], fills[0])) for rows in own_nodes]
-    level = evaluations[0].confidence_level
+    level, scope = evaluations[0].confidence_level, evaluations[0].scope
+    zeros = [
+        zero_by_zero_text(metric.name, dict(zip(groups, chance.tolist(), strict=True)), fill, scope=scope)
+        for metric, chance, fill in zip(metrics, undefined, fills, strict=True)
+    ]
+    if 0.0 < spread.lost < 1.0:
+        chance = chance_text(spread.lost)
+        zeros.append(f"The ratio is 0/0 where {metrics[0].name} is 0 in all groups ({chance}); that is left out.")
     return Gap(
         metric=metrics[0].name if len(metrics) == 1 else kind,
         kind=kind,
@@ -291,14 +346,39 @@ def gap_between(
         groups=tuple(groups),
         means={group: law.mean() for group, law in zip(groups, laws, strict=True)},
         intervals={group: law.interval(level) for group, law in zip(groups, laws, strict=True)},
-        largest=dict(zip(groups, spread.largest.tolist(), strict=True)),
-        smallest=dict(zip(groups, spread.smallest.tolist(), strict=True)),
+        largest=dict(zip(groups, chances[0].tolist(), strict=True)),
+        smallest=dict(zip(groups, chances[1].tolist(), strict=True)),
+        undefined=dict(zip(groups, undefined[0].tolist(), strict=True)),
+        tie=spread.tie,
         left_out=tuple(left_out),
         together=found.words,
+        zero_by_zero=" ".join(filter(None, zeros)),
         confidence_level=level,
-        scope=evaluations[0].scope,
+        scope=scope,
         pair_of=pair_of,
     )
+
+
+_NOTHING = Spread(Undefined(undefined=1.0), np.empty(0), np.empty(0), np.nan, 0.0)
+
+
+def _spread(by_metric: Sequence[Sequence[NodeTable]], blocks: Sequence[Block], drawn: FloatArray, kind: str) -> Spread:
+    """The spread over groups that all have a value: over all combinations of values, or over draws of them."""
+    about = [about_tables(of_sets, blocks, [1.0] * len(of_sets)) for of_sets in by_metric]
+    facts = about[0] | {
+        "bounds": _bounds(by_metric, kind),
+        "bounds_sharp": len(by_metric) == 1 and about[0]["bounds_sharp"],
+        "undefined": max(one["undefined"] for one in about),
+    }
+    size = drawn.shape[-1]
+    values, masses, listed = drawn, np.full(size, 1.0 / size), None
+    if len(by_metric) == 1:
+        listed = all_values(by_metric[0], blocks)
+    elif all(table.values.size == 1 for of_sets in by_metric for table in of_sets):
+        listed = drawn[:, :, :1], np.ones(1)  # nothing is random
+    if listed is not None:
+        values, masses = listed
+    return spread_law(values, masses, KINDS[kind].measure, facts, drawn=listed is None)
 
 
 def _drawn(
@@ -328,12 +408,11 @@ def _bounds(by_metric: Sequence[Sequence[NodeTable]], kind: str) -> Interval:
     for of_sets in by_metric:
         low, high = np.array([table.bounds for table in of_sets]).T
         # The two groups at the ends are different ones.
-        other = np.where(np.eye(low.size, dtype=np.bool_), np.nan, low[None, :])
+        one, other = np.nonzero(~np.eye(low.size, dtype=np.bool_))
         if kind == "ratio":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                least.append(float(np.nanmin(other / high[:, None])))
-                most.append(float(min(1.0, np.nanmin(high) / np.nanmax(low))) if np.nanmax(low) > 0.0 else 1.0)
+            least.append(float(_ratio(high[one], low[other])[high[one] > 0.0].min(initial=1.0)))
+            most.append(float(min(1.0, high.min() / low.max())) if low.max() > 0.0 else 1.0)
         else:
-            least.append(max(0.0, float(np.nanmax(low) - np.nanmin(high))))
-            most.append(float(np.nanmax(high[:, None] - other)))
+            least.append(max(0.0, float(low.max() - high.min())))
+            most.append(float((high[one] - low[other]).max(initial=0.0)))
     return Interval(max(least), max(most))

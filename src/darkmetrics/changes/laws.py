@@ -134,11 +134,14 @@ Measure = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class Spread(NamedTuple):
-    """The law of a spread over sets, and how likely each set has the largest and the smallest value."""
+    """The law of a spread over sets, how likely each has the largest and the smallest value, and all have the same."""
 
     law: MetricDistribution
     largest: FloatArray
     smallest: FloatArray
+    tie: float
+    # How likely the spread is 0/0 itself, though no set is: a ratio of zeros.
+    lost: float
 
 
 def spread_law(
@@ -150,17 +153,28 @@ def spread_law(
     """
     high, low = values.max(axis=0), values.min(axis=0)
     found = measure(high, low).max(axis=0)
-    defined = ~np.isnan(found)
-    total = float(masses[defined].sum()) or 1.0
-    shares, blur = [], _SAME * np.nanmax(np.abs(values[:, 0]), initial=0.0)
-    for end in (high, low):
-        at = (np.abs(values[:, 0] - end[0]) <= blur) & defined
-        # Sets that are level share what is theirs.
-        share = (masses * at / np.maximum(at.sum(axis=0), 1)).sum(axis=1) / total
+    defined, known = ~np.isnan(found), ~np.isnan(high).any(axis=0)
+    total = float(masses[known].sum()) or 1.0
+    blur = _SAME * np.nanmax(np.abs(values[:, 0]), initial=0.0)
+
+    def sure(chance: FloatArray) -> FloatArray:
         # Draws that all say the same do not make it certain.
-        shares.append(np.clip(share, 0.5 / masses.size, 1.0 - 0.5 / masses.size) if drawn else share)
+        return np.clip(chance, 0.5 / masses.size, 1.0 - 0.5 / masses.size) if drawn else chance
+
+    def share_of(end: FloatArray) -> FloatArray:
+        at = (np.abs(values[:, 0] - end[0]) <= blur) & known
+        # Sets that are level share what is theirs.
+        return sure((masses * at / np.maximum(at.sum(axis=0), 1)).sum(axis=1) / total)
+
+    tie = float(sure(masses[known & (high[0] - low[0] <= blur)].sum() / total))
+    lost = min(1.0, float(masses[known & ~defined].sum()))
+    if lost > 0.0:
+        undefined = about["undefined"] + lost if about["given_defined"] else max(about["undefined"], lost)
+        about = about | {"undefined": min(1.0, undefined), "given_defined": True}
     method = "monte carlo" if drawn else "exact"
-    return Spread(_discrete(found[defined], masses[defined], about | {"method": method}), shares[0], shares[1])
+    return Spread(
+        _discrete(found[defined], masses[defined], about | {"method": method}), share_of(high), share_of(low), tie, lost
+    )
 
 
 def all_values(tables: Sequence[NodeTable], blocks: Sequence[Block]) -> tuple[FloatArray, FloatArray] | None:

@@ -11,9 +11,17 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._text import counted, short
 from darkmetrics.argument_types import PageSettings, PathLike
+from darkmetrics.changes.assumed import assumed_in_words, customers_in_words, reasons_in_words, warned_in_words
 from darkmetrics.changes.mix import Split, mix_of_rows
 from darkmetrics.changes.same_rows import same_rows_in_words
-from darkmetrics.changes.wording import amount, chance_above, chance_below, check_amount, moved_text
+from darkmetrics.changes.wording import (
+    amount,
+    chance_above,
+    chance_below,
+    check_amount,
+    moved_text,
+    zero_by_zero_text,
+)
 from darkmetrics.distribution import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
@@ -83,6 +91,7 @@ class Change(Mapping[str, MetricDistribution]):
     >>> june = dm.evaluate(y[1500:], p[1500:] ** 1.4, missingness="random", metrics=["precision", "recall"])
     >>> print(dm.change(june, may, names=("June", "May")))
     June (1,500 rows, 438 missing) against May (1,500 rows, 449 missing).
+    Assumed: labels are missing at random or by score.
     recall fell from 0.748 to 0.607: by 0.141 (90%: 0.124 to 0.159). Probability that it fell: >99.9%.
     <BLANKLINE>
                   May    June   change       90% interval   P(fell)       method
@@ -198,19 +207,23 @@ class Change(Mapping[str, MetricDistribution]):
         words = [moved_text(where, means, law, self.confidence_level)]
         if np.isfinite(law.mean()):
             words += [
-                f"In {short(name)} it is undefined (0/0) and counts as {one[metric].mean():g}."
-                for name, one in zip(self.names, (self.after, self.before), strict=True)
-                if one[metric].undefined >= 1.0
+                zero_by_zero_text("it", {short(name): one[metric].undefined}, one.fills[metric], scope=self.scope)
+                for name, one in zip(self.names, self._both, strict=True)
             ]
-        return " ".join(words)
+        return " ".join(filter(None, words))
+
+    @property
+    def _both(self) -> tuple[Evaluation, Evaluation]:
+        return self.after, self.before
 
     def words(self) -> list[str]:
-        """What stands above the table: what is compared, and what is surest to have got worse, else to have moved."""
+        """What stands above the table: what is compared and assumed, and what is surest to have got worse, or moved."""
         sizes = [
             f"{short(name)} ({counted(one.data.n_rows, 'row')}, {one.data.n_missing:,} missing)"
-            for name, one in zip(self.names, (self.after, self.before), strict=True)
+            for name, one in zip(self.names, self._both, strict=True)
         ]
-        return [f"{sizes[0]} against {sizes[1]}.", self.sentence(self.surest)]
+        assumed = assumed_in_words(self.names, self._both)
+        return [f"{sizes[0]} against {sizes[1]}.", *assumed, self.sentence(self.surest)]
 
     @property
     def surest(self) -> str:
@@ -226,16 +239,21 @@ class Change(Mapping[str, MetricDistribution]):
         """That the two look like the same rows, or as if they had rows in common; empty where they do not."""
         return same_rows_in_words(self.after, self.before)
 
+    def warned(self) -> list[str]:
+        """What was warned of when the two were evaluated, a sentence each; `to_dict()` has all of it."""
+        return warned_in_words(self.names, self._both)
+
     def notes(self) -> list[str]:
-        """What stands below the table: what the intervals are for, what both share, and the mix of rows."""
+        """What stands below the table: what the intervals are for, what both share, what was warned of, and the mix."""
         what = "these rows" if self.scope == "rows" else "the populations that the rows came from"
         notes = [f"Intervals are for {what}. The two evaluations are taken to have no row in common."]
         notes += filter(None, [self.same_rows])
-        cuts = [one.data.threshold for one in (self.after, self.before)]
+        notes += reasons_in_words(self.names, self._both) + self.warned() + customers_in_words(self._both)
+        cuts = [one.data.threshold for one in self._both]
         if cuts[0] != cuts[1]:
             said = ["as given" if cut is None else f"score >= {cut:g}" for cut in cuts]
             notes.append(f"Decisions differ: {said[0]} ({short(self.names[0])}), {said[1]} ({short(self.names[1])}).")
-        left = [name for one in (self.after, self.before) for name in one.laws if name not in self.laws]
+        left = [name for one in self._both for name in one.laws if name not in self.laws]
         if left:
             notes.append(f"In one of the two alone, and left out: {', '.join(dict.fromkeys(left))}.")
         return [*notes, *filter(None, [self.together, self._mix_in_words()])]
@@ -262,12 +280,15 @@ class Change(Mapping[str, MetricDistribution]):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers and text, ready for JSON (`docs/reference/change.md` has the schema)."""
+        sides = ("after", self.after), ("before", self.before)
         return {
             "schema": SCHEMA,
             "names": list(self.names),
             "scope": self.scope,
-            "counts": {"after": self.after.data.counts(), "before": self.before.data.counts()},
+            "counts": {side: one.data.counts() for side, one in sides},
+            "assumption": {side: one.assumption for side, one in sides},
             "confidence_level": self.confidence_level,
+            "warnings": {side: [warned._asdict() for warned in one.warnings] for side, one in sides},
             "notes": self.notes(),
             "metrics": {
                 name: {

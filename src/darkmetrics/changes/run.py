@@ -27,7 +27,8 @@ def change(
     the labels of both is counted once where it is one and the same: the reason why labels are missing where none was
     stated, delays that `evaluate_by` has learnt from both, reference rows that both have learnt from.
 
-    Two models on the same rows are another question, because they share their missing labels.
+    Two models on the same rows are another question, because they share their missing labels. Customers of `groups=`
+    that have rows in both are taken as unrelated: each set learns about them from its own rows.
 
     Parameters
     ----------
@@ -120,4 +121,6 @@ def _two_names(names: Any) -> tuple[str, str]:
     ):
         raise InputError(f"names: {names!r}. Give two texts: what to call after, and what to call before.")
     after, before = names
+    if after == before:
+        raise InputError(f"names: {after!r} twice. Give two different ones, which tell after and before apart.")
     return after, before

@@ -9,7 +9,15 @@ import numpy as np
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import sum_law
 from darkmetrics.changes.node_tables import AtNodes
-from darkmetrics.changes.wording import LIKELY, amount, chance_above, chance_below, check_amount, is_sure
+from darkmetrics.changes.wording import (
+    LIKELY,
+    amount,
+    chance_above,
+    chance_below,
+    check_amount,
+    is_sure,
+    zero_by_zero_text,
+)
 from darkmetrics.distribution import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
@@ -77,6 +85,8 @@ class Trend:
     unit: str
     left_out: tuple[str, ...] = ()
     together: str = ""
+    # In which periods the metric is 0/0, and what that counts as, in a sentence; empty if in none.
+    zero_by_zero: str = ""
     confidence_level: float = 0.9
     scope: str = "rows"
 
@@ -92,7 +102,7 @@ class Trend:
         """The slope in a sentence, and what it rests on."""
         name, law = self.metric.name, self.law
         number = f"{len(self.periods):,} {self.unit}s, {self.periods[0]} to {self.periods[-1]}"
-        if law.undefined >= 1.0:
+        if np.isnan(law.mean()):
             return [f"{name} is undefined (0/0) in one of {number}, and so is its trend."]
         low, high = law.interval(self.confidence_level)
         decimals = decimals_for(high - low) + 1
@@ -121,7 +131,7 @@ class Trend:
         texts.append(f"It is the slope of a straight line {where}; part of it is the mix of rows.")
         if self.left_out:
             texts.append(f"Left out, with too few labels: {', '.join(self.left_out)}.")
-        return [*texts, *filter(None, [self.together])]
+        return [*texts, *filter(None, [self.zero_by_zero, self.together])]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain numbers and text, ready for JSON (`docs/reference/change.md` has the schema)."""
@@ -186,6 +196,12 @@ def trend_over(
         unit=unit,
         left_out=tuple(left_out),
         together=found.words,
+        zero_by_zero=zero_by_zero_text(
+            metric,
+            {period: one[metric].undefined for period, one in zip(periods, evaluations, strict=True)},
+            evaluations[0].fills[metric],
+            scope=evaluations[0].scope,
+        ),
         confidence_level=evaluations[0].confidence_level,
         scope=evaluations[0].scope,
     )

@@ -1,6 +1,7 @@
 """Differences in words, and the numbers that users ask about them."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from darkmetrics.tables import chance_text, decimals_for, level_text, number_tex
 _ROUNDING = 2.0**-53
 # From this probability on a metric is said to seem to have moved, and from the second to have moved.
 LIKELY, _SURE = 0.9, 0.95
+# A chance of 0/0 below this shows in no printed digit; and so many names are read, where it is many sets.
+_SHOWS, _NAMED = 5e-4, 3
 
 
 def is_sure(chance: float, near: float) -> bool:
@@ -51,10 +54,37 @@ def amount(value: float) -> float:
     return 0.0 if abs(value) < 5e-13 else value
 
 
+def zero_by_zero_text(what: str, chances: Mapping[str, float], fill: float, *, scope: str) -> str:
+    """In which sets a metric is 0/0, how likely, and what that counts as; empty if in none.
+
+    `chances` has the probability of a 0/0 by the name of the set. In the population `fill` counts for nothing.
+    """
+    left_out = scope == "population" or math.isnan(fill)
+    always = [name for name, chance in chances.items() if chance >= 1.0]
+    some = [f"{name} ({chance_text(chance)})" for name, chance in chances.items() if _SHOWS <= chance < 1.0]
+    texts = []
+    if always:
+        counts = "" if left_out else f" and counts as {fill:g}"
+        texts.append(f"In {names_text(always)} {what} is undefined (0/0){counts}.")
+    if some:
+        counts = "left out" if left_out else f"counted as {fill:g}"
+        texts.append(f"{what[0].upper()}{what[1:]} may be undefined (0/0) in {names_text(some)}; that is {counts}.")
+    return " ".join(texts)
+
+
+def names_text(names: list[str]) -> str:
+    """A few names in a sentence, and how many more there are."""
+    more = len(names) - _NAMED
+    if more > 1:
+        return f"{', '.join(names[:_NAMED])} and {more:,} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def moved_text(metric: str, means: tuple[float, float], law: MetricDistribution, level: float) -> str:
     """What happened to a metric from the first mean to the second, given the law of their difference."""
     if math.isnan(law.mean()):
-        return f"{metric} is undefined (0/0) in one of the two, and so is its change."
+        where = "both" if all(map(math.isnan, means)) else "one of the two"
+        return f"{metric} is undefined (0/0) in {where}, and so is its change."
     low, high = law.interval(level)
     decimals = decimals_for(high - low)
     first, second = (number_text(mean, decimals) for mean in means)

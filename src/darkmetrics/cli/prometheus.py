@@ -26,6 +26,12 @@ GAUGES = {
     "q_value": "Smallest false-discovery rate at which there is an alert.",
     "alert": "Whether there is an alert: 1 or 0.",
     "new": "Whether the alert is new: 1 or 0.",
+    "change_mean": "Estimate of the metric on the later rows less that on the earlier ones.",
+    "change_low": "Lower end of the interval of that change.",
+    "change_high": "Upper end of the interval of that change.",
+    "change_lowest_possible": "Smallest change over all missing labels.",
+    "change_highest_possible": "Largest change over all missing labels.",
+    "change_undefined": "Probability that the metric is 0/0 on the later or the earlier rows.",
     "before": "Estimate of the metric on the earlier rows.",
     "after": "Estimate of the metric on the later rows.",
     "fell": "Probability that the metric fell.",
@@ -42,8 +48,12 @@ def as_prometheus(result: Result) -> str:
     """The numbers of the records, each with labels that say what it is about; what is not known is left out."""
     labels = _label_names(result.about)
     lines = []
-    for column, meaning in GAUGES.items():
-        name = f"darkmetrics_{column}"
+    columns = {gauge: gauge for gauge in GAUGES if gauge not in result.gauges}
+    columns |= {gauge: column for column, gauge in result.gauges.items()}
+    for gauge, meaning in GAUGES.items():
+        if gauge not in columns:
+            continue
+        name, column = f"darkmetrics_{gauge}", columns[gauge]
         found = [
             f"{name}{_labels(record, labels)} {_number(record[key])}"
             for record in result.records

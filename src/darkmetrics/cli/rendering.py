@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from darkmetrics._text import markdown_text
@@ -58,6 +58,8 @@ class Result:
     closing: str = ""  # instead of a line for each check, where they would be hundreds
     # For Prometheus: columns of the records that say what a number is about.
     about: Sequence[str] = ()
+    # And other names for columns that mean something else there than in an evaluation.
+    gauges: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def verdicts(self) -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._text import short
 from darkmetrics.comparison.joint_score import JointScore, moved
 from darkmetrics.comparison.laws import own_method, taken
 from darkmetrics.comparison.rows import Ordered, SharedRows, named_scores
@@ -38,8 +39,8 @@ class Beliefs:
     # How many labels, reference rows included, all scores together were learnt from; None where nothing was.
     labels: int | None = None
 
-    def evaluation(self, question: Question, rows: Ordered, rng: np.random.Generator) -> Evaluation:
-        """One model's metrics on the rows as it orders them."""
+    def evaluation(self, question: Question, rows: Ordered, rng: np.random.Generator, name: str) -> Evaluation:
+        """The metrics of one model, which warnings call `name`, on the rows as it orders them."""
         own = taken(self.nodes, rows.place)
         return replace(question, method=own_method(question.method)).answer_given(
             Nodes(own.weight, own.probability, own.bucket),
@@ -48,6 +49,7 @@ class Beliefs:
             assumption=self.assumption,
             arguments={},
             stated=question.missingness or "probabilities",
+            whose=f" of {short(name)}",
         )
 
 

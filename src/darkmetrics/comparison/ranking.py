@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._text import short
+from darkmetrics.changes.wording import chance_above, chance_below
 from darkmetrics.comparison.all_models import Together
+from darkmetrics.distribution import MetricDistribution
+from darkmetrics.distribution.base import mass_below
 from darkmetrics.exceptions import MissingKeyError, unknown_name
 from darkmetrics.tables import chance_text, finite, html_table, number_text, text_table
 
@@ -154,6 +157,13 @@ def range_text(chance: float, ends: tuple[float, float]) -> str:
     return f"{chance_text(low)} to {chance_text(high)}"
 
 
+def sides_of(law: MetricDistribution, t: float, scope: str) -> tuple[float, float]:
+    """P(X < t) and P(X > t); in the population neither is certain, but for models that no row tells apart."""
+    if scope == "population" and law.var() > 0.0:
+        return chance_below(law, t), chance_above(law, t)
+    return mass_below(law, t), float(law.sf(t))
+
+
 def best_of(
     metric: str, better: str, names: tuple[str, ...], found: Together, effects: FloatArray | None = None
 ) -> Best:
@@ -170,7 +180,8 @@ def best_of(
     top = (sign * values).max(axis=1, keepdims=True)
     first = sign * values >= top - _SAME * np.abs(values).max()  # of their own size: weights have any unit
     alone = first.sum(axis=1) == 1
-    chances |= {name: float(mass @ (first[:, i] & alone)) for i, name in enumerate(left)}
+    sure = _certain(found, values)
+    chances |= {name: _drawn_chance(mass, first[:, i] & alone, sure[i]) for i, name in enumerate(left)}
     ties: dict[tuple[str, ...], float] = {}
     if not alone.all():
         code = first[~alone] @ (1 << np.arange(len(left)))
@@ -197,9 +208,31 @@ def ranks_of(metric: str, better: str, names: tuple[str, ...], found: Together) 
     values = -values if better == "lower" else values
     slack = _SAME * np.abs(values).max()
     places = (values[:, None, :] > (values + slack)[:, :, None]).sum(axis=2)  # how many are better
+    sure = _certain(found, values)
     for i, at in enumerate(judged):
-        chances[names[at]] = tuple(float(mass @ (places[:, i] == place)) for place in range(len(names)))
+        chances[names[at]] = tuple(
+            _drawn_chance(mass, places[:, i] == place, sure[i] or place >= len(judged)) for place in range(len(names))
+        )
     return Ranks(metric, chances, found.method, found.scope)
+
+
+def _certain(found: Together, values: FloatArray) -> list[bool]:
+    """Of each model whether draws that all say the same make it certain.
+
+    They do on the rows, where most is known; in the population only for a model that no row tells apart from another.
+    """
+    if found.scope != "population":
+        return [True] * values.shape[1]
+    slack = _SAME * np.abs(values).max()
+    return [
+        any(bool(np.all(np.abs(one - other) <= slack)) for j, other in enumerate(values.T) if j != i)
+        for i, one in enumerate(values.T)
+    ]
+
+
+def _drawn_chance(mass: FloatArray, hit: BoolArray, sure: bool) -> float:
+    chance, rest = float(mass @ hit), 0.0 if sure else 0.5 / mass.size
+    return min(1.0 - rest, max(rest, chance))
 
 
 def _defined(found: Together) -> tuple[FloatArray, FloatArray, list[int]]:

@@ -18,12 +18,11 @@ from darkmetrics.comparison.differences import Bound, difference
 from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, mirrored, taken
 from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
 from darkmetrics.comparison.population import Sampling, population_law, population_together, sampling_of
-from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of
+from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of, sides_of
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
 from darkmetrics.comparison.wording import few_labels_of, notes_of, sentence_of, words_of
 from darkmetrics.data.rules import is_number
 from darkmetrics.distribution import Discrete, MetricDistribution
-from darkmetrics.distribution.base import mass_below
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, Warned
 from darkmetrics.label_models import Given
@@ -118,7 +117,7 @@ class Comparison(Mapping[str, Evaluation]):
         return {}
 
     def _evaluate(self, model: int) -> Evaluation:
-        found = self.beliefs.evaluation(self.question, self.rows.of(model), self._rng())
+        found = self.beliefs.evaluation(self.question, self.rows.of(model), self._rng(), self.models[model])
         return self.question.in_scope(found)
 
     def _rng(self) -> np.random.Generator:
@@ -233,8 +232,8 @@ class Comparison(Mapping[str, Evaluation]):
         """
         if not is_number(by) or not np.isfinite(by):
             raise InputError(f"by: {by!r}. It must be a finite number.")
-        law = self.difference(metric, model, other, scope=scope)
-        return float(law.sf(float(by))) if self._better_when(metric) == "higher" else mass_below(law, -float(by))
+        law, higher = self.difference(metric, model, other, scope=scope), self._better_when(metric) == "higher"
+        return sides_of(law, float(by) if higher else -float(by), scope or self.scope)[higher]
 
     def effects(self, metric: str) -> FloatArray:
         """How far buckets can have moved the metric of each model: a proven bound, as `Evaluation.bucket_effect`."""
@@ -292,7 +291,7 @@ class Comparison(Mapping[str, Evaluation]):
         if law is None or law.undefined >= 1.0:
             return best_of(metric, better, self.models, self._together(metric, scope), effects)
         # Both from one law: that of a - b would be found anew, to say the same.
-        sides = mass_below(law, 0.0), float(law.sf(0.0))
+        sides = sides_of(law, 0.0, scope or self.scope)
         chances = dict(zip((a, b), sides if better == "higher" else sides[::-1], strict=True))
         tie = max(0.0, 1.0 - sum(chances.values()))
         ends = {}

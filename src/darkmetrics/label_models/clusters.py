@@ -16,6 +16,7 @@ from darkmetrics._kernels.posterior.shared_fate import (
     thresholds,
     updated_chances,
 )
+from darkmetrics._text import counted
 from darkmetrics.calibrators import Beta, Platt
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.nodes import Nodes
@@ -144,7 +145,8 @@ def shared_in_words(nodes: Nodes) -> str:
     if not isinstance(nodes, ClusteredNodes) or nodes.fate is None:
         return ""
     number, shared = nodes.fate.luck.shape[1], nodes.fate.correlation
-    return f"Rows of one group share their fate: {number:,} groups, labels within one are correlated by {shared:.2f}."
+    among = counted(number, "group")
+    return f"Rows of one group share their fate: {among}, labels within one are correlated by {shared:.2f}."
 
 
 def _fate(data: EvaluationSet, group: IntArray) -> SharedFate:

@@ -37,6 +37,8 @@ class Given(LabelModel):
         return Nodes.single(chance)
 
     def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+        if not nodes.independent:
+            return "Assumed: missing labels have the probabilities given, but for what rows of their group tell."
         return "Assumed: missing labels are independent, with the probabilities given."
 
 

@@ -46,11 +46,8 @@ class Linear:
 
     def without_rounding(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """The sum; zero where all that subtraction leaves of its terms is their rounding."""
-        value = self(tp, fp, fn, tn)
-        if self.of_one_sign:
-            return value
-        size = Linear(*map(abs, (self.tp, self.fp, self.fn, self.tn)))
-        return np.where(np.abs(value) <= _ROUNDING * size(tp, fp, fn, tn), 0.0, value)
+        value, size = self(tp, fp, fn, tn), Linear(*map(abs, (self.tp, self.fp, self.fn, self.tn)))
+        return value if self.of_one_sign else np.where(np.abs(value) <= _ROUNDING * size(tp, fp, fn, tn), 0.0, value)
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,16 @@ def check_target(metric: Metric, target: float, found: str) -> None:
     raise InputError(f"{found}, which {inside}. {advice}")
 
 
+def check_amount_of(metric: Metric, by: float, found: str) -> None:
+    """An amount by which the metric cannot move is a slip, since nothing is ever more; `found` begins the message."""
+    low, high = metric.range
+    if by < high - low:
+        return
+    percent = high - low == 1.0 and 1.0 < by <= 100.0
+    advice = f"Give {by / 100.0:.6g} for {by:.6g}%." if percent else f"Give an amount below {high - low:g}."
+    raise InputError(f"{found}, which lies between {low:g} and {high:g} and never moves by more than that. {advice}")
+
+
 def number_or_nan(value: Any) -> float:
     """What a setting is as a float, also of a Decimal or a Fraction; NaN where it is no number, or too large."""
     try:

@@ -36,8 +36,8 @@ def change_of_groups(
     keys = _known(result, after, "after"), _known(result, before, "before")
     if keys[0] == keys[1]:
         raise InputError(f"before: {result.label(keys[1])}, the same group as after. Name two different ones.")
-    names = result.label(keys[0]), result.label(keys[1])
-    found = change(result[keys[0]], result[keys[1]], names=names, confidence_level=confidence_level)
+    names = told_apart([result.label(key) for key in keys])
+    found = change(result[keys[0]], result[keys[1]], names=(names[0], names[1]), confidence_level=confidence_level)
     return replace(found, of_groups=OfGroups(result.arguments, *(_key_code(result, key) for key in keys)))
 
 

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 _LINE, _REST, _MOST = 0.24, 1.9, 20
 # Letters of a name under a picture, and of a group beside it; inches of a letter there.
 _LETTERS, _NAME, _LETTER = 44, 20, 0.075
+# A change is none where it is but rounding; less of no change than this is not worth a number.
+_ROUNDING, _SHOWS = 5e-13, 1e-3
 
 
 def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" = None) -> "Axes":
     """How far did a metric move between two sets of rows, and how likely did it fall?
 
-    The law of the difference, after less before. The dashed line is no change; what lies left of it is hatched, and is
-    the probability that the metric fell.
+    The law of the difference, after less before. The dashed line is no change, with its probability where it has one;
+    what lies left of it is hatched, and is the probability that the metric fell.
 
     Parameters
     ----------
@@ -55,7 +57,8 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
     after, before = (plain_text(one, 20).strip() for one in change.names)
     ax.set_xlabel(style.folded(f"change in {style.plain(name).strip()}, {before} to {after}", _LETTERS))
     if np.isnan(law.mean()):
-        style.message(ax, "undefined (0/0) in one of the two")
+        both = all(np.isnan(one[name].mean()) for one in (change.after, change.before))
+        style.message(ax, f"undefined (0/0) in {'both' if both else 'one of the two'}")
         return ax
     low, high = law.interval(change.confidence_level)
     sides: tuple[dict[str, Any], ...] = (
@@ -64,6 +67,10 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
     )
     stems = few_atoms(law)
     x, y = density_curve(law) if stems is None else stems
+    same = 1.0 - change.fell(name) - change.rose(name)
+    unmoved = "no change" if same < _SHOWS else f"no change: {chance_text(min(1.0, same))}"
+    if stems is not None:
+        x = np.where(np.abs(x) < _ROUNDING, 0.0, x)
     for left, look in zip((True, False), sides, strict=True):
         own = x < 0.0 if left else x > 0.0 if stems is not None else x >= 0.0
         if stems is not None:
@@ -79,8 +86,8 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
         ax.plot(x, y, color=style.ink(ax), linewidth=1.0)
     elif np.any(x == 0.0):
         ax.plot([0.0], y[x == 0.0], color=style.grey(ax), marker="o", markersize=5, linestyle="none")
-        ax.vlines([0.0], 0.0, y[x == 0.0], color=style.grey(ax), linewidth=2.2, label="no change")
-    ax.axvline(0.0, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.2)
+        ax.vlines([0.0], 0.0, y[x == 0.0], color=style.grey(ax), linewidth=2.2)
+    ax.axvline(0.0, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.2, label=unmoved)
     width = high - low
     inside = f"{level_text(change.confidence_level)}: {style.number(low, width)} to {style.number(high, width)}"
     ax.axvline(law.mean(), color=style.ink(ax), linewidth=1.2, label=f"mean {style.number(law.mean(), width)}")
@@ -90,7 +97,7 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
     margin = 0.05 * (last - first) or 0.05
     ax.set_xlim(first - margin, last + margin)
     ax.locator_params(axis="x", nbins=6)  # small numbers are long
-    style.legend_above(ax)
+    style.legend_above(ax, [style.scope_note(change.scope)])
     return ax
 
 
@@ -148,7 +155,7 @@ def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
     name_periods(ax, x, list(trend.periods))
     ax.set(xlabel=trend.unit, ylabel=style.wrapped(trend.metric.name, 30))
     style.grid(ax, "y")
-    style.legend_above(ax, [f"{word}: {chance_text(chance)}"])
+    style.legend_above(ax, [f"{word}: {chance_text(chance)}", style.scope_note(trend.scope)])
     return ax
 
 
@@ -201,7 +208,8 @@ def plot_gap(gap: Gap, *, ax: "Axes | None" = None) -> "Axes":
         # In letters: a share of axes that long names have made narrow would have columns run together.
         across = 0.7 + 5.3 * column
         for line, group in enumerate(groups):
-            text, at = chance_text(chances[group]), (1.0, line)
+            text = "0/0" if np.isnan(chances[group]) else chance_text(chances[group])
+            at = (1.0, line)
             ax.annotate(text, at, (across, 0.0), ax.get_yaxis_transform(), va="center", **right)
         ax.annotate(title, (1.0, 1.0), (across, 0.4), "axes fraction", va="bottom", **right)
     ax.set_yticks(place, [style.plain(name) for name in names], fontsize="small")
@@ -213,6 +221,8 @@ def plot_gap(gap: Gap, *, ax: "Axes | None" = None) -> "Axes":
     width = last - first
     short = {"difference": "largest less smallest", "ratio": "smallest over largest"}.get(gap.kind, "equalized odds")
     value = style.number(gap.law.mean(), width)
-    inside = "" if first == last else f" ({style.number(first, width)} to {style.number(last, width)})"
-    style.legend_above(ax, [f"{short} {value}{inside}", *notes], side="right")
+    inside = (
+        "" if first == last or np.isnan(first) else f" ({style.number(first, width)} to {style.number(last, width)})"
+    )
+    style.legend_above(ax, [f"{short} {value}{inside}", style.scope_note(gap.scope), *notes], side="right")
     return ax

@@ -27,8 +27,9 @@ def plot_difference(
 ) -> "Axes":
     """How much better is one model than another, and how likely is it better at all?
 
-    The law of their difference on these rows, under labels that they share. The part of it on which the model is better
-    is filled, the rest is hatched; the line at zero is where both are equal, and the bar on the axis is the interval.
+    The law of their difference, under labels that they share, on these rows or in the population. The part of it on
+    which the model is better is filled, the rest is hatched; the line at zero is where both are equal, and the bar on
+    the axis is the interval.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ def plot_difference(
         label=f"mean {style.number(law.mean(), width)}",
         zorder=5,
     )
-    style.legend_above(ax)
+    style.legend_above(ax, [style.scope_note(comparison.scope)])
     return ax
 
 
@@ -185,5 +186,5 @@ def plot_models(comparison: Comparison, metric: str, *, ax: "Axes | None" = None
         right.set_yticks(place, [best.text(model) for model in comparison.models])
         right.tick_params(length=0)
         right.set_ylabel("chance\nto be best" if best.tie < 0.005 else f"best alone\n(tie {chance_text(best.tie)})")
-    style.legend_above(ax)
+    style.legend_above(ax, [style.scope_note(comparison.scope)])
     return ax

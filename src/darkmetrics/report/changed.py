@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from darkmetrics._text import called, visible
 from darkmetrics.argument_types import PageSettings, PathLike
+from darkmetrics.changes.assumed import told_apart
 from darkmetrics.changes.result import Change
 from darkmetrics.changes.wording import amount
 from darkmetrics.evaluation import Evaluation
@@ -35,7 +36,7 @@ def change_page(change: Change, **told: Unpack[PageSettings]) -> str:
     differences = [_difference(change, metric) for metric in change]
     reproduce = _reproduce(change, about)
     both = change.after, change.before
-    notes = change.notes()
+    above = [change.same_rows, *change.warned()]
     warned = _told_apart(change, [[one.message for one in evaluation.warnings] for evaluation in both])
     return differences_page(
         title=_title(change) if about.title is None else str(about.title),
@@ -59,7 +60,7 @@ def change_page(change: Change, **told: Unpack[PageSettings]) -> str:
         level=level_text(change.confidence_level),
         assumed=[
             *_told_apart(change, [[*filter(None, one.assumption.split("\n"))] for one in both]),
-            *(text for text in notes if text != change.same_rows),
+            *(text for text in change.notes() if text not in above),
             *(f"Change in {way}" for way in sentences.methods(_methods(change), change.scope)),
         ],
     )
@@ -76,9 +77,7 @@ def _title(change: Change) -> str:
 
 def _told_apart(change: Change, texts: Sequence[Sequence[str]]) -> list[str]:
     """What holds of after and of before; what holds of one alone says of which."""
-    after, before = texts
-    found = [text if text in before else f"{called(change.names[0])}: {text}" for text in after]
-    return found + [f"{called(change.names[1])}: {text}" for text in before if text not in after]
+    return told_apart([called(name) for name in change.names], texts)
 
 
 def _in_a_line(texts: Sequence[str]) -> str:

@@ -97,7 +97,8 @@ def assumptions(evaluation: Evaluation) -> list[str]:
         if evaluation.scope == "population":
             moved = evaluation.notes()
         return ["No label is missing, so that nothing is assumed: every number is what it is.", *moved]
-    words.append("Given these probabilities, the missing labels are taken as independent of each other.")
+    if evaluation.nodes.independent:
+        words.append("Given these probabilities, the missing labels are taken as independent of each other.")
     if len(evaluation.nodes) > 1:
         words.append(
             "The probabilities are learnt from data, and what is not known about them is part of every interval."

@@ -25,13 +25,26 @@ from darkmetrics.cli.options import (
     ReportOptions,
     ScopeOption,
 )
-from darkmetrics.cli.output import check_format, check_report, check_writable, in_words, progress, publish, write_output
+from darkmetrics.cli.output import (
+    check_format,
+    check_report,
+    check_writable,
+    in_words,
+    progress,
+    publish,
+    seen_by_a_person,
+    write_output,
+)
 from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
 
 EXAMPLE = "Example: darkmetrics change june.csv may.csv --label y --score p --missingness random --worse recall=0.02"
 # Columns by role where there are none: cells have no names for them.
 _OF_CELLS = {"label": "label", "score": "score"}
+# Numbers of the change, which on a dashboard must not pass for those of the metric.
+_GAUGES = {
+    name: f"change_{name}" for name in ("mean", "low", "high", "lowest_possible", "highest_possible", "undefined")
+}
 
 
 @dataclass(frozen=True)
@@ -78,37 +91,55 @@ def main(
     inputs = [*own, *earlier_ones, options.reference]
     check_writable(common.output, *inputs)
     check_report(page.report, [common.output], inputs)
+    said = not seen_by_a_person(common.result_format, common.output)
     with progress("reading", "evaluating", "comparing") as begin:
         begin()
         names, (after, earlier) = _OF_CELLS, (_cells(options, path) for path in (options.file, before))
         begin()
         found = []
         for path, cells in ((options.file, after), (before, earlier)):
-            one, called = _evaluated(replace(options, file=path), cells, list(limits), common.seed)
+            one, called = _evaluated(replace(options, file=path), cells, list(limits), common.seed, said=said)
             found.append(one)
             names = called or names
         begin()
         with in_words(names):
-            change = dm.change(*found, names=(_name(options.file), _name(before)))
+            change = dm.change(*found, names=_names(options.file, before))
             if page.report is not None:
                 from darkmetrics.report.changed import change_page
 
-                files = {"file": _name(options.file), "before": _name(before)}
+                files = dict(zip(("file", "before"), change.names, strict=True))
                 source = files | {f"{role} column": name for role, name in names.items() if names is not _OF_CELLS}
                 text = change_page(change, title=page.title, source=source | {"command": command_line(context)})
                 write_output(page.report, text, "--report")
     verdicts = [_verdict(change, name, by, confidence) for name, by in limits.items()]
+    return publish(_as_result(change, verdicts, names), common.result_format, common.output)
+
+
+def _as_result(change: dm.Change, verdicts: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Result:
+    """A change in the shapes that the formats want."""
+    from darkmetrics.changes.assumed import told_apart  # with numpy, which --help does without
+
+    said = {
+        side: [one._replace(message=for_the_command_line(one.message, names)) for one in found.warnings]
+        for side, found in (("after", change.after), ("before", change.before))
+    }
     document = change.to_dict() | ({"worse": verdicts} if verdicts else {})
-    result = Result(
+    document["warnings"] = {side: [one._asdict() for one in found] for side, found in said.items()}
+    of_kinds = told_apart(
+        change.names, [[f"{one.category}: {one.message}" for one in found] for found in said.values()]
+    )
+    shortened = change.warned()  # they stand above in full
+    return Result(
         document,
-        change.records(),
+        [record | {"warnings": " ".join(of_kinds)} for record in change.records()],
         [Table(*change.table())],
-        above=change.words(),
-        below=[for_the_command_line(note, names) for note in change.notes()],
+        above=[for_the_command_line(text, names) for text in change.words()],
+        below=[for_the_command_line(note, names) for note in change.notes() if note not in shortened],
+        warnings=[f"Warning: {text}" for text in told_apart(change.names, [[*map(str, one)] for one in said.values()])],
         checks=[_check(verdict) for verdict in verdicts],
         about=("metric", "scope"),
+        gauges=_GAUGES,
     )
-    return publish(result, common.result_format, common.output)
 
 
 def _check_different(files: Sequence[str], before: Sequence[str]) -> None:
@@ -121,6 +152,8 @@ def _check_different(files: Sequence[str], before: Sequence[str]) -> None:
 
 def _limits(given: Sequence[str] | None) -> dict[str, float]:
     """How far each metric may get worse."""
+    from darkmetrics.metrics.targets import check_amount_of
+
     limits: dict[str, float] = {}
     for text in given or ():
         name, _, value = text.partition("=") if "=" in text else (text, "", "0")
@@ -129,6 +162,7 @@ def _limits(given: Sequence[str] | None) -> dict[str, float]:
             raise WordedError(f"--worse: cannot read {text!r}. Write it like recall=0.02.")
         with in_words({}, metrics="--worse"):
             metric = dm.metrics.metrics_from(name.strip())[0]
+            check_amount_of(metric, by, f"--worse: {by:g} for {metric.name!r}")
         if metric.better == "neither":
             raise WordedError(f"--worse: neither more nor less of {metric.name} is better.")
         if metric.name in limits:
@@ -147,20 +181,23 @@ def _cells(options: ChangeOptions, path: str) -> dm.EvaluationSet | None:
 
 
 def _evaluated(
-    options: ChangeOptions, cells: dm.EvaluationSet | None, wanted: Sequence[str], seed: int | None
+    options: ChangeOptions, cells: dm.EvaluationSet | None, wanted: Sequence[str], seed: int | None, *, said: bool
 ) -> tuple[dm.Evaluation, Any]:
-    """The evaluation of a file, and its columns by role; None for cells, which have no columns."""
+    """The evaluation of a file, and its columns by role; None for cells, which have no columns.
+
+    `said`: whether warnings are said on standard error, because no result that a person sees has them.
+    """
     metrics = metrics_wanted(options.metric, wanted)
     if cells is None:
         rows = load(options, pred=options.pred, **columns_assumed(options))
-        with in_words(rows.names):
+        with in_words(rows.names, said=said):
             return evaluated(rows, metrics, options, seed), rows.names
     if options.groups is not None:
         raise WordedError(f"--groups: {options.file} has cells, which do not say whose rows they are. Give the rows.")
     if options.threshold is not None and options.threshold != cells.threshold:
         raise WordedError(f"--threshold: cells of {options.file} are already decided. Leave it out.")
     scope: Any = options.scope
-    with in_words(_OF_CELLS):
+    with in_words(_OF_CELLS, said=said):
         found = dm.evaluate(
             cells,
             None,
@@ -177,8 +214,13 @@ def _evaluated(
     return found, None
 
 
+def _names(after: str, before: str) -> tuple[str, str]:
+    """What the two files are called in print: by their names, or with their folders where these are the same."""
+    names = _name(after), _name(before)
+    return names if names[0] != names[1] else (after, before)
+
+
 def _name(path: str) -> str:
-    """What a file is called in print."""
     return "standard input" if path == "-" else Path(path).name or path
 
 

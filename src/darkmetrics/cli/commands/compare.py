@@ -293,7 +293,7 @@ def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
         below=found.notes(),
         warnings=[f"Warning: {one.message}" for one in said],
         checks=[_check(one) for one in verdicts],
-        about=("metric", "model"),
+        about=("metric", "model", "scope"),
     )
 
 
