@@ -40,6 +40,8 @@ def bernoulli_cumulant(order: int, p: FloatArray, variance: FloatArray | None = 
         return v * (1.0 - 2.0 * p)
     if order == 4:
         return v * (1.0 - 6.0 * v)
+    if order == 5:
+        return v * (1.0 - 2.0 * p) * (1.0 - 12.0 * v)
     result: FloatArray = _cumulant_polynomial(order)(p)
     return result
 
