@@ -15,7 +15,7 @@ from scipy.special import expit
 import darkmetrics as dm
 import oracle
 from auc_layouts import kolmogorov
-from darkmetrics.comparison import result
+from darkmetrics.comparison import all_models, result
 from darkmetrics.comparison.joint_score import JointScore
 from darkmetrics.comparison.laws import law_of_difference
 from darkmetrics.comparison.rows import shared_rows
@@ -1080,3 +1080,20 @@ def test_the_difference_of_a_function_of_ones_own_is_that_of_the_metric_it_is():
     assert kolmogorov(law.cdf, np.repeat(drawn.atoms, np.rint(drawn.masses * 2**14).astype(int))) < np.sqrt(
         np.log(2.0 / 1e-4) / 2**15
     )
+
+
+@pytest.mark.parametrize("kinds", [1 << 20, 0])
+def test_metrics_of_the_same_decisions_share_counts_and_say_the_same_alone(kinds, monkeypatch):
+    """And it is the same whether the ways to decide are looked up or sorted."""
+    rng = np.random.default_rng(8)
+    log_odds = rng.normal(size=4000)
+    y_true = np.where(rng.random(4000) < 0.5, np.nan, rng.random(4000) < expit(log_odds))
+    scores = {name: expit(log_odds + rng.normal(size=4000)) for name in "abc"}
+    names = ["accuracy", "recall", "precision", "specificity"]
+    together = dm.compare(y_true, scores, metrics=names, missingness="random", rng=0)
+    told = {name: together.ranks(name).chances for name in names}
+    assert len(together._counts) == 1
+    monkeypatch.setattr(all_models, "_MOST_KINDS", kinds)
+    for name in names:
+        alone = dm.compare(y_true, scores, metrics=name, missingness="random", rng=0)
+        assert alone.ranks(name).chances == told[name]
