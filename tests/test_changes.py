@@ -18,6 +18,7 @@ import darkmetrics as dm
 import oracle
 from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.gap import gap_between
+from darkmetrics.changes.laws import picked
 from darkmetrics.changes.same_rows import same_rows_in_words
 from darkmetrics.changes.trend import trend_over
 from darkmetrics.changes.wording import moved_text
@@ -802,3 +803,49 @@ def test_groups_whose_metric_is_zero_but_for_rounding_are_level(metric):
         gap = dm.evaluate_by(table, "g", metrics=metric, **asked).gap(metric)
         assert list(gap.largest.values()) == pytest.approx([0.5, 0.5])
         assert list(gap.smallest.values()) == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize("kind", ["difference", "ratio", "equalized_odds"])
+def test_the_gap_over_many_sets_is_that_of_drawn_labels(kind):
+    rng = np.random.default_rng(11)
+    sets, evaluations, rates = 12, [], []
+    draws = 40_000
+    for _ in range(sets):
+        score = np.concatenate([[0.9, 0.1], rng.random(38)])
+        y = np.concatenate([[1.0, 0.0], np.where(rng.random(38) < 0.6, np.nan, rng.random(38) < score[2:])])
+        p = rng.random(40)
+        evaluations.append(
+            dm.evaluate(y, score, label_model=p[np.isnan(y)], metrics=["recall", "fpr"], zero_division=np.nan)
+        )
+        labels = np.where(np.isnan(y), rng.random((draws, 40)) < p, y == 1.0)
+        found = score >= 0.5
+        rates.append([(labels & found).sum(1) / labels.sum(1), (~labels & found).sum(1) / (~labels).sum(1)])
+    metrics = [
+        evaluations[0].metrics[name] for name in (("recall", "fpr") if kind == "equalized_odds" else ("recall",))
+    ]
+    gap = gap_between(metrics, [np.nan] * len(metrics), kind, evaluations, list("abcdefghijkl"))
+    high, low = np.max(rates, axis=0), np.min(rates, axis=0)
+    truth = {"difference": high[0] - low[0], "ratio": low[0] / high[0], "equalized_odds": (high - low).max(axis=0)}
+    assert gap.law.method == "monte carlo"
+    t = np.quantile(truth[kind], np.linspace(0.01, 0.99, 99)) + 1e-9
+    # Two samples, of 131,072 and of so many: Dvoretzky-Kiefer-Wolfowitz for both, passed once in 10,000 runs.
+    far = np.sqrt(np.log(4.0 / 1e-4) / 2.0) * (draws**-0.5 + 131_072**-0.5)
+    np.testing.assert_allclose(gap.law.cdf(t), [(truth[kind] <= one).mean() for one in t], atol=far)
+    at = np.abs(np.array(rates)[:, 0] - high[0]) < 1e-12
+    np.testing.assert_allclose(list(gap.largest.values()), (at / at.sum(axis=0)).mean(axis=1), atol=far)
+
+
+@pytest.mark.parametrize("size", [1, 7, 600, 5_000])
+def test_many_places_are_picked_as_a_search_finds_them(size):
+    rng = np.random.default_rng(size)
+    mass = rng.random((9, size)) ** 40.0  # a few have nearly all of it
+    mass /= mass.sum(axis=1, keepdims=True)
+    mass[2], mass[3, -1], mass[4, : size // 2] = 0.0, 0.0, 0.0
+    row = rng.integers(0, 9, 200_000)
+    found, again = picked(mass, row, np.random.default_rng(1)), np.random.default_rng(1).random(row.size)
+    for k in range(9):
+        line = np.cumsum(mass[k])
+        line[line > 1.0 - 1e-12] = 1.0
+        # Rows are searched along one line, on which sums are rounded to 1e-15.
+        low, high = (np.searchsorted(line, again[row == k] + off, side="right") for off in (-1e-14, 1e-14))
+        assert np.all((low <= found[row == k]) & (found[row == k] <= high))

@@ -12,6 +12,7 @@ from scipy.stats import multivariate_normal, norm, t
 import darkmetrics as dm
 from darkmetrics._kernels.posterior.shared_fate import correlation, luck_of_groups, thresholds
 from darkmetrics.label_models.clusters import ClusteredNodes
+from darkmetrics.methods import monte_carlo
 from darkmetrics.population import Population
 
 FEW = dm.methods.Auto(2000)
@@ -250,3 +251,33 @@ def test_probabilities_of_rows_that_share_their_fate_are_not_called_independent(
     assert "independent" not in str(found)
     assert "Rows of one group share their fate" in str(found)
     assert "independent of each other" not in found.report().html
+
+
+@pytest.mark.parametrize("digits", [1, 6])
+def test_metrics_of_groups_share_their_labels_and_say_the_same_alone(digits):
+    """Cells of one row, whose labels are kept as bits, and of several."""
+    rng = np.random.default_rng(digits)
+    n = 400
+    group, score = rng.integers(0, 4 if digits == 1 else 60, n), np.round(rng.random(n), digits)
+    y_true = np.where(rng.random(n) < 0.5, np.nan, rng.random(n) < score)
+    settings: Any = {"groups": group, "missingness": "random", "rng": 0}
+    names = ["recall", "roc_auc", "brier", "average_precision"]
+    together = dm.evaluate(y_true, score, metrics=names, **settings)
+    assert bool((together.data.missing_counts > 1).any()) == (digits == 1)
+    for name in names:
+        alone = dm.evaluate(y_true, score, metrics=name, **settings)[name]
+        assert together[name].method == "monte carlo"
+        np.testing.assert_array_equal(together[name].atoms, alone.atoms)
+        np.testing.assert_array_equal(together[name].masses, alone.masses)
+
+
+def test_labels_that_do_not_fit_are_drawn_for_each_metric(monkeypatch):
+    monkeypatch.setattr(monte_carlo, "_KEPT_BYTES", 0)
+    rng = np.random.default_rng(5)
+    score, group = rng.random(200), rng.integers(0, 40, 200)
+    y_true = np.where(rng.random(200) < 0.5, np.nan, rng.random(200) < score)
+    found = dm.evaluate(y_true, score, groups=group, metrics=["accuracy", "recall"], missingness="random", rng=0)
+    same = dm.evaluate(y_true, score, groups=group, metrics="recall", missingness="random", rng=1)
+    # Two samples of 10,000: Dvoretzky-Kiefer-Wolfowitz for both, passed once in 10,000 runs.
+    far = 2.0 * np.sqrt(np.log(4.0 / 1e-4) / 2.0 / 10_000)
+    assert np.abs(found["recall"].cdf(same["recall"].atoms) - same["recall"].cdf(same["recall"].atoms)).max() < far

@@ -15,7 +15,7 @@ from scipy.special import expit
 import darkmetrics as dm
 import oracle
 from auc_layouts import kolmogorov
-from darkmetrics.comparison import result
+from darkmetrics.comparison import all_models, result
 from darkmetrics.comparison.joint_score import JointScore
 from darkmetrics.comparison.laws import law_of_difference
 from darkmetrics.comparison.rows import shared_rows
@@ -1104,3 +1104,53 @@ def test_a_comparison_says_that_it_takes_no_ages(argument):
     for asked in (lambda given: call([0, 1], {}, **given), lambda given: table(None, label="y", scores=[], **given)):
         with pytest.raises(TypeError, match=r"Comparisons take no ages of rows; evaluate and evaluate_frame do"):
             asked({argument: [1, 2]})
+
+
+def test_a_function_of_ones_own_is_called_a_few_ten_thousand_times():
+    """And as often as was asked for; every call is one of the user's, who may take milliseconds for it."""
+    y_true, scores, _, _ = problem(3, n=60, m=25)
+    calls = []
+
+    def mean_hit(y, s):
+        calls.append(1)
+        return float(np.mean(y * s))
+
+    for method, most in (("auto", 2 * 2**14), (dm.methods.Auto(n_resamples=20_000), 2 * 20_000)):
+        found = dm.compare(y_true, scores, metrics=mean_hit, missingness="random", method=method, rng=0)
+        calls.clear()
+        law = found.difference("mean_hit", "b", "a")
+        # Beside the draws, labelings of which all or none are positive.
+        assert most <= len(calls) <= most + 100
+        if method == "auto":  # never less than is known of either model
+            assert law.certificate.ks_bound < found["a"]["mean_hit"].certificate.ks_bound
+
+
+def test_the_difference_of_a_function_of_ones_own_is_that_of_the_metric_it_is():
+    y_true, scores, _, _ = problem(4, n=80, m=30)
+    own = {"own": lambda y, s: float(np.mean((y - s) ** 2))}
+    laws = [
+        dm.compare(y_true, scores, metrics=metrics, missingness="random", rng=1).difference(name, "b", "a")
+        for metrics, name in ((own, "own"), ("brier", "brier"))
+    ]
+    # Dvoretzky-Kiefer-Wolfowitz for 2^14 draws, passed by chance once in 10,000.
+    drawn, law = laws
+    assert kolmogorov(law.cdf, np.repeat(drawn.atoms, np.rint(drawn.masses * 2**14).astype(int))) < np.sqrt(
+        np.log(2.0 / 1e-4) / 2**15
+    )
+
+
+@pytest.mark.parametrize("kinds", [1 << 20, 0])
+def test_metrics_of_the_same_decisions_share_counts_and_say_the_same_alone(kinds, monkeypatch):
+    """And it is the same whether the ways to decide are looked up or sorted."""
+    rng = np.random.default_rng(8)
+    log_odds = rng.normal(size=4000)
+    y_true = np.where(rng.random(4000) < 0.5, np.nan, rng.random(4000) < expit(log_odds))
+    scores = {name: expit(log_odds + rng.normal(size=4000)) for name in "abc"}
+    names = ["accuracy", "recall", "precision", "specificity"]
+    together = dm.compare(y_true, scores, metrics=names, missingness="random", rng=0)
+    told = {name: together.ranks(name).chances for name in names}
+    assert len(together._counts) == 1
+    monkeypatch.setattr(all_models, "_MOST_KINDS", kinds)
+    for name in names:
+        alone = dm.compare(y_true, scores, metrics=name, missingness="random", rng=0)
+        assert alone.ranks(name).chances == told[name]

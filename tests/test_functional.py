@@ -1,5 +1,6 @@
 """Bounds over all labelings of the missing rows, and the paper's oracle bounds beside them."""
 
+import itertools
 import math
 
 import numpy as np
@@ -197,3 +198,33 @@ def test_a_sum_of_weights_has_its_law_in_every_unit(unit, model):
     assert law.mean() == pytest.approx(unit * one.mean(), rel=1e-9, abs=0.0)
     assert law.std() == pytest.approx(unit * one.std(), rel=1e-9, abs=0.0)
     assert np.array(law.interval(0.9)) == pytest.approx(unit * np.array(one.interval(0.9)), rel=1e-9, abs=0.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_function_is_given_the_rows_whatever_it_does_to_them(weighted):
+    """Ties, rows without weight, and a function that writes into what it is given."""
+    seen = []
+
+    def spoils(y_true, y_score, sample_weight=None):
+        seen.append((y_true.copy(), y_score.copy(), None if sample_weight is None else sample_weight.copy()))
+        for given in (y_true, y_score, sample_weight):
+            if given is not None:
+                given[:] = 0
+        return 1.0
+
+    y_true = [1, None, 0, None, None, 0]
+    weight = [1.0, 2.0, 1.0, 2.0, 0.0, 3.0] if weighted else None
+    data = dm.EvaluationSet(y_true, [0.5, 0.5, 0.5, 0.7, 0.9, 0.1], sample_weight=weight)
+    functional = dm.metrics.CallableMetric(name="spoils", function=spoils).bind(data, math.nan)
+    size = functional.missing.size
+    functional.values(np.array(list(itertools.product([0, 1], repeat=size))))
+    assert len(seen) == 2**size
+    rows = [0.1, 0.5, 0.5, 0.5, 0.7] if weighted else [0.1, 0.5, 0.5, 0.5, 0.7, 0.9]  # a row of no weight is none
+    labels = np.array([label for label, _, _ in seen])
+    assert all(score.tolist() == rows for _, score, _ in seen)
+    assert set(labels.sum(axis=1)) == set(range(1, 4 if weighted else 5))
+    assert not labels[:, 0].any()
+    assert labels[:, 1:4].any(axis=1).all()
+    assert all((mass is None) != weighted for _, _, mass in seen)
+    if weighted:
+        assert {tuple(sorted(mass)) for _, _, mass in seen} == {(1.0, 1.0, 2.0, 2.0, 3.0)}

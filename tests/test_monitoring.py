@@ -15,7 +15,7 @@ import pytest
 
 import darkmetrics as dm
 import oracle
-from darkmetrics.monitoring import Alert, GroupedEvaluation, evaluate_by
+from darkmetrics.monitoring import Alert, GroupedEvaluation, evaluate_by, groups
 from darkmetrics.processes import generators_from, run_each
 
 NUMBERS = ("mean", "low", "high", "labelled_only", "lowest_possible", "highest_possible", "undefined")
@@ -153,14 +153,23 @@ def test_a_group_looked_at_twice_has_the_same_numbers():
     assert restored.to_dict() == result.to_dict()
 
 
-def test_only_a_few_evaluations_are_kept():
+@pytest.mark.parametrize(("numbers", "kept"), [(1 << 22, 20), (0, 16)])
+def test_only_a_few_evaluations_are_kept_unless_they_are_small(numbers, kept, monkeypatch):
+    monkeypatch.setattr(groups, "_NUMBERS", numbers)
     n = 60 * 20
     table = rows(n, shop=np.arange(n) % 20)
     result = quietly(table, "shop", metrics="accuracy", label_model="half")
     assert [evaluation["accuracy"].mean() for evaluation in result.values()] == [
         group.metrics["accuracy"].mean for group in result.groups.values()
     ]
-    assert len(result._kept) == 16
+    assert len(result._kept) == kept
+
+
+def test_never_more_evaluations_are_kept_than_are_compared_at_once():
+    n = 4 * 260
+    result = quietly(rows(n, shop=np.arange(n) % 260), "shop", metrics="accuracy", label_model="half", min_labels=0)
+    assert sum(len(evaluation.laws) for evaluation in result.values()) == 260
+    assert len(result._kept) == 256
 
 
 # ----------------------------------------------------------------------------------------------------- keys and mapping

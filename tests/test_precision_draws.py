@@ -212,3 +212,26 @@ def test_average_precision_of_30000_rows_takes_seconds():
     dm.evaluate(data, metrics="average_precision", missingness="unknown", rng=0)
     # It was 11 to 15 s, and is 1.1 s; a busy machine counts more.
     assert time.process_time() - start < 4.0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_average_precision_of_labelings_equals_scikit_learn(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 60))
+    y_true = np.where(rng.random(n) < 0.5, np.nan, rng.random(n) < 0.4)
+    y_true[:2] = [1.0, np.nan]
+    score = np.round(rng.random(n), int(rng.integers(1, 4)))
+    # Rows of no weight, and a tie group of them, take no part.
+    weight = None if seed % 2 else rng.lognormal(size=n) * (rng.random(n) < 0.8) + 1e-3 * (np.arange(n) < 2)
+    data = dm.EvaluationSet(y_true, score, sample_weight=weight)
+    functional = metric_from_text("average_precision").bind(data, np.nan)
+    positives = rng.integers(0, functional.missing + 1, size=(20, functional.missing.size))
+    truth = []
+    for labeling in positives:
+        labels, rank, mass = data.cells.positives.astype(float), data.cells.score, data.cells.weight
+        ones = labels.copy()
+        ones[data.missing_cells] += labeling
+        both = np.repeat([1, 0], rank.size), np.tile(rank, 2)
+        counts = np.concatenate([ones, data.cells.total - ones]) * (1.0 if mass is None else np.tile(mass, 2))
+        truth.append(average_precision_score(*both, sample_weight=counts))
+    np.testing.assert_allclose(functional.values(positives), truth, rtol=1e-12)  # rounding of sums in another order

@@ -13,6 +13,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 # Numbers of rows, in as many bits as they need.
 CountArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
 ComplexArray: TypeAlias = npt.NDArray[np.complex128]
 Formula: TypeAlias = Callable[..., Any]
 # Rounding in cumulated masses must not push a quantile to the next atom: levels are asked for less this.

@@ -309,10 +309,10 @@ def gap_between(
     combinations = 1.0
     for i, node in enumerate(node_draws(found.blocks, size, rng)):
         rows = AtNodes(evaluations[i], found.nodes[i])
-        own = [rows.table(metric, fill) for metric, fill in zip(metrics, fills, strict=True)]
+        own = _tables(metrics, fills, rows, drawn=combinations * len(groups) > MOST_COMBINATIONS)
         drawn[i] = _drawn(metrics, fills, rows, own, node, rng)
         undefined[:, i] = [min(1.0, float(rows.cases.weight @ table.undefined)) for table in own]
-        never[:, i] = [not table.mass.any() for table in own]
+        never[:, i] = [not table.values.size or (table.mass.size > 0 and not table.mass.any()) for table in own]
         combinations *= own[0].values.size
         # The masses of many groups take more room than they are worth once there is no going through all of them.
         keep = combinations * len(groups) <= MOST_COMBINATIONS
@@ -381,6 +381,16 @@ def _spread(by_metric: Sequence[Sequence[NodeTable]], blocks: Sequence[Block], d
     return spread_law(values, masses, KINDS[kind].measure, facts, drawn=listed is None)
 
 
+def _tables(metrics: Sequence[Metric], fills: Sequence[float], rows: AtNodes, *, drawn: bool) -> list[NodeTable]:
+    """What the metrics of one set can be; their ends alone if all else that is asked of them is `drawn` from counts."""
+    both = list(zip(metrics, fills, strict=True))
+    if drawn:
+        ends = [rows.ends(metric, fill) for metric, fill in both]
+        if all(table is not None for table in ends):
+            return [table for table in ends if table is not None]
+    return [rows.table(metric, fill) for metric, fill in both]
+
+
 def _drawn(
     metrics: Sequence[Metric],
     fills: Sequence[float],
@@ -390,7 +400,8 @@ def _drawn(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Draws of the metrics of one set (metrics x draws), at these nodes."""
-    if len(metrics) > 1 and rows.cases.independent and any(table.values.size > 1 for table in tables):
+    by_counts = len(metrics) > 1 or tables[0].mass.shape[1] == 0
+    if by_counts and rows.cases.independent and any(table.values.size > 1 for table in tables):
         # Metrics of the same decisions hang together: they are formulas of the same counts.
         bound = [rows.bound(metric, fill) for metric, fill in zip(metrics, fills, strict=True)]
         formulas = [rows.counts(one) for one in bound if isinstance(one, CountFunctional)]

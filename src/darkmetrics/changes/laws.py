@@ -17,6 +17,8 @@ _ROUNDING = 4e-16
 # Values of two sets that differ by this part of their size are the same but for rounding: of sums of weights, which may
 # be in another unit, and order, in each.
 _SAME = 1e-12
+# Where many places are looked up: parts of a unit that are known beforehand, and steps from there.
+_PARTS, _STEPS = 512, 4
 
 
 def sum_law(tables: Sequence[NodeTable], blocks: Sequence[Block], factors: Sequence[float]) -> MetricDistribution:
@@ -216,5 +218,26 @@ def picked(mass: FloatArray, row: IntArray, rng: np.random.Generator) -> IntArra
     line = np.cumsum(mass, axis=1)
     line[line > 1.0 - 1e-12] = 1.0
     line += np.arange(mass.shape[0])[:, None]
-    place = np.searchsorted(line.ravel(), row + rng.random(row.size), side="right") - row * mass.shape[1]
+    place = _found(line.ravel(), row + rng.random(row.size)) - row * mass.shape[1]
     return np.asarray(np.clip(place, 0, mass.shape[1]), dtype=np.int64)
+
+
+def _found(line: FloatArray, keys: FloatArray) -> IntArray:
+    """`np.searchsorted(line, keys, side="right")`, for many keys in no order and a line that rises by one a row.
+
+    Where the parts of each unit begin is found for all of them at once, in order. From there most keys are a few steps
+    away at most, and those that are not are searched for.
+    """
+    last = int(line[-1]) + 2  # a key just below a whole number may be rounded to it
+    # A power of two, so that no key is rounded to a later part.
+    parts = 1 << int(np.clip(line.size // last, 1, _PARTS)).bit_length()
+    if parts * last > keys.size:
+        return np.searchsorted(line, keys, side="right")
+    place = np.searchsorted(line, np.arange(last * parts) / parts, side="right")[(keys * parts).astype(np.int64)]
+    beyond = np.append(line, np.inf)
+    left = np.flatnonzero(beyond[place] <= keys)
+    for _ in range(_STEPS):
+        place[left] += 1
+        left = left[beyond[place[left]] <= keys[left]]
+    place[left] = np.searchsorted(line, keys[left], side="right")
+    return place

@@ -95,6 +95,23 @@ class AtNodes:
         found = _of_moments(law, self.cases)
         return NodeTable(*found, law.bounds, law.bounds_sharp, functional.noise, law.given_defined)
 
+    def ends(self, metric: Metric, fill: float | None = None) -> NodeTable | None:
+        """The least and the largest value in place of a table, for a formula of counts; None where it is more or less.
+
+        Whoever draws the counts needs no table, which would take most of the time.
+        """
+        functional = self.bound(metric, fill)
+        if self.evaluation.scope != "rows" or not isinstance(functional, CountFunctional):
+            return None
+        if not self.cases.independent or self.cases.certain or functional.can_be_undefined():
+            return None
+        low, high, sharp = functional.extremes
+        if self.counts(functional)[1] is None or not low < high < np.inf:
+            return None
+        none = np.zeros((len(self.nodes), 0))
+        about = Interval(low, high), sharp, functional.noise, functional.given_defined
+        return NodeTable(np.array([low, high]), none, np.zeros(len(self.nodes)), "near exact", *about)
+
     def law(self, metric: Metric, functional: Functional) -> MetricDistribution:
         """The law over the nodes, found now if the evaluation does not have it."""
         known = self.evaluation.laws.get(metric.name)

@@ -1,7 +1,8 @@
 """All models at once: the values that a metric has for each of them under the same labels."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from darkmetrics.nodes import Nodes, columns_of
 _FEW = 1 << 15
 # Labelings that are drawn, and how many labels that may be in all.
 DRAWS, _MOST_LABELS = 1 << 14, 1 << 24
+# Ways in which all models can decide on a row, up to which each has a place in a table.
+_MOST_KINDS = 1 << 20
 
 
 class Together(NamedTuple):
@@ -26,18 +29,29 @@ class Together(NamedTuple):
     scope: str = "rows"
 
 
-def values_together(models: Sequence[Bound], missing: IntArray, nodes: Nodes, rng: np.random.Generator) -> Together:
+# Of rows that all models decide alike: the groups of each model that they are in, and draws of their positives.
+Counts: TypeAlias = tuple[IntArray, FloatArray]
+
+
+def values_together(
+    models: Sequence[Bound],
+    missing: IntArray,
+    nodes: Nodes,
+    rng: np.random.Generator,
+    known: dict[bytes, Counts] | None = None,
+) -> Together:
     """The metric of every model under labels that they share: all labelings, or random ones.
 
     With many missing rows it is the sums of labels that are drawn: of counts, the positives among rows that all models
-    decide alike; of others, from the Gaussian with their means and covariances at each node.
+    decide alike; of others, from the Gaussian with their means and covariances at each node. `known`: counts that were
+    drawn for other metrics of these rows, from the same state of `rng`.
     """
     if number_of_labelings(missing) <= _FEW:
         positives, chance = all_labelings(missing, nodes.on_all_cells.probability)
         return Together(_values(models, positives), nodes.weight @ np.atleast_2d(chance), "exact")
     node = shared_out(nodes.weight, DRAWS)
     if missing.sum() * DRAWS > _MOST_LABELS:
-        counted = _by_counts(models, missing, nodes, node, rng)
+        counted = _by_counts(models, missing, nodes, node, rng, {} if known is None else known)
         if counted is not None:
             return Together(counted, np.full(node.size, 1.0 / node.size), "monte carlo")
         drawn = _by_sums(models, missing, nodes, node, rng)
@@ -64,7 +78,12 @@ def shared_out(weight: FloatArray, number: int) -> IntArray:
 
 
 def _by_counts(
-    models: Sequence[Bound], missing: IntArray, nodes: Nodes, node: IntArray, rng: np.random.Generator
+    models: Sequence[Bound],
+    missing: IntArray,
+    nodes: Nodes,
+    node: IntArray,
+    rng: np.random.Generator,
+    known: dict[bytes, Counts],
 ) -> FloatArray | None:
     """Values from the positives among rows that all models decide alike; None where a metric is no function of counts.
 
@@ -76,23 +95,44 @@ def _by_counts(
     if len(functionals) < len(models) or any(one.split.weight is not None for one in functionals):
         return None
     groups = np.stack([one.shared(group_of(of)) for one, of in zip(models, functionals, strict=True)])
-    decided, alike = np.unique(groups, axis=1, return_inverse=True)
+    # Metrics of the same decisions have the same counts, from the same draws.
+    key = blake2b(groups.tobytes()).digest()
+    if key not in known:
+        known[key] = _drawn_counts(groups, missing, nodes, node, rng)
+    decided, drawn = known[key]
+    values = []
+    for functional, own in zip(functionals, decided, strict=True):
+        value = functional.at([drawn[:, own == i].sum(axis=1) for i in range(len(functional.split.groups))])
+        values.append(np.where(np.isnan(value), functional.fill, value))
+    return np.stack(values, axis=1)
+
+
+def _drawn_counts(
+    groups: IntArray, missing: IntArray, nodes: Nodes, node: IntArray, rng: np.random.Generator
+) -> Counts:
+    """The groups (models x kinds of rows) that there are, and the positives of each kind (draws x kinds)."""
+    size = int(groups.max(initial=0)) + 1
+    if size ** len(groups) > _MOST_KINDS:
+        decided, alike = np.unique(groups, axis=1, return_inverse=True)
+    else:  # few enough to be counted, which takes no sorting
+        code = np.ravel_multi_index(tuple(groups), (size,) * len(groups))
+        there = np.flatnonzero(np.bincount(code))
+        decided = np.stack(np.unravel_index(there, (size,) * len(groups)))
+        alike = np.searchsorted(there, code)
     column, p = columns_of(nodes), nodes.probability
-    p_squared, sums = p**2, []
+    sums = []
     for kind in range(decided.shape[1]):
-        own = alike.ravel() == kind
+        own = np.flatnonzero(alike.ravel() == kind)
         rows = np.bincount(column[own], missing[own], p.shape[1])
-        mean, squares = p @ rows, p_squared @ rows
+        some = np.flatnonzero(rows)
+        chances = p[:, some]
+        mean, squares = chances @ rows[some], chances**2 @ rows[some]
         # As many trials with one chance as have this mean and variance: no more than there are rows.
         trials = np.rint(np.divide(mean**2, squares, out=np.ones_like(mean), where=squares > 0.0))
         trials = np.maximum(trials, np.ceil(mean - 1e-9)).astype(np.int64)
         chance = np.clip(mean / np.maximum(trials, 1), 0.0, 1.0)
         sums.append(rng.binomial(trials[node], chance[node]).astype(np.float64))
-    drawn, values = np.stack(sums, axis=1), []
-    for functional, own in zip(functionals, decided, strict=True):
-        value = functional.at([drawn[:, own == i].sum(axis=1) for i in range(len(functional.split.groups))])
-        values.append(np.where(np.isnan(value), functional.fill, value))
-    return np.stack(values, axis=1)
+    return decided, np.stack(sums, axis=1)
 
 
 def _by_sums(

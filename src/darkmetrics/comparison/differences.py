@@ -45,7 +45,7 @@ class Bound(NamedTuple):
 
     def values(self, positives: IntArray) -> FloatArray:
         """The metric of labelings in the shared order; a 0/0 counts as it is to."""
-        value = self.functional.values(positives[:, self.place])
+        value = self.functional.values(np.take(positives, self.place, axis=1))
         return np.where(np.isnan(value), self.functional.fill, value)
 
 
@@ -56,6 +56,8 @@ class Difference(NamedTuple):
     cells: IntArray
     # The same as a weighted sum of labels, where it is one.
     linear: LinearFunctional | None = None
+    # Whether every labeling takes a call of a function that nothing is known of, as those of users do.
+    called: bool = False
 
 
 def difference(b: Bound, a: Bound) -> Difference:
@@ -76,7 +78,8 @@ def _by_values(b: Bound, a: Bound) -> Difference:
     missing = a.shared(a.functional.missing)
     call = partial(_difference_of_values, b, a)
     functional = ScenarioFunctional(missing=missing, fill=np.nan, range=_range(b, a), call=call)
-    return Difference(functional, np.arange(missing.size))
+    called = any(type(one.functional) is ScenarioFunctional for one in (b, a))
+    return Difference(functional, np.arange(missing.size), called=called)
 
 
 def _difference_of_values(b: Bound, a: Bound, positives: IntArray) -> FloatArray:

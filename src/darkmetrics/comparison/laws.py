@@ -30,6 +30,8 @@ _MOST_COMBINATIONS = 1 << 19
 _FEW_DECIDE = 64.0
 # Random labelings where nothing else is left: the cdf is off by 0.001 typically.
 _DRAWS, _MOST_LABELS = 1 << 18, 1 << 26
+# The same where each is a call of a function of the user's own for either model, unless more are asked for: 0.004.
+_CALLS = 1 << 14
 # With so many missing rows, and where one row more is so small a part of the standard deviation of the positives in
 # each group, an expansion is all that print can show: its cdf is off by a step of the exact one, 0.006 at most.
 _MANY_ROWS, _NO_STEPS = 1 << 17, 1.0 / 64.0
@@ -83,7 +85,9 @@ def law_of_difference(
         law = _law_of_ranks(functional, nodes)
     elif isinstance(functional, LinearFunctional):
         law = _exact(functional, nodes, rng)
-    return _drawn(functional, nodes, rng) if law is None else replace(law, certify=None)
+    if law is None:
+        return _drawn(functional, nodes, rng, max(_CALLS, method.n_resamples) if difference.called else _DRAWS)
+    return replace(law, certify=None)
 
 
 def _never_moves(functional: Functional) -> bool:
@@ -191,11 +195,11 @@ def mirrored(law: Discrete) -> Discrete:
     )
 
 
-def _drawn(functional: Functional, nodes: Nodes, rng: np.random.Generator) -> MetricDistribution:
+def _drawn(functional: Functional, nodes: Nodes, rng: np.random.Generator, most: int) -> MetricDistribution:
     if isinstance(functional, CountFunctional) and functional.split.weight is None:
         return _drawn_counts(*_on_cells(functional, nodes))
     labels = max(1, int(functional.missing.sum()))
-    draws = max(10_000, min(_DRAWS, _MOST_LABELS // labels))
+    draws = max(10_000, min(most, _MOST_LABELS // labels))
     return MonteCarlo(draws).law(functional, Problem(nodes), rng=rng)
 
 

@@ -12,7 +12,7 @@ from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._text import counted, short
 from darkmetrics.argument_types import PageSettings, PathLike
-from darkmetrics.comparison.all_models import Together, values_together
+from darkmetrics.comparison.all_models import Counts, Together, values_together
 from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.differences import Bound, difference
 from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, mirrored, taken
@@ -318,6 +318,10 @@ class Comparison(Mapping[str, Evaluation]):
     def _drawn(self) -> dict[tuple[str, str], Together]:
         return {}
 
+    @cached_property
+    def _counts(self) -> dict[bytes, Counts]:
+        return {}
+
     def _together(self, metric: str, scope: str | None) -> Together:
         key = metric, self.scope if scope is None else scope_from(scope)
         if key not in self._drawn:
@@ -325,7 +329,7 @@ class Comparison(Mapping[str, Evaluation]):
             if key[1] == "rows":
                 bounds = [self._bound(metric, model) for model in models]
                 missing = self.rows.missing[self.rows.open].astype(np.int64)
-                self._drawn[key] = values_together(bounds, missing, nodes, self._rng())
+                self._drawn[key] = values_together(bounds, missing, nodes, self._rng(), self._counts)
             else:
                 found = self._together(metric, "rows")
                 if np.isnan(found.values).any(axis=1).all():  # there is nothing that rows could move

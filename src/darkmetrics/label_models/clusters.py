@@ -87,16 +87,21 @@ class ClusteredNodes(Nodes):
         told[place[~np.isnan(fate.curve)]] = True
         which = np.searchsorted(np.cumsum(fate.weight), (np.arange(size) + rng.random()) / size)
         labelings = np.zeros((size, missing.size), dtype=np.int64)
+        single, starts = bool(np.all(missing == 1)), np.concatenate(([0], np.cumsum(missing)[:-1]))
         for r in np.unique(which):
             draws = np.flatnonzero(which == r)
             rho = float(fate.rho[min(r, fate.rho.size - 1)])
             luck = rng.standard_normal((draws.size, groups.size))
             luck[:, told] = _drawn(fate.luck[min(r, fate.rho.size - 1)][groups[told]], draws.size, rng)
-            z = fate.thresholds(self.base[node], rho)[row]
-            value = np.sqrt(rho) * luck[:, own] + np.sqrt(1.0 - rho) * rng.standard_normal((draws.size, row.size))
-            starts = np.concatenate(([0], np.cumsum(missing)[:-1]))
-            if row.size:
-                labelings[draws] = np.add.reduceat((value < z).astype(np.int64), starts, axis=1)
+            value = rng.standard_normal((draws.size, row.size))
+            value *= np.sqrt(1.0 - rho)
+            luck *= np.sqrt(rho)
+            value += np.take(luck, own, axis=1)
+            positive = value < fate.thresholds(self.base[node], rho)[row]
+            if single:
+                labelings[draws] = positive
+            elif row.size:
+                labelings[draws] = np.add.reduceat(positive.astype(np.int64), starts, axis=1)
         return labelings
 
 

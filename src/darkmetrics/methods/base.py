@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray, same_arrays
+from darkmetrics._kernels.arrays import ByteArray, FloatArray, IntArray, same_arrays
 from darkmetrics._kernels.auc.ranks import RankData, RankSums
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
@@ -47,6 +47,8 @@ class Problem:
         self._rank_sums: list[tuple[RankData, RankSums]] = []
         # Laws of metrics of ranks, or why there is none: those of the same ranks are images of one another.
         self.ranked: list[tuple[RankFunctional, MetricDistribution | MethodError]] = []
+        # Random labelings that all metrics share, by how many they are: packed, in portions.
+        self.labelings: dict[int, list[ByteArray]] = {}
 
     @cached_property
     def each(self) -> list["Problem"]:
@@ -274,7 +276,8 @@ class Method(ABC):
     ) -> Iterator[MetricDistribution]:
         """The laws of metrics of one set, each when it is asked for; what they share is found once.
 
-        A generator goes on from one metric to the next; a seed starts anew for each.
+        A generator goes on from one metric to the next; a seed starts anew for each. Labels that depend on each other
+        are drawn once for all metrics, where they fit into memory.
         """
         problem = Problem(nodes)
         for functional in functionals:

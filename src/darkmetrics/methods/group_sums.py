@@ -54,8 +54,9 @@ class GroupSums:
     @cached_property
     def cumulants(self) -> list[FloatArray]:
         """Cumulants of orders one to five of each group's sum: nodes x groups each."""
-        found = [[group.cumulant(order) for group in self.columns] for order in range(1, 6)]
-        return [np.stack(each, axis=1) if each else np.zeros((len(self._nodes), 0)) for each in found]
+        found = [group.cumulants(5) for group in self.columns]
+        none = np.zeros((len(self._nodes), 0))
+        return [np.stack([each[i] for each in found], axis=1) if found else none for i in range(5)]
 
     @cached_property
     def damping(self) -> "list[Damping]":
@@ -112,6 +113,11 @@ class WeightSums(NamedTuple):
     def cumulant(self, order: int) -> FloatArray:
         """The cumulant of this order of the sum at each node."""
         return np.asarray(bernoulli_cumulant(order, self.p) @ self.power(order))
+
+    def cumulants(self, orders: int) -> list[FloatArray]:
+        """The cumulants of orders one to this one."""
+        v = self.p * (1.0 - self.p)
+        return [np.asarray(bernoulli_cumulant(i, self.p, v) @ self.power(i)) for i in range(1, orders + 1)]
 
     def damping(self) -> "Damping":
         """`sum v_i (1 - cos(t w_i))` at each node, finely enough to show where it is small.

@@ -1,12 +1,13 @@
 """PEMI, Algorithm 1 of the paper: draw labelings, evaluate the metric on each, return the empirical law."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import ByteArray, FloatArray, IntArray
 from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.functional import CountFunctional, DrawnFunctional, Functional, Split
 from darkmetrics.methods.base import GroupLaws, Method, Problem, about, check_n_resamples, point_mass
@@ -16,6 +17,8 @@ from darkmetrics.nodes import MOST_SINGLE, Nodes, columns_of
 _CHUNK = 1 << 22
 # Labels that may be drawn one by one where sums of weights have no exact law; beyond, sums are drawn from a lattice.
 _MOST_DRAWS = 1 << 27
+# Memory for labelings that metrics share.
+_KEPT_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class MonteCarlo(Method):
         if isinstance(functional, CountFunctional) and laws is not None:
             values = self._count_values(functional, laws, node, rng)
         else:
-            values, exact = self._labeling_values(functional, nodes, node, rng), True
+            values, exact = self._labeling_values(functional, problem, node, rng), True
         given = values.size if not functional.given_defined else int(np.isfinite(values).sum())
         shares = np.diff(ends, prepend=0) / self.n_resamples
         blur = functional.draws.blur if isinstance(functional, DrawnFunctional) and nodes.independent else 0.0
@@ -100,26 +103,57 @@ class MonteCarlo(Method):
         return np.broadcast_to(functional.at(draws), (self.n_resamples,))
 
     def _labeling_values(
-        self, functional: Functional, nodes: Nodes, node: IntArray, rng: np.random.Generator
+        self, functional: Functional, problem: Problem, node: IntArray, rng: np.random.Generator
     ) -> FloatArray:
-        if isinstance(functional, DrawnFunctional) and nodes.independent:
+        nodes = problem.nodes
+        if not nodes.independent:
+            return np.concatenate([functional.values(some) for some in self._shared(functional, problem, node, rng)])
+        if isinstance(functional, DrawnFunctional):
             runs = ((nodes.of_cells(k), rows.stop - rows.start) for k, rows in _runs(node))
             return functional.draws.draw(runs, rng)
-        if isinstance(functional, CountFunctional) and nodes.independent and 0 in functional.direction:
+        if isinstance(functional, CountFunctional) and 0 in functional.direction:
             functional, nodes = _of_used_rows(functional, nodes)
+        return np.concatenate([functional.values(some) for some in self._labelings(functional, nodes, node, rng)])
+
+    def _labelings(
+        self, functional: Functional, nodes: Nodes, node: IntArray, rng: np.random.Generator
+    ) -> Iterator[IntArray]:
+        """Random labelings of the missing rows, many at a time."""
         one_by_one = functional.missing <= MOST_SINGLE
         drawn = int(functional.missing[one_by_one].sum()) + functional.missing.size
         chunk = max(1, min(self.n_resamples, _CHUNK // drawn))
         # Of its own, so that the draws of a seed do not depend on the size of the chunks.
         of_ties = rng if one_by_one.all() else np.random.default_rng(rng.integers(2**63, size=4))
-        parts = []
         for start in range(0, self.n_resamples, chunk):
             labelings = [
                 nodes.draw(k, functional.missing, rows.stop - rows.start, rng, of_ties)
                 for k, rows in _runs(node[start : start + chunk])
             ]
-            parts.append(functional.values(np.concatenate(labelings)))
-        return np.concatenate(parts)
+            yield np.concatenate(labelings)
+
+    def _shared(
+        self, functional: Functional, problem: Problem, node: IntArray, rng: np.random.Generator
+    ) -> Iterator[IntArray]:
+        """The same where labels depend on each other, which takes long to draw: all metrics of a problem have the same.
+
+        They are kept where they fit, a bit for each label or a byte for the positives of a cell.
+        """
+        missing = functional.missing
+        single = missing.max(initial=0) <= 1
+        kept = problem.labelings.get(self.n_resamples)
+        if kept is not None:
+            for few in kept:
+                yield (np.unpackbits(few, axis=1, count=missing.size) if single else few).astype(np.int64)
+            return
+        packed: list[ByteArray] = []
+        size = self.n_resamples * missing.size // (8 if single else 1)
+        keep = size <= _KEPT_BYTES and missing.max(initial=0) <= 255
+        for some in self._labelings(functional, problem.nodes, node, rng):
+            if keep:
+                packed.append(np.packbits(some.astype(np.uint8), axis=1) if single else some.astype(np.uint8))
+            yield some
+        if keep:
+            problem.labelings[self.n_resamples] = packed
 
 
 def _of_used_rows(functional: CountFunctional, nodes: Nodes) -> tuple[CountFunctional, Nodes]:

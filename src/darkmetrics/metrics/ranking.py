@@ -13,6 +13,7 @@ from darkmetrics._kernels.bucket_effects import auc_effect, average_precision_ef
 from darkmetrics._kernels.rank_metrics import (
     auc_row_influence,
     average_precision,
+    average_precision_of_labels,
     average_precision_row_influence,
     top_row_influence,
 )
@@ -23,7 +24,6 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, DrawnFunctional, RankFunctional, RatioForm, Split
 from darkmetrics.metrics.metric import UNIT, Family, Metric
-from darkmetrics.metrics.scoring import scenario_functional
 
 
 def _add_up(per_cell: FloatArray, starts: IntArray | None) -> FloatArray:
@@ -142,8 +142,8 @@ class AveragePrecision(Metric):
         group = rows if cells.tie_starts is None else np.searchsorted(cells.tie_starts, rows, side="right") - 1
         weight = np.ones(rows.size) if cells.weight is None else cells.weight[rows]
         falling = Ranking(known[::-1], total[::-1], data.missing_counts, weight, known.size - 1 - group)
-        plain = scenario_functional(self, data, fill)
-        return DrawnFunctional(missing=plain.missing, fill=fill, range=plain.range, call=plain.call, ranking=falling)
+        call = partial(average_precision_of_labels, falling)
+        return DrawnFunctional(missing=falling.missing, fill=fill, range=self.range, call=call, ranking=falling)
 
     def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
         starts = cells.tie_starts

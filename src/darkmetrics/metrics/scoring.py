@@ -131,18 +131,38 @@ class CallableMetric(Metric):
     function: Callable[..., Any]
 
     def bind(self, data: EvaluationSet, fill: float) -> ScenarioFunctional:
-        return scenario_functional(self, data, fill)
+        call = partial(self._of_labelings, data)
+        return ScenarioFunctional(missing=data.missing_counts, fill=fill, range=self.range, call=call)
 
     def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
         weight = np.ones(cells.score.size) if cells.weight is None else cells.weight
-        per_row = np.where(weight > 0.0, weight, 1.0)
-        labels = np.tile(np.array([1, 0]), cells.score.size)
         values = np.empty(counts.shape[1])
-        for i, (zeros, ones) in enumerate(np.swapaxes(counts, 0, 1) / per_row):
-            number = np.rint(np.stack([ones, zeros], axis=1)).astype(np.int64)
-            total = number.sum(axis=1)
-            named = {} if cells.weight is None else {"sample_weight": np.repeat(weight, total)}
-            values[i] = self._call(np.repeat(labels, number.ravel()), np.repeat(cells.score, total), named)
+        for i, of_set in enumerate(np.swapaxes(counts, 0, 1) / np.where(weight > 0.0, weight, 1.0)):
+            zeros, ones = np.rint(of_set).astype(np.int64)
+            cell, place = _rows_of(zeros + ones)
+            values[i] = self._call((place < ones[cell]).astype(np.int64), cells.score[cell], _named(cells, cell))
+        return values
+
+    def _of_labelings(self, data: EvaluationSet, positives: IntArray) -> FloatArray:
+        """The function for each labeling (row: positives among the missing rows of each missing cell)."""
+        cells, missing = data.cells, data.missing_cells
+        # Rows without weight are none.
+        cell, place = _rows_of(cells.total if cells.weight is None else np.where(cells.weight > 0.0, cells.total, 0))
+        above = place - cells.positives[cell]
+        known, score = (above < 0).astype(np.int64), cells.score[cell]
+        # Of rows that are told apart by nothing else the first ones are the positives.
+        of_missing = np.full(cells.score.size, -1)
+        of_missing[missing] = np.arange(missing.size)
+        open_ = np.flatnonzero(of_missing[cell] >= 0)
+        above, column = above[open_], of_missing[cell[open_]]
+        values = np.empty(len(positives))
+        step = max(1, _CHUNK // max(1, cell.size))
+        for start in range(0, len(positives), step):
+            ones = np.take(positives[start : start + step], column, axis=1)
+            labels = np.tile(known, (len(ones), 1))
+            labels[:, open_] = above < ones
+            for i, label in enumerate(labels, start):
+                values[i] = self._call(label, score.copy(), _named(cells, cell))  # it may write into what it is given
         return values
 
     def _call(self, y_true: IntArray, y_score: FloatArray, named: dict[str, Any]) -> float:
@@ -151,6 +171,16 @@ class CallableMetric(Metric):
             return float(value)
         except (TypeError, ValueError):
             raise InputError(f"metrics: {self.name!r} returned {value!r}; a metric returns one number.") from None
+
+
+def _rows_of(total: IntArray) -> tuple[IntArray, IntArray]:
+    """The cell of every row, given the number of rows of each, and its place among them."""
+    cell = np.repeat(np.arange(total.size), total)
+    return cell, np.arange(cell.size) - (np.cumsum(total) - total)[cell]
+
+
+def _named(cells: Cells, cell: IntArray) -> dict[str, Any]:
+    return {} if cells.weight is None else {"sample_weight": cells.weight[cell]}
 
 
 def scenario_functional(metric: Metric, data: EvaluationSet, fill: float) -> ScenarioFunctional:

@@ -6,7 +6,7 @@ Keys may hold anything: they become text that can be shown, and plain values for
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,20 @@ from darkmetrics._text import short
 from darkmetrics.exceptions import Warned
 from darkmetrics.tables import decimals_for, number_text
 
+if TYPE_CHECKING:
+    from darkmetrics.evaluation import Evaluation
+
 Key = tuple[Any, ...]
+# Evaluations that are kept, so that looking twice at groups does not take twice the time: a few, or as many as are
+# compared at once while all their probabilities are no more numbers than these.
+_FEW, _MANY, _NUMBERS = 16, 256, 1 << 22
+
+
+def make_room(kept: "dict[Key, Evaluation]") -> None:
+    """Room for one evaluation more: the oldest go."""
+    numbers = sum(one.nodes.probability.size for one in kept.values())
+    while len(kept) >= (_FEW if numbers > _NUMBERS else _MANY):
+        numbers -= kept.pop(next(iter(kept))).nodes.probability.size
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from darkmetrics.monitoring.groups import (
     group_texts,
     key_text,
     listed,
+    make_room,
     named,
     plain,
 )
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 _SHOWN = 40
 # More metrics than these are too wide to be read, and only those with a target are shown.
 _WIDE = 3
-# Evaluations kept, so that looking twice at a group does not take twice the time.
-_KEPT = 16
 # Letters of a key that an error shows.
 _TYPED = 120
 # The other side of a target.
@@ -152,8 +151,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
                 )
             with Notes().taken():  # they are among the notes of the group already
                 evaluation = self.task.evaluated(self.pieces[key])
-            if len(self._kept) >= _KEPT:
-                del self._kept[next(iter(self._kept))]
+            make_room(self._kept)
             self._kept[key] = evaluation
         return self._kept[key]
 

@@ -210,8 +210,9 @@ def _by_factors(total: _Sum, t: FloatArray, large: np.ndarray, origin: float) ->
     moments = [small.per_bucket(small.u**order) for order in range(1, _ORDERS + 1)]
     mean = total.base + total.chance @ moments[0]
     log_cf: ComplexArray = 1j * np.multiply.outer(mean - origin, t)
+    variance = total.chance * (1.0 - total.chance)
     for order in range(2, _ORDERS + 1):
-        cumulant = bernoulli_cumulant(order, total.chance) @ moments[order - 1]
+        cumulant = bernoulli_cumulant(order, total.chance, variance) @ moments[order - 1]
         log_cf += np.multiply.outer(cumulant, (1j * t) ** order / math.factorial(order))
     cf: ComplexArray = np.exp(log_cf)
     rows = total.chance, total.column, total.counts, total.u

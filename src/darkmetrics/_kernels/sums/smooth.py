@@ -24,11 +24,16 @@ _NUMBERS = 1 << 20
 
 
 @cache
-def _cumulant_polynomial(order: int) -> Polynomial:
-    """kappa_k as a polynomial in p, from kappa_(k+1) = p (1 - p) d kappa_k / dp."""
-    if order == 1:
-        return Polynomial([0.0, 1.0])
-    return Polynomial([0.0, 1.0, -1.0]) * _cumulant_polynomial(order - 1).deriv()
+def _in_variance(order: int) -> Polynomial:
+    """kappa_k / v of even order, or kappa_k / (v (1 - 2 p)) of odd order from 3 on, as a polynomial in v = p (1 - p).
+
+    From kappa_(k+1) = v d kappa_k / dp, with dv / dp = 1 - 2 p and (1 - 2 p)^2 = 1 - 4 v.
+    """
+    if order == 2:
+        return Polynomial([1.0])
+    v = Polynomial([0.0, 1.0])
+    whole = v * _in_variance(order - 1)
+    return whole.deriv() if order % 2 else (1.0 - 4.0 * v) * whole.deriv() - 2.0 * whole
 
 
 def bernoulli_cumulant(order: int, p: FloatArray, variance: FloatArray | None = None) -> FloatArray:
@@ -40,7 +45,16 @@ def bernoulli_cumulant(order: int, p: FloatArray, variance: FloatArray | None = 
         return v * (1.0 - 2.0 * p)
     if order == 4:
         return v * (1.0 - 6.0 * v)
-    result: FloatArray = _cumulant_polynomial(order)(p)
+    if order == 1:
+        return p
+    first, *others = _in_variance(order).coef[::-1].tolist()
+    result: FloatArray = np.full_like(v, first)
+    for coefficient in others:  # in place: arrays are large, and new memory takes longer than the sum
+        result *= v
+        result += coefficient
+    result *= v
+    if order % 2:
+        result *= 1.0 - 2.0 * p
     return result
 
 
