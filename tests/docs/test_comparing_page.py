@@ -36,7 +36,7 @@ def pooled(measured, kind, by):
     return (sums["total"] / sums["cases"])[sums["cases"] >= ENOUGH]
 
 
-MISSED = pytest.mark.xfail(strict=True, reason="missed: 0.10 between 70 and 90%, accuracy and F1 with few labels")
+MISSED = pytest.mark.xfail(strict=True, reason="missed: 0.08 between 50 and 90%, accuracy and F1 with few labels")
 
 
 @pytest.mark.parametrize("least", [pytest.param(50, marks=MISSED), 100, 300])
@@ -49,7 +49,7 @@ def test_chances_to_be_best_came_true_as_often_as_was_said(measured, least):
     assert ((found["said"] - found["came true"]).abs() <= RELIABLE).all()
 
 
-WIDE_WITH_FEW = "missed with 20 labels alone: 98.7%; within the bar for either reason"
+WIDE_WITH_FEW = "missed with 20 labels alone: 98.5%; within the bar for either reason"
 
 
 @pytest.mark.parametrize(
