@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal, norm, t
 
 import darkmetrics as dm
 from darkmetrics._kernels.posterior.shared_fate import correlation, luck_of_groups, thresholds
+from darkmetrics.distribution import Discrete
 from darkmetrics.label_models.clusters import ClusteredNodes
 from darkmetrics.methods import monte_carlo
 from darkmetrics.population import Population
@@ -266,9 +267,12 @@ def test_metrics_of_groups_share_their_labels_and_say_the_same_alone(digits):
     assert bool((together.data.missing_counts > 1).any()) == (digits == 1)
     for name in names:
         alone = dm.evaluate(y_true, score, metrics=name, **settings)[name]
-        assert together[name].method == "monte carlo"
-        np.testing.assert_array_equal(together[name].atoms, alone.atoms)
-        np.testing.assert_array_equal(together[name].masses, alone.masses)
+        beside = together[name]
+        assert isinstance(beside, Discrete)
+        assert isinstance(alone, Discrete)
+        assert beside.method == "monte carlo"
+        np.testing.assert_array_equal(beside.atoms, alone.atoms)
+        np.testing.assert_array_equal(beside.masses, alone.masses)
 
 
 def test_labels_that_do_not_fit_are_drawn_for_each_metric(monkeypatch):
@@ -277,7 +281,8 @@ def test_labels_that_do_not_fit_are_drawn_for_each_metric(monkeypatch):
     score, group = rng.random(200), rng.integers(0, 40, 200)
     y_true = np.where(rng.random(200) < 0.5, np.nan, rng.random(200) < score)
     found = dm.evaluate(y_true, score, groups=group, metrics=["accuracy", "recall"], missingness="random", rng=0)
-    same = dm.evaluate(y_true, score, groups=group, metrics="recall", missingness="random", rng=1)
+    same = dm.evaluate(y_true, score, groups=group, metrics="recall", missingness="random", rng=1)["recall"]
+    assert isinstance(same, Discrete)
     # Two samples of 10,000: Dvoretzky-Kiefer-Wolfowitz for both, passed once in 10,000 runs.
     far = 2.0 * np.sqrt(np.log(4.0 / 1e-4) / 2.0 / 10_000)
-    assert np.abs(found["recall"].cdf(same["recall"].atoms) - same["recall"].cdf(same["recall"].atoms)).max() < far
+    assert np.abs(found["recall"].cdf(same.atoms) - same.cdf(same.atoms)).max() < far

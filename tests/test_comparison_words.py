@@ -3,6 +3,7 @@
 import html
 import re
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def test_a_warning_of_a_0_by_0_names_the_model_and_comes_once_each():
 
 
 def test_the_description_of_a_picture_ends_with_one_dot():
-    settings = {"missingness": "random", "metrics": "recall"}
+    settings: Any = {"missingness": "random", "metrics": "recall"}
     rng = np.random.default_rng(0)
     p = rng.random((2, 200))
     y = np.where(rng.random((2, 200)) < 0.3, np.nan, rng.random((2, 200)) < p)

@@ -1,6 +1,7 @@
 """Pictures of differences say what they are about: these rows, or the population that they came from."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 
 import darkmetrics as dm
 
-SETTINGS = {"missingness": "random", "metrics": ["recall"]}
+SETTINGS: dict[str, Any] = {"missingness": "random", "metrics": ["recall"]}
 
 
 def rows(n=300, seed=0, power=1.0):
