@@ -82,6 +82,9 @@ class ProductLaw(MetricDistribution):
         `between` holds crossings of a smaller and a larger t, and where between them t lies as a share.
         """
         if between is None:
+            least, most = self._ends
+            if t < least or t >= most:  # as at most of the nodes of a mixture, each of which is asked alone
+                return np.full(self._grid[0].size, self.axes[0].size if (t >= most) == self.rising else 0)
             return self._crossings(np.array([t])).ravel()
         first, second, share = between
         start = np.rint(first + share * (second - first)).astype(np.int64)
