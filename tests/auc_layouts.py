@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 import darkmetrics as dm
 from darkmetrics.methods.base import Method, Problem
 from darkmetrics.methods.exact import Exact
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 ROWS = 5000
 SIZES = (16, 33, 66, 150, 300)
@@ -121,7 +121,7 @@ class Seen(Method):
     name = "exact"
 
     def law(self, functional, problem, *, rng):
-        self.asked: tuple[Any, Nodes] = functional, problem.nodes
+        self.asked: tuple[Any, Posterior] = functional, problem.nodes
         return Exact().law(functional, problem, rng=rng)
 
     def again(self):
@@ -147,7 +147,7 @@ def asked(case: Layout, *, default: bool) -> tuple[Any, Seen]:
     return next(iter(result.values())), seen
 
 
-def drawn_auc(case: Layout, nodes: Nodes, functional: Any, size: int, rng: np.random.Generator) -> np.ndarray:
+def drawn_auc(case: Layout, nodes: Posterior, functional: Any, size: int, rng: np.random.Generator) -> np.ndarray:
     """ROC-AUC of drawn labelings, sorted: first the node, then each label."""
     missing = np.isnan(case.y)
     w = np.ones(case.y.size) if case.w is None else case.w

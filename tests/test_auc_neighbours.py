@@ -7,9 +7,9 @@ from scipy.stats import norm
 
 import darkmetrics as dm
 from auc_layouts import GIVEN_ALONE, LAYOUTS, SIZES, Seen, asked, drawn_auc, kolmogorov, layout
-from darkmetrics.distribution import Tabulated
+from darkmetrics.distributions import Tabulated
 from darkmetrics.methods import Exact, Problem
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 DRAWS = 200_000
 PROMISED = 0.005
@@ -161,7 +161,7 @@ def test_a_node_of_one_class_alone_does_not_hide_steps():
     dm.evaluate(y, score, metrics="roc_auc", method=seen, zero_division=np.nan, label_model=np.full(5000, 0.5))
     functional, missing = seen.asked[0], seen.asked[0].missing
     chance = 0.1 + 0.8 * np.arange(missing.size) / missing.size
-    nodes = Nodes(np.array([0.5, 0.49, 0.01]), np.stack([chance, 0.9 * chance, np.zeros(missing.size)]))
+    nodes = Posterior(np.array([0.5, 0.49, 0.01]), np.stack([chance, 0.9 * chance, np.zeros(missing.size)]))
     law = Exact().law(functional, Problem(nodes), rng=rng)
     negative = np.bincount(score[~np.isnan(y)].astype(int), minlength=7)
     halves = [

@@ -11,7 +11,7 @@ import pytest
 import darkmetrics as dm
 import oracle
 from darkmetrics._kernels.auc.cdf_bounds import auc_line, auc_sums
-from darkmetrics.distribution import Discrete, Mixture
+from darkmetrics.distributions import Discrete, Mixture
 from darkmetrics.functional import BentForm
 from oracle import Problem
 

@@ -22,8 +22,8 @@ from darkmetrics.changes.laws import picked
 from darkmetrics.changes.same_rows import same_rows_in_words
 from darkmetrics.changes.trend import trend_over
 from darkmetrics.changes.wording import moved_text
-from darkmetrics.distribution import Discrete, Interval, Normal
-from darkmetrics.nodes import Nodes
+from darkmetrics.distributions import Discrete, Interval, Normal
+from darkmetrics.posterior import Posterior
 
 CONFUSION = ["accuracy", "precision", "recall", "f1", "specificity", "mcc", "brier", "roc_auc"]
 
@@ -37,10 +37,10 @@ class Several(dm.label_models.LabelModel):
     def __init__(self, weight: Any, probability: Any) -> None:
         self.weight, self.probability = np.asarray(weight, float), np.asarray(probability, float)
 
-    def nodes(self, data: dm.EvaluationSet) -> Nodes:
-        return Nodes(self.weight, self.probability)
+    def nodes(self, data: dm.EvaluationSet) -> Posterior:
+        return Posterior(self.weight, self.probability)
 
-    def describe(self, data: dm.EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: dm.EvaluationSet, nodes: Posterior) -> str:
         return "Given."
 
 

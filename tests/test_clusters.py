@@ -11,8 +11,8 @@ from scipy.stats import multivariate_normal, norm, t
 
 import darkmetrics as dm
 from darkmetrics._kernels.posterior.shared_fate import correlation, luck_of_groups, thresholds
-from darkmetrics.distribution import Discrete
-from darkmetrics.label_models.clusters import ClusteredNodes
+from darkmetrics.distributions import Discrete
+from darkmetrics.label_models.clusters import ClusteredPosterior
 from darkmetrics.methods import monte_carlo
 from darkmetrics.population import Population
 
@@ -51,7 +51,7 @@ def test_correlation_is_that_of_two_normals():
 def test_labels_that_are_drawn_keep_their_chances_and_go_together():
     labels, score, group, _ = fours(200, whole=True)
     nodes = dm.evaluate(labels, score, groups=group, missingness="random", metrics="accuracy", method=FEW).nodes
-    assert isinstance(nodes, ClusteredNodes)
+    assert isinstance(nodes, ClusteredPosterior)
     missing = np.bincount(group, np.isnan(labels))[np.bincount(group, np.isnan(labels)) > 0].astype(np.int64)
     drawn = nodes.draw(0, missing, 4000, np.random.default_rng(0))
     # Groups without a label have the chances of the node: a standard error is 0.008, and there are 80 of them.
@@ -90,7 +90,7 @@ def test_independent_rows_in_groups_are_found_to_be_independent():
     group = np.repeat(np.arange(300), 4)
     apart = dm.evaluate(labels, score, missingness="random", metrics="accuracy")["accuracy"]
     found = dm.evaluate(labels, score, groups=group, missingness="random", metrics="accuracy", method=FEW, rng=0)
-    assert isinstance(found.nodes, ClusteredNodes)
+    assert isinstance(found.nodes, ClusteredPosterior)
     assert found.nodes.fate is not None
     assert found.nodes.fate.mean < 0.1
     assert found["accuracy"].std() == pytest.approx(apart.std(), rel=0.25)

@@ -19,7 +19,7 @@ from darkmetrics.comparison import all_models, result
 from darkmetrics.comparison.joint_score import JointScore
 from darkmetrics.comparison.laws import law_of_difference
 from darkmetrics.comparison.rows import shared_rows
-from darkmetrics.distribution import Discrete
+from darkmetrics.distributions import Discrete
 from darkmetrics.frames import collecting, joint_counting
 
 CONFUSION = ["accuracy", "precision", "recall", "f1", "specificity", "mcc", "balanced_accuracy", "expected_cost(1, 5)"]

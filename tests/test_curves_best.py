@@ -9,7 +9,7 @@ import pytest
 import darkmetrics as dm
 import oracle
 from believed import Believed
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 from darkmetrics.threshold_curves import choosing
 from darkmetrics.threshold_curves.bands import Swept
 from darkmetrics.threshold_curves.choosing import probability_better
@@ -98,7 +98,7 @@ def test_probability_mixes_the_nodes():
     result = dm.evaluate(
         given.data,
         metrics="f1",
-        label_model=Believed(Nodes(np.array([0.25, 0.75]), np.stack([own, 1.0 - own]))),
+        label_model=Believed(Posterior(np.array([0.25, 0.75]), np.stack([own, 1.0 - own]))),
     )
     expected = 0.25 * chance_of_better("f1", rows, 0.3, 0.6) + 0.75 * chance_of_better("f1", other, 0.3, 0.6)
     found = probability_better(result, metric_of(result, "f1"), 0.3, 0.6, n_resamples=10, rng=0)

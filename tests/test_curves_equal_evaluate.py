@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import darkmetrics as dm
 from believed import Believed
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
-from darkmetrics.distribution import Mixture, Normal
-from darkmetrics.nodes import Nodes
+from darkmetrics.distributions import Mixture, Normal
+from darkmetrics.posterior import Posterior
 from darkmetrics.threshold_curves import sums
 
 NAMES = ["precision", "recall", "f1", "accuracy", "expected_cost(1, 10)", "specificity", "npv", "cohen_kappa"]
@@ -129,7 +129,7 @@ def test_gaussian_bands_equal_evaluate_where_nodes_are_sure_of_some_or_all_rows(
     p[1] = rng.integers(0, 2, missing)
     for chosen in (slice(None), [0, 1], [1], [0]):
         weight = np.full(len(p[chosen]), 1.0 / len(p[chosen]))
-        result = dm.evaluate(y, score, label_model=Believed(Nodes(weight, p[chosen])), zero_division=fill)
+        result = dm.evaluate(y, score, label_model=Believed(Posterior(weight, p[chosen])), zero_division=fill)
         curves = dm.curves(result, metrics=NAMES, thresholds=thresholds_of(score), method="gaussian")
         assert_equal_evaluate(result, curves, fill)
 

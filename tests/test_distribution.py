@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 import darkmetrics as dm
-from darkmetrics.distribution import (
+from darkmetrics.distributions import (
     Discrete,
     Interval,
     Mixture,

@@ -55,7 +55,7 @@ class WithoutBoth(Auto):
         nodes = super().nodes(data)
         kept = nodes.reason != BOTH
         weight = nodes.weight[kept] / nodes.weight[kept].sum()
-        return dm.label_models.Nodes(weight, nodes.probability[kept], bucket=nodes.bucket)
+        return dm.label_models.Posterior(weight, nodes.probability[kept], bucket=nodes.bucket)
 
     def describe(self, data, nodes):
         return ""

@@ -11,7 +11,7 @@ import oracle
 from darkmetrics._kernels.auc.expansion import settle_leading_rows
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional
-from darkmetrics.label_models import Nodes
+from darkmetrics.label_models import Posterior
 from darkmetrics.methods.gaussian import gaussian_moments
 from darkmetrics.metrics import Family
 from oracle import Problem
@@ -105,7 +105,7 @@ def test_variance_of_the_gaussian_adds_up_the_influence_of_all_rows(name, weight
     functional, p, rows = bound(name, problem)
     of_rows = np.array([slope(name, problem, row) for row in rows])
     expected = float(functional.missing @ (of_rows**2 * p * (1.0 - p)))
-    assert gaussian_moments(functional, dm.methods.Problem(Nodes.single(p)))[1] == pytest.approx(expected, rel=1e-7)
+    assert gaussian_moments(functional, dm.methods.Problem(Posterior.single(p)))[1] == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.parametrize("name", ["mcc", "g_mean", "cohen_kappa", "balanced_accuracy", "f1", "brier"])
@@ -122,7 +122,7 @@ def test_sure_rows_take_no_more_part_in_the_variance_than_labelled_ones(name, su
     moments = []
     for one in (given, settled):
         functional, p, _ = bound(name, one)
-        moments.append([float(m) for m in gaussian_moments(functional, dm.methods.Problem(Nodes.single(p)))])
+        moments.append([float(m) for m in gaussian_moments(functional, dm.methods.Problem(Posterior.single(p)))])
     assert moments[0] == pytest.approx(moments[1], rel=1e-9)
     assert moments[0][1] > 0.0
 

@@ -17,7 +17,7 @@ from darkmetrics.label_models import (
     Half,
     LabelModel,
     LabelShift,
-    Nodes,
+    Posterior,
     Prevalence,
     Selection,
     label_model_from,
@@ -205,7 +205,7 @@ def test_given_refuses_missing_rows_without_a_probability():
 def test_a_label_model_of_the_user_works():
     class Score(LabelModel):
         def nodes(self, data):
-            return Nodes.single(data.cells.score[data.missing_cells])
+            return Posterior.single(data.cells.score[data.missing_cells])
 
         def describe(self, data, nodes):
             return "Assumed: scores are probabilities."

@@ -17,7 +17,7 @@ from darkmetrics.label_models import LateLabels
 from darkmetrics.label_models.base import missing_rows
 from darkmetrics.label_models.late_groups import GroupArrivals, fit_groups
 from darkmetrics.monitoring.total import Part, union
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 pytest.importorskip("experiments.late.months")
 from experiments.late.months import newest_month, simulated
@@ -107,7 +107,7 @@ def segments(seed: int, *levels: float) -> tuple[list[EvaluationSet], list[int]]
     return [EvaluationSet.merged(year.sets()) for year in years], [int((year.y & ~year.known).sum()) for year in years]
 
 
-def expected(data: EvaluationSet, nodes: Nodes) -> float:
+def expected(data: EvaluationSet, nodes: Posterior) -> float:
     """Positives expected among the missing rows."""
     return float(nodes.weight @ nodes.probability @ missing_rows(data, nodes))
 

@@ -14,7 +14,7 @@ from darkmetrics._kernels.sums import linear_sum_nodes
 from darkmetrics._kernels.sums.linear_sum_nodes import mixed_linear_sum
 from darkmetrics.functional import LinearFunctional
 from darkmetrics.methods.smooth import law_of_many_losses
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 from test_linear_sum import DKW, SAMPLES, cdf, distance, enumerated, moments
 
 
@@ -298,7 +298,7 @@ def many_losses(spread, rows=700, nodes=16, seed=0):
     functional = LinearFunctional(
         missing=np.ones(rows, dtype=np.int64), fill=np.nan, range=(-np.inf, np.inf), weight=loss, constant=2.0
     )
-    return functional, Nodes(rng.dirichlet(np.ones(nodes)), chance)
+    return functional, Posterior(rng.dirichlet(np.ones(nodes)), chance)
 
 
 def test_expansion_of_many_losses_is_the_law_of_drawn_labels():

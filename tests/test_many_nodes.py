@@ -19,7 +19,7 @@ from darkmetrics._kernels.auc.ranks import RankData, auc_moments, linear_parts
 from darkmetrics._kernels.posterior.logistic import chance, log_chance
 from darkmetrics.methods import Problem
 from darkmetrics.methods.exact import Exact
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 FAR = np.array([-1e300, -1e4, -800.0, -700.0, -40.0, -1.0, -1e-9, 0.0, 1e-9, 1.0, 40.0, 700.0, 800.0, 1e4, 1e300])
 
@@ -246,13 +246,13 @@ def test_law_of_many_nodes_is_close_to_the_laws_of_each(rows, name):
     x = data.cells.score[data.missing_cells]
     x = np.log(x / (1.0 - x))
     move = rng.normal(0.0, 1.5, (32, 1))
-    nodes = Nodes(np.full(32, 1 / 32), expit(x + move + 0.1 * rng.normal(size=(32, 1)) * x**2))
+    nodes = Posterior(np.full(32, 1 / 32), expit(x + move + 0.1 * rng.normal(size=(32, 1)) * x**2))
     functional = dm.metrics.metrics_from(name)[0].bind(data, math.nan)
 
     def law_of(some):
         return Exact().law(functional, Problem(some), rng=rng)
 
-    law, each = law_of(nodes), [law_of(Nodes.single(row)) for row in nodes.probability]
+    law, each = law_of(nodes), [law_of(Posterior.single(row)) for row in nodes.probability]
     t = np.linspace(law.ppf(1e-3), law.ppf(1.0 - 1e-3), 101)
     expected = np.mean([one.cdf(t) for one in each], axis=0)
     np.testing.assert_allclose(law.cdf(t), expected, rtol=0.0, atol=0.01)
@@ -274,7 +274,7 @@ def test_an_expansion_of_little_variance_is_off_by_less_than_it_is_said_to_be(mo
     assert 0.2 < found.variance[0] < 8.0
     law = mixed_cdf(found, np.ones(1), 0.0, 1.0)
     t = found.mean[0] + found.sd[0] * np.linspace(-4.0, 4.0, 201)
-    exact = Exact().law(functional, Problem(Nodes.single(p[0])), rng=rng)
+    exact = Exact().law(functional, Problem(Posterior.single(p[0])), rng=rng)
     assert np.abs(np.interp(t, law.grid, law.levels) - exact.cdf(t)).max() < 2.0 * np.exp(-found.variance[0])
 
 
@@ -285,7 +285,7 @@ def test_a_node_of_little_variance_and_weight_moves_the_law_by_little():
     x = data.cells.score[data.missing_cells]
     log_odds = np.log(x / (1.0 - x))
     moves = np.append(rng.uniform(-0.5, 1.5, 127), -3.2)
-    nodes = Nodes(np.full(128, 1 / 128), expit(log_odds + moves[:, None]))
+    nodes = Posterior(np.full(128, 1 / 128), expit(log_odds + moves[:, None]))
     functional = dm.metrics.roc_auc().bind(data, math.nan)
     variance = expansions(functional.data, nodes.probability).variance
     assert variance[-1] < 4.0 < variance[:-1].min()
@@ -293,10 +293,10 @@ def test_a_node_of_little_variance_and_weight_moves_the_law_by_little():
     def law_of(some):
         return Exact().law(functional, Problem(some), rng=rng)
 
-    law, others = law_of(nodes), law_of(Nodes(np.full(127, 1 / 127), nodes.probability[:-1]))
+    law, others = law_of(nodes), law_of(Posterior(np.full(127, 1 / 127), nodes.probability[:-1]))
     assert type(law) is type(others)  # no part of it goes by clusters
     t = np.linspace(law.ppf(1e-4), law.ppf(1.0 - 1e-4), 301)
-    expected = (127 * others.cdf(t) + law_of(Nodes.single(nodes.probability[-1])).cdf(t)) / 128
+    expected = (127 * others.cdf(t) + law_of(Posterior.single(nodes.probability[-1])).cdf(t)) / 128
     # What is allowed for, and the straight lines of two tables.
     np.testing.assert_allclose(law.cdf(t), expected, rtol=0.0, atol=0.002 + 2e-4)
 
@@ -333,7 +333,7 @@ def test_nodes_that_are_sure_of_labelings_of_their_own_have_the_law_of_brute_for
         data = dm.EvaluationSet(np.full(m, math.nan), score, sample_weight=weight)
         np.testing.assert_array_equal(data.cells.mass(data.cells.missing), weight)  # columns are in the order of rows
         functional = dm.metrics.roc_auc(ties=ties).bind(data, 0.0)
-        law = Exact().law(functional, Problem(Nodes(share, p)), rng=rng)
+        law = Exact().law(functional, Problem(Posterior(share, p)), rng=rng)
         values, level = of_nearly_sure_nodes(score, weight, p, share, ties)
         # Clusters may move what is rare; a labeling that a node is sure of stays where it is, up to rounding.
         heavy = np.flatnonzero(np.diff(level, prepend=0.0) > 0.02)
@@ -380,14 +380,14 @@ def test_nodes_of_little_weight_do_not_go_by_clusters(monkeypatch):
     log_odds = np.log(x / (1.0 - x))
     # The last ones are far from the others, so that what the law says beyond these is theirs.
     moves = np.concatenate([rng.uniform(1.5, 2.5, 126), [-3.2, -3.4]])
-    nodes = Nodes(np.full(128, 1 / 128), expit(log_odds + moves[:, None]))
+    nodes = Posterior(np.full(128, 1 / 128), expit(log_odds + moves[:, None]))
     functional = dm.metrics.roc_auc().bind(data, math.nan)
     law = Exact().law(functional, Problem(nodes), rng=rng)
     own = functional.data
     label = rng.random((2, 20_000, x.size)) < nodes.probability[126:, None]
     p_sum, r_sum = own.known_p + label @ own.weight, own.known_r + label @ (own.weight * own.rho)
     drawn = ((r_sum - p_sum**2 / 2.0) / (p_sum * (own.total - p_sum))).ravel()
-    others = Exact().law(functional, Problem(Nodes(np.full(126, 1 / 126), nodes.probability[:126])), rng=rng)
+    others = Exact().law(functional, Problem(Posterior(np.full(126, 1 / 126), nodes.probability[:126])), rng=rng)
     t = np.quantile(drawn, np.linspace(0.01, 0.99, 99))
     expected = (126 * others.cdf(t) + 2 * (drawn[:, None] <= t).mean(axis=0)) / 128
     np.testing.assert_allclose(law.cdf(t), expected, rtol=0.0, atol=0.04 * 2 / 128)
@@ -414,7 +414,7 @@ def test_ties_in_full_are_right_at_nodes_that_expect_different_shares_of_a_group
     counts = np.concatenate([*known, missing])
     data = dm.EvaluationSet(np.repeat(labels, counts), np.repeat(np.tile(score, 3), counts))
     functional = dm.metrics.roc_auc(ties="full").bind(data, math.nan)
-    law = Exact().law(functional, Problem(Nodes(share, p)), rng=rng)
+    law = Exact().law(functional, Problem(Posterior(share, p)), rng=rng)
     values = drawn_of_ties(known, missing, p, share)
     # What is promised of such a law, and how far so many draws stray once in a million (DKW).
     slack = 0.005 + math.sqrt(math.log(2.0 / 1e-6) / (2.0 * values.size))

@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score
 
 import darkmetrics as dm
 from darkmetrics.methods import Problem, monte_carlo
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 METRICS = [
     "precision",
@@ -136,7 +136,7 @@ def test_numbers_do_not_depend_on_the_size_of_the_chunks(metric, weighted, monke
 
 def test_scenarios_of_cells_of_many_rows_have_binomial_counts():
     missing, p = np.array([1, 40, 3, 200]), np.array([0.3, 0.7, 1.0, 0.02])
-    counts = Nodes.single(p).draw(0, missing, 20_000, np.random.default_rng(0))
+    counts = Posterior.single(p).draw(0, missing, 20_000, np.random.default_rng(0))
     assert counts.shape == (20_000, 4)
     assert np.all((counts >= 0) & (counts <= missing))
     # Four standard errors of the mean; for the variance of near-binomial counts a generous three percent plus 4/n.
@@ -460,7 +460,7 @@ def test_a_law_that_is_refused_is_an_error_of_its_own_each_time():
     label, score = np.append(np.zeros(5), np.full(n, np.nan)), np.arange(n + 5) / (n + 5)
     weight = np.append(np.full(5, 100.0), 10.0 ** rng.uniform(-4.0, 4.0, n))
     data = dm.EvaluationSet(label, score, sample_weight=weight, threshold=0.0)
-    nodes = Nodes(np.array([0.01, 0.99]), np.where(rng.random((2, n)) < 0.5, 0.05, 0.95))
+    nodes = Posterior(np.array([0.01, 0.99]), np.where(rng.random((2, n)) < 0.5, 0.05, 0.95))
     (metric,) = dm.metrics.metrics_from("precision")
     errors = []
     for _ in range(2):

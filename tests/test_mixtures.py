@@ -17,8 +17,8 @@ from believed import Believed
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.distribution import ProductLaw
-from darkmetrics.label_models import Nodes
+from darkmetrics.distributions import ProductLaw
+from darkmetrics.label_models import Posterior
 from darkmetrics.methods import base, counts, exact, monte_carlo, rank_laws
 from oracle import Problem
 
@@ -70,7 +70,7 @@ def random_nodes(data, seed, k=3):
     p = rng.random((k, data.missing_cells.size))
     p[rng.random(p.shape) < 0.15] = 1.0
     p[rng.random(p.shape) < 0.15] = 0.0
-    return Nodes(rng.dirichlet(np.ones(k)), p)
+    return Posterior(rng.dirichlet(np.ones(k)), p)
 
 
 def solve(names, data, nodes, zero_division=math.nan, method: Any = "exact", **options):
@@ -189,7 +189,7 @@ def test_on_demand_is_what_the_low_table_limit_leads_to(monkeypatch):
 
 def test_certain_nodes_that_disagree_are_a_mixture_of_points():
     data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.2, 0.7, 0.4])
-    nodes = Nodes(np.array([0.25, 0.75]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    nodes = Posterior(np.array([0.25, 0.75]), np.array([[1.0, 0.0], [0.0, 1.0]]))
     for method in ("exact", "gaussian", dm.methods.MonteCarlo(4)):
         law = solve("accuracy", data, nodes, method=method)["accuracy"]
         # Either the row at 0.4 is positive and the one at 0.7 is not (two of four right), or the other way round.
@@ -200,7 +200,7 @@ def test_certain_nodes_that_disagree_are_a_mixture_of_points():
 
 def test_certain_nodes_that_agree_are_a_point():
     data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.2, 0.7, 0.4])
-    nodes = Nodes(np.array([0.25, 0.75]), np.array([[0.0, 1.0], [0.0, 1.0]]), bucket=np.array([0, 1]))
+    nodes = Posterior(np.array([0.25, 0.75]), np.array([[0.0, 1.0], [0.0, 1.0]]), bucket=np.array([0, 1]))
     law = solve("accuracy", data, nodes)["accuracy"]
     assert law.std() == 0.0
     assert law.mean() == 1.0
@@ -219,12 +219,12 @@ def large_problem(n, k=3, seed=0, spread=0.3, decimals=None):
     data = dm.EvaluationSet(y, score)
     chance = scipy.special.logit(np.clip(data.cells.score[data.missing_cells], 1e-4, 1.0 - 1e-4))
     shift = spread * np.linspace(-1.0, 1.0, k)[:, None]
-    return data, Nodes(rng.dirichlet(np.full(k, 5.0)), scipy.special.expit(shift + (1.0 + 0.3 * shift) * chance))
+    return data, Posterior(rng.dirichlet(np.full(k, 5.0)), scipy.special.expit(shift + (1.0 + 0.3 * shift) * chance))
 
 
 def singles(names, data, nodes, **options):
     """The laws at each node alone."""
-    return [solve(names, data, Nodes.single(row), **options) for row in nodes.probability]
+    return [solve(names, data, Posterior.single(row), **options) for row in nodes.probability]
 
 
 def places_of(law):
@@ -309,7 +309,9 @@ def test_one_node_gives_the_same_numbers_as_known_probabilities():
 
 def test_nodes_of_weight_zero_do_not_count():
     data, nodes = large_problem(500)
-    more = Nodes(np.append(nodes.weight, 0.0), np.vstack([nodes.probability, np.full(nodes.probability.shape[1], 0.9)]))
+    more = Posterior(
+        np.append(nodes.weight, 0.0), np.vstack([nodes.probability, np.full(nodes.probability.shape[1], 0.9)])
+    )
     for name in ("recall", "roc_auc", "brier"):
         law, same = solve(name, data, nodes)[name], solve(name, data, more)[name]
         t = places_of(law)
@@ -324,7 +326,7 @@ def test_nodes_of_weight_zero_do_not_count():
 def in_buckets(nodes, bucket):
     """The probabilities of one cell of each bucket, for all its cells."""
     first = np.array([np.flatnonzero(bucket == b)[0] for b in range(bucket.max() + 1)])
-    return Nodes(nodes.weight, nodes.probability[:, first], bucket)
+    return Posterior(nodes.weight, nodes.probability[:, first], bucket)
 
 
 @pytest.mark.parametrize(
@@ -428,7 +430,7 @@ def test_sampled_mixture_is_not_within_its_dkw_band_of_the_mean_probabilities(na
     """The control: what ignores the spread of the nodes."""
     data, nodes = large_problem(600, spread=0.8)
     sampled = solve(name, data, nodes, method=dm.methods.MonteCarlo(DRAWS), rng=1)[name]
-    plug_in = solve(name, data, Nodes.single(nodes.weight @ nodes.probability))[name]
+    plug_in = solve(name, data, Posterior.single(nodes.weight @ nodes.probability))[name]
     assert distance(plug_in, sampled) > BAND
 
 
@@ -477,7 +479,7 @@ def test_auto_samples_all_nodes_when_exact_refuses_one(monkeypatch):
     y = np.concatenate([(rng.random(200) < 0.5).astype(float), np.full(100, math.nan)])
     data = dm.EvaluationSet(y, score, sample_weight=weight)
     easy = np.where(weight[200:][np.argsort(score[200:])] != 1.0, 1.0, 0.5)
-    nodes = Nodes(np.array([0.5, 0.5]), np.stack([easy, np.full(100, 0.5)]))
+    nodes = Posterior(np.array([0.5, 0.5]), np.stack([easy, np.full(100, 0.5)]))
     with pytest.raises(dm.MethodError, match="few of very many rows decide"):
         solve("roc_auc", data, nodes)
     assert solve("roc_auc", data, nodes, method="auto", rng=0)["roc_auc"].method == "monte carlo"
@@ -492,7 +494,7 @@ def test_roc_auc_of_many_nodes_is_close_to_sampled_scenarios(n, share):
     y[rng.random(n) < share] = math.nan
     data = dm.EvaluationSet(y, score)
     chance = scipy.special.logit(data.cells.score[data.missing_cells])
-    nodes = Nodes(np.full(16, 1 / 16), scipy.special.expit(chance + 0.3 * rng.normal(size=(16, 1))))
+    nodes = Posterior(np.full(16, 1 / 16), scipy.special.expit(chance + 0.3 * rng.normal(size=(16, 1))))
     law = solve("roc_auc", data, nodes)["roc_auc"]
     draws = 40_000
     order = np.argsort(score)
@@ -557,8 +559,8 @@ def test_weighted_mixture_is_the_weighted_sum_of_its_nodes(whole):
     share = rng.dirichlet(np.ones(k))
     for metric in dm.metrics.metrics_from(["precision", "recall"]):
         functional = metric.bind(data, 0.0)
-        mixture = exact.Exact().law(functional, dm.methods.Problem(Nodes(share, p)), rng=rng)
-        single = [exact.Exact().law(functional, dm.methods.Problem(Nodes.single(row)), rng=rng) for row in p]
+        mixture = exact.Exact().law(functional, dm.methods.Problem(Posterior(share, p)), rng=rng)
+        single = [exact.Exact().law(functional, dm.methods.Problem(Posterior.single(row)), rng=rng) for row in p]
         t = mixture.ppf([0.02, 0.3, 0.6, 0.95]) + 1e-9
         expected = sum(w * law.cdf(t) for w, law in zip(share, single, strict=True))
         # Real weights are brought onto a lattice of 2,048 places, each 1/100 of a standard deviation or less: a mass

@@ -12,7 +12,7 @@ from sklearn.metrics import f1_score, recall_score, roc_auc_score
 import darkmetrics as dm
 from darkmetrics.label_models import LabelShift
 from darkmetrics.monitoring.total import in_words
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 COLUMNS: dict[str, Any] = {"label": "y", "score": "p"}
 DRAWS = 4000
@@ -68,7 +68,7 @@ def drawn(result: dm.GroupedEvaluation, *, seed: int = 0) -> dict[str, np.ndarra
     return {name: np.concatenate(parts, axis=-1) for name, parts in zip(names, zip(*columns, strict=True), strict=True)}
 
 
-def _nodes(nodes: Nodes, level: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _nodes(nodes: Posterior, level: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The node of each draw."""
     reason = np.zeros(len(nodes), dtype=int) if nodes.reason is None else nodes.reason
     reached = np.cumsum(np.bincount(reason, nodes.weight))
@@ -165,8 +165,8 @@ def test_the_total_covers_the_truth_where_shares_of_late_labels_differ():
 def test_the_total_covers_the_truth_where_a_group_has_no_label_at_all(monkeypatch):
     import darkmetrics.monitoring.borrowing as borrowing
 
-    def as_one_fit(sets: Any, lenders: Any, shape: Any, rng: Any) -> list[Nodes]:
-        return [Nodes.single(expit(shape.at(data.cells.score[data.missing_cells]))) for data in sets]
+    def as_one_fit(sets: Any, lenders: Any, shape: Any, rng: Any) -> list[Posterior]:
+        return [Posterior.single(expit(shape.at(data.cells.score[data.missing_cells]))) for data in sets]
 
     ways: dict[str, Any] = {"one of the others": borrowing.borrowed, "one fit": as_one_fit}
     covered = {(way, metric): 0 for way in ways for metric in ("precision", "recall")}

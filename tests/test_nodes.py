@@ -9,10 +9,10 @@ import darkmetrics as dm
 from darkmetrics import EvaluationSet
 from darkmetrics.exceptions import MethodError
 from darkmetrics.label_models import LabelModel
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 
-class AllAlike(Nodes):
+class AllAlike(Posterior):
     """The missing rows have one label, all of them."""
 
     independent = False
@@ -67,7 +67,7 @@ def test_curves_need_independent_labels(method):
 
 
 def test_labels_are_independent_unless_said_otherwise():
-    nodes = Nodes.single(np.array([0.2, 0.8]))
+    nodes = Posterior.single(np.array([0.2, 0.8]))
     assert nodes.independent
     drawn = nodes.draw(0, np.array([1, 1]), 20_000, np.random.default_rng(0))
     # Five standard errors of a covariance.

@@ -18,10 +18,10 @@ from scipy.stats import beta
 
 import darkmetrics as dm
 import oracle
-from darkmetrics.distribution import Interval, Normal, mix
-from darkmetrics.nodes import Nodes
+from darkmetrics.distributions import Interval, Normal, mix
 from darkmetrics.plotting import style
 from darkmetrics.plotting.shape import density_curve
+from darkmetrics.posterior import Posterior
 from plot_checks import areas_seen, check_readable, labels_of, lay_out, signed, signs
 
 Y = np.array([1, 0, np.nan, 1, np.nan, 0, 1, 0, np.nan])
@@ -189,7 +189,7 @@ def test_the_shortcut_of_a_result_is_the_forest(few):
 def test_bars_of_the_variance_are_stacked_shares(few):
     """Two nodes with equal weight: the variance of the mean over them is calibration, the rest labels."""
     nodes = np.array([[0.2, 0.2, 0.2], [0.8, 0.8, 0.8]])
-    given = dm.evaluate(Y, SCORE, label_model=_Fixed(Nodes(np.full(2, 0.5), nodes)), metrics=["accuracy"])
+    given = dm.evaluate(Y, SCORE, label_model=_Fixed(Posterior(np.full(2, 0.5), nodes)), metrics=["accuracy"])
     within = np.mean([3 * 0.2 * 0.8 / 81, 3 * 0.8 * 0.2 / 81])
     # Decided positive at 0.8 and 0.55, negative at 0.3: a label of 1 is right twice and wrong once.
     between = np.var([(2 * p + (1 - p)) / 9 for p in (0.2, 0.8)])
@@ -221,7 +221,7 @@ def test_reliability_compares_the_model_with_the_labels_in_each_bin(many):
     weight, factors = np.array([0.3, 0.4, 0.3]), np.array([0.5, 0.9, 1.0])
     order = np.argsort(score)
     on_cells = score[order][missing[order]]
-    result = replace(many, nodes=Nodes(weight, factors[:, None] * on_cells), confidence_level=0.5)
+    result = replace(many, nodes=Posterior(weight, factors[:, None] * on_cells), confidence_level=0.5)
     ax = dm.plotting.plot_reliability(result)
     dots = np.asarray(ax.collections[-1].get_offsets())
     bars: Any = ax.containers[0]

@@ -13,8 +13,8 @@ from scipy.stats import beta
 import darkmetrics as dm
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models.base import LabelModel
-from darkmetrics.nodes import Nodes
 from darkmetrics.population import Population
+from darkmetrics.posterior import Posterior
 
 FIVE = ["precision", "recall", "accuracy", "f1", "roc_auc"]
 # What is Beta, and how its counts are made of TP, FP, FN and TN; F1 is 2 J / (1 + J) of such a share J.
@@ -56,7 +56,7 @@ class Unsure(LabelModel):
         self.p, self.weight = p, np.array(weight)
 
     def nodes(self, data):
-        return Nodes(self.weight, self.p)
+        return Posterior(self.weight, self.p)
 
     def describe(self, data, nodes):
         return ""

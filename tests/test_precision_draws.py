@@ -14,7 +14,7 @@ import darkmetrics as dm
 from darkmetrics._kernels.sums import precision_draws
 from darkmetrics.data.cells import Cells
 from darkmetrics.metrics.metric import metric_from_text
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 SAMPLES = 20_000
 # Dvoretzky-Kiefer-Wolfowitz: a right law strays further from its sample with probability 1e-4 at most.
@@ -119,7 +119,7 @@ def test_law_is_within_dkw_of_labelings_drawn_row_by_row(name):
     rng = np.random.default_rng(4)
     slow = np.sort(
         np.concatenate(
-            [functional.values(Nodes.single(chance).draw(0, functional.missing, 500, rng)) for _ in range(8)]
+            [functional.values(Posterior.single(chance).draw(0, functional.missing, 500, rng)) for _ in range(8)]
         )
     )
     radius = DKW + float(np.sqrt(np.log(2.0 / 1e-4) / (2.0 * slow.size)))

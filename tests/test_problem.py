@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.distribution import MetricDistribution
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, RankFunctional
-from darkmetrics.label_models import Nodes
+from darkmetrics.label_models import Posterior
 from darkmetrics.methods import Problem, base
 from darkmetrics.methods.gaussian import moments_at_nodes
 
@@ -29,7 +29,7 @@ def some_nodes(functional, k=3):
     """Nodes whose probabilities are the same for the cells of a bucket."""
     bucket = np.arange(functional.missing.size) // 4
     chance = np.random.default_rng(k).uniform(0.1, 0.9, (k, int(bucket[-1]) + 1))
-    return Nodes(np.full(k, 1.0 / k), chance, bucket)
+    return Posterior(np.full(k, 1.0 / k), chance, bucket)
 
 
 def figures(law):
@@ -96,7 +96,7 @@ def test_moments_of_problems_that_are_alike_are_those_of_problems_made_anew(weig
     """What is added up over the rows of a column is shared; chances are not."""
     functionals = [*bound([*NAMES, *TOPS], weighted=weighted)]
     like = some_nodes(functionals[0])
-    other = Nodes(np.full(2, 0.5), like.probability[:2] ** 2, like.bucket)
+    other = Posterior(np.full(2, 0.5), like.probability[:2] ** 2, like.bucket)
     kept = base.Problem(like)
     for functional in functionals:
         if not isinstance(functional, CountFunctional | RankFunctional):

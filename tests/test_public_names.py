@@ -31,7 +31,7 @@ NOT_CALLED = {
         "Family",
         "Method",
         "LabelModel",
-        "Nodes",
+        "Posterior",
         "Problem",
     ),
     *("InputError", "MethodError", "UnknownNameError", "UndefinedMetricWarning"),
@@ -161,7 +161,7 @@ assert before == (np.random.get_state()[1].tolist(), random.getstate())
 
 
 def test_modules_are_reached_as_attributes_on_a_fresh_import(tmp_path):
-    names = ["diagnosis", "distribution", "evaluation", "exceptions", "frames"]
+    names = ["diagnosis", "distributions", "evaluation", "exceptions", "frames"]
     code = f"""
 import importlib, sys
 for name in {names}:
@@ -176,7 +176,7 @@ for name in {names}:
 def test_completion_shows_public_names_alone(tmp_path):
     code = "import darkmetrics as dm; dm.evaluate; print(*(name for name in dir(dm) if not name.startswith('__')))"
     shown = set(run(code, tmp_path).stdout.split())
-    assert shown == {*dm.__all__, "diagnosis", "distribution", "evaluation", "exceptions", "frames"}
+    assert shown == {*dm.__all__, "diagnosis", "distributions", "evaluation", "exceptions", "frames"}
 
 
 def test_no_module_hides_behind_a_function():

@@ -9,7 +9,7 @@ from darkmetrics._kernels.sums.related_counts import MovablePmfs, split_pmfs
 from darkmetrics.label_models.tilted import Moves
 from darkmetrics.methods import Exact, Problem
 from darkmetrics.methods.counts import MovedCounts
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 
 def whole_pmf(p):
@@ -87,7 +87,7 @@ def test_what_is_kept_between_moves_gives_the_laws_of_each(missing):
     p = expit(logit(np.clip(score[np.isnan(y)], 0.01, 0.99)) + rng.normal(0.0, 0.5, (5, 1)))
     p = p[:, np.argsort(score[np.isnan(y)], kind="stable")]
     cells = np.repeat(np.arange(data.missing_cells.size), data.missing_counts)
-    nodes = Nodes(np.full(5, 0.2), p[:, np.searchsorted(cells, np.arange(data.missing_cells.size))])
+    nodes = Posterior(np.full(5, 0.2), p[:, np.searchsorted(cells, np.arange(data.missing_cells.size))])
     moves, counts = Moves(nodes, data.missing_counts.astype(float)), MovedCounts(data.missing_counts)
     (metric,) = dm.metrics.metrics_from("recall")
     functional = metric.bind(data, np.nan)

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 import darkmetrics as dm
 from darkmetrics._kernels.sums import precision_draws
 from darkmetrics.exceptions import InputError
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 from oracle import Problem, definition_of, labelings, undefined_as
 
 NAMES = ["precision", "recall", "accuracy", "f1", "mcc", "prevalence", "roc_auc", "brier"]
@@ -81,7 +81,7 @@ def test_many_rows_are_near_a_grid_of_laws_at_all_nodes(steps, settings):
     log_odds = logit(nodes.on_all_cells.probability)
     ends = []
     for tilt in product(np.linspace(-np.log(ODDS), np.log(ODDS), steps), repeat=2):
-        moved = Nodes(nodes.weight, expit(log_odds + np.where(decided, *tilt)))
+        moved = Posterior(nodes.weight, expit(log_odds + np.where(decided, *tilt)))
         ends.append([law.interval(LEVEL) for law in result.method.laws(bound, moved, rng=0)])
     low, high = np.min(ends, axis=0)[:, 0], np.max(ends, axis=0)[:, 1]
     for i, name in enumerate(names):

@@ -28,7 +28,7 @@ from darkmetrics import calibrators, label_models, mechanisms, methods, paper_bo
 from darkmetrics.backtesting.setups import Dropping
 from darkmetrics.calibrators import Calibrator
 from darkmetrics.certificate import Certificate
-from darkmetrics.distribution import Normal, Tabulated, Undefined
+from darkmetrics.distributions import Normal, Tabulated, Undefined
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models import LabelModel
 from darkmetrics.label_models.late import Arrivals

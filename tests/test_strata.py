@@ -16,7 +16,7 @@ from darkmetrics import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames import ColumnNames, count_cells
 from darkmetrics.label_models import LabelModel
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Every registered metric, of families an example.
 METRICS = [
@@ -138,11 +138,11 @@ class ByStratum(LabelModel):
 
     share: dict[int, float]
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         assert data.cells.stratum is not None
-        return Nodes.single(np.array([self.share[int(s)] for s in data.cells.stratum[data.missing_cells]]))
+        return Posterior.single(np.array([self.share[int(s)] for s in data.cells.stratum[data.missing_cells]]))
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         return "Assumed: a share for each stratum."
 
 

@@ -8,7 +8,17 @@ from scipy.special import expit, logit, rel_entr
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
-from darkmetrics.label_models import Auto, Calibrated, Given, Half, LabelModel, LabelShift, Nodes, Prevalence, Tilted
+from darkmetrics.label_models import (
+    Auto,
+    Calibrated,
+    Given,
+    Half,
+    LabelModel,
+    LabelShift,
+    Posterior,
+    Prevalence,
+    Tilted,
+)
 from darkmetrics.label_models.tilted import Moves
 
 NAN = float("nan")
@@ -34,7 +44,7 @@ class Fixed(LabelModel):
 
     def nodes(self, data):
         k = len(self.probability)
-        return Nodes(np.full(k, 1.0 / k), self.probability)
+        return Posterior(np.full(k, 1.0 / k), self.probability)
 
     def describe(self, data, nodes):
         return "Fixed."
@@ -84,7 +94,7 @@ def test_any_share_is_met_whatever_the_last_bit_of_a_step_is():
         p = rng.choice([0.5, 0.25, rng.random()], size=(1, rng.integers(1, 6)))
         rows = rng.integers(1, 100, p.size).astype(float)
         e = rng.choice([rng.random(), 10.0 ** rng.uniform(-9.0, -0.1)])
-        moves = Moves(Nodes(np.ones(1), p), rows)
+        moves = Moves(Posterior(np.ones(1), p), rows)
         found = expit(logit(p[0]) + moves.to(e)) @ rows / rows.sum()
         assert found == pytest.approx(e, rel=1e-9)
 

@@ -10,7 +10,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics._kernels.sums.smooth import turned
-from darkmetrics.distribution import Interval, ProductLaw
+from darkmetrics.distributions import Interval, ProductLaw
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Split
 from darkmetrics.methods import Problem
@@ -18,7 +18,7 @@ from darkmetrics.methods.counts import EVERY_LIMIT
 from darkmetrics.methods.exact import Exact
 from darkmetrics.methods.group_sums import WeightSums
 from darkmetrics.methods.smooth import law_of_many_weights
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 pytestmark = pytest.mark.filterwarnings("ignore::darkmetrics.UndefinedMetricWarning")
 
@@ -51,7 +51,7 @@ def test_gaussian_has_the_chance_of_0_over_0_too(metric):
 def test_chance_of_0_over_0_with_several_nodes_is_their_mean():
     y, score, weight, p = without_positives()
     data = dm.EvaluationSet(y, score, sample_weight=weight)
-    nodes = Nodes(np.array([0.25, 0.75]), np.array([p, 2.0 * p]))
+    nodes = Posterior(np.array([0.25, 0.75]), np.array([p, 2.0 * p]))
     functional = dm.metrics.metrics_from("recall")[0].bind(data, np.nan)
     law = dm.methods.Exact().law(functional, Problem(nodes), rng=np.random.default_rng(0))
     assert law.undefined == pytest.approx(0.25 * 0.95**24 + 0.75 * 0.9**24, rel=1e-9)
@@ -186,7 +186,7 @@ def four_groups(rows, formula):
 def test_formula_of_four_groups_of_unknown_direction_is_given_up_soon():
     formula, asked = counted(lambda a, b, c, d: (a - b) / (c + d))
     functional = four_groups(400, formula)
-    nodes = Nodes.single(np.full(1600, 0.3))
+    nodes = Posterior.single(np.full(1600, 0.3))
     with pytest.raises(MethodError):
         dm.methods.Exact().law(functional, Problem(nodes), rng=np.random.default_rng(0))
     assert asked[0] <= EVERY_LIMIT
@@ -205,7 +205,7 @@ def test_direction_of_a_large_formula_is_seen_without_looking_everywhere():
     formula, asked = counted(functional.formula)
     functional = replace(functional, formula=formula)
     law = dm.methods.Exact().law(
-        functional, Problem(Nodes.single(score[: data.missing_cells.size])), rng=np.random.default_rng(0)
+        functional, Problem(Posterior.single(score[: data.missing_cells.size])), rng=np.random.default_rng(0)
     )
     assert law.method == "exact"
     assert asked[0] < 2**20  # the windows of the two counts have millions of combinations
@@ -326,7 +326,7 @@ def test_law_of_very_many_weights_is_that_of_drawn_labels(metric, formula):
 def bound_to(metric, y, score, weight):
     data = dm.EvaluationSet(y, score, sample_weight=weight)
     functional = dm.metrics.metrics_from(metric)[0].bind(data, np.nan)
-    return functional, Problem(Nodes.single(data.cells.score[data.missing_cells]))
+    return functional, Problem(Posterior.single(data.cells.score[data.missing_cells]))
 
 
 @pytest.mark.parametrize("place", [0, 1, 2_000])
@@ -337,7 +337,7 @@ def test_a_giant_cell_counts_once_among_very_many_cells(place):
     weight[place], missing[place] = 1.0, 50_000
     p = np.full((2, cells), 1e-5)
     p[:, place] = 1e-3, 2e-3
-    nodes = Nodes(np.full(2, 0.5), p)
+    nodes = Posterior(np.full(2, 0.5), p)
     found = WeightSums.of(np.arange(cells), missing, weight, nodes).damping()
     t = found.step * np.arange(found.table.shape[1])
     for damped, q in zip(found.table, p, strict=True):
@@ -393,7 +393,7 @@ def test_weights_near_multiples_of_one_have_their_steps(rows, weights):
     score, weight = np.sort(0.5 + 0.5 * rng.random(rows)), weights(rng, rows)
     p = rng.random(rows)
     data = dm.EvaluationSet(np.full(rows, np.nan), score, sample_weight=weight)
-    functional, problem = dm.metrics.metrics_from("precision")[0].bind(data, np.nan), Problem(Nodes.single(p))
+    functional, problem = dm.metrics.metrics_from("precision")[0].bind(data, np.nan), Problem(Posterior.single(p))
     assert isinstance(functional, CountFunctional)
     mean, sd = weight @ p, np.sqrt(weight**2 @ (p * (1.0 - p)))
     t = np.concatenate([mean + np.linspace(-0.5, 1.5, 30), mean + 0.6 * sd + np.linspace(-0.5, 1.5, 30)])
@@ -463,7 +463,9 @@ def test_missing_rows_on_one_side_of_the_threshold_alone(metric, above):
     data = dm.EvaluationSet(y, score, sample_weight=weight)
     functional = dm.metrics.metrics_from(metric)[0].bind(data, np.nan)
     order = np.argsort(score[gaps], kind="stable")
-    law = Exact().law(functional, Problem(Nodes(np.full(64, 1 / 64), chance[:, order])), rng=np.random.default_rng(0))
+    law = Exact().law(
+        functional, Problem(Posterior(np.full(64, 1 / 64), chance[:, order])), rng=np.random.default_rng(0)
+    )
     labels, believed = np.tile(y, (8192, 1)), chance[np.arange(8192) % 64]
     labels[:, gaps] = rng.random(believed.shape) < believed
     p, tp, flagged = labels @ weight, labels @ (weight * (score >= 0.5)), float(weight @ (score >= 0.5))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 import darkmetrics as dm
-from darkmetrics.distribution import MetricDistribution
+from darkmetrics.distributions import MetricDistribution
 from experiments.paper.config import Config
 from experiments.paper.problems import Problem
 

@@ -26,7 +26,7 @@ if _typing.TYPE_CHECKING:
         report,
     )
     from darkmetrics import diagnosis as diagnosis
-    from darkmetrics import distribution as distribution
+    from darkmetrics import distributions as distributions
     from darkmetrics import evaluation as evaluation
     from darkmetrics import exceptions as exceptions
     from darkmetrics import frames as frames
@@ -38,7 +38,7 @@ if _typing.TYPE_CHECKING:
     from darkmetrics.data.evaluation_set import EvaluationSet
     from darkmetrics.diagnosis import Diagnosis
     from darkmetrics.diagnosis.run import diagnose
-    from darkmetrics.distribution import MetricDistribution
+    from darkmetrics.distributions import MetricDistribution
     from darkmetrics.evaluating import evaluate, evaluate_frame
     from darkmetrics.evaluation import Evaluation
     from darkmetrics.exceptions import (
@@ -116,7 +116,7 @@ _HOME = {
         "comparison": ("Comparison", "compare", "compare_frame"),
         "threshold_curves": ("Curves", "curves"),
         "diagnosis": ("Diagnosis", "diagnose"),
-        "distribution": ("MetricDistribution",),
+        "distributions": ("MetricDistribution",),
         "evaluating": ("evaluate", "evaluate_frame"),
         "evaluation": ("Evaluation",),
         "data.evaluation_set": ("EvaluationSet",),
@@ -137,7 +137,7 @@ _HOME = {
 }
 
 # Modules that `darkmetrics.name` reaches besides those of `__all__`.
-_MODULES = ("diagnosis", "distribution", "evaluation", "exceptions", "frames")
+_MODULES = ("diagnosis", "distributions", "evaluation", "exceptions", "frames")
 
 
 if not _typing.TYPE_CHECKING:  # or type checkers would take any name for one that exists

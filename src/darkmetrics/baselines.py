@@ -8,7 +8,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import RngLike
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.distribution import Discrete, MetricDistribution
+from darkmetrics.distributions import Discrete, MetricDistribution
 from darkmetrics.evaluating import evaluate
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError

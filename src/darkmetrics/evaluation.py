@@ -14,8 +14,8 @@ from darkmetrics._text import counted
 from darkmetrics.argument_types import PathLike, ReportSettings, Scope
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
-from darkmetrics.distribution import Interval, MetricDistribution, chance_of_target
-from darkmetrics.distribution.mixture import variance_shares
+from darkmetrics.distributions import Interval, MetricDistribution, chance_of_target
+from darkmetrics.distributions.mixture import variance_shares
 from darkmetrics.exceptions import Warned, says_where
 from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, threshold_in_words, what_narrows
 from darkmetrics.label_models.arrival import Arrival
@@ -26,8 +26,8 @@ from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.metric import oracle_bounds
 from darkmetrics.metrics.targets import name_in, target_from
-from darkmetrics.nodes import Nodes
 from darkmetrics.population import Population
+from darkmetrics.posterior import Posterior
 from darkmetrics.tables import (
     decimals_for,
     finite,
@@ -66,7 +66,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
     fills: Mapping[str, float]
     assumption: str
     # The probabilities of the missing labels that the laws are mixed over.
-    nodes: Nodes
+    nodes: Posterior
     # What was said about why labels are missing (`label_models.choice.stated_reason`); None: nothing.
     stated: str | None = None
     # Reference rows, if any were given: `diagnosis` compares with them.

@@ -7,10 +7,10 @@ import numpy as np
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import THRESHOLD
-from darkmetrics.distribution import Interval, MetricDistribution
+from darkmetrics.distributions import Interval, MetricDistribution
 from darkmetrics.label_models.auto import BY_LABEL, BY_REFERENCE, BY_SCORE, REFUTED, weight_of_reasons
 from darkmetrics.metrics import ConfusionMetric, Metric
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 from darkmetrics.tables import level_text
 
 
@@ -76,7 +76,7 @@ _IN_WORDS = {
 
 
 def what_narrows(
-    laws: Mapping[str, MetricDistribution], intervals: Mapping[str, Interval], nodes: Nodes, level: float
+    laws: Mapping[str, MetricDistribution], intervals: Mapping[str, Interval], nodes: Posterior, level: float
 ) -> str:
     """Which statements would narrow an answer that mixes reasons, with the width of the first metric under each.
 
@@ -97,7 +97,7 @@ def what_narrows(
     return f"{said}, or give age=, reference= or propensity=."
 
 
-def _width(law: MetricDistribution, nodes: Nodes, reason: int, level: float) -> str:
+def _width(law: MetricDistribution, nodes: Posterior, reason: int, level: float) -> str:
     """The width of a metric's interval at the nodes of one reason, each of which is nearly a Gaussian."""
     assert law.by_node is not None
     own = np.flatnonzero(nodes.reason == reason)

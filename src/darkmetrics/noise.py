@@ -14,7 +14,7 @@ from darkmetrics._text import counted
 from darkmetrics.argument_types import Numbers, RngLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
-from darkmetrics.distribution import Discrete, MetricDistribution, Mixture, ProductLaw, check_level
+from darkmetrics.distributions import Discrete, MetricDistribution, Mixture, ProductLaw, check_level
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import Functional
 from darkmetrics.methods import Auto, MonteCarlo, Problem
@@ -22,8 +22,8 @@ from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.methods.proofs import sampled_certificate
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
-from darkmetrics.nodes import Nodes
 from darkmetrics.paper_bounds import known_probabilities
+from darkmetrics.posterior import Posterior
 from darkmetrics.question import generator_from
 from darkmetrics.tables import html_lines, html_table, text_table
 
@@ -287,7 +287,7 @@ def robustness(
 
     functionals = [metric.bind(evaluation_set, metric.undefined_as) for metric in chosen]
     values = _simulated(functionals, chance, alpha, beta, size, generator)
-    nodes = Nodes.single(chance), _shared_nodes(chance, variance_of)
+    nodes = Posterior.single(chance), _shared_nodes(chance, variance_of)
     laws = (Auto(size).laws(functionals, cases, rng=generator) for cases in nodes)
     effects = {}
     for metric, functional, drawn, known, shared in zip(chosen, functionals, values, *laws, strict=True):
@@ -386,7 +386,7 @@ def _simulated(
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def _shared_nodes(p: FloatArray, variance_of: Callable[[FloatArray], FloatArray]) -> Nodes:
+def _shared_nodes(p: FloatArray, variance_of: Callable[[FloatArray], FloatArray]) -> Posterior:
     """Equally likely cases of an error that all rows share: in each the mean of the noise between two quantiles.
 
     Means, and not values in the middle, so that the probabilities average to p exactly.
@@ -407,7 +407,7 @@ def _shared_nodes(p: FloatArray, variance_of: Callable[[FloatArray], FloatArray]
     # A certain row stays what it is in every case.
     knots, ends = np.concatenate(([0.0], inside, [1.0])), np.ones((_SHARED_CASES, 1))
     chance = [np.interp(p, knots, row) for row in np.hstack([0.0 * ends, means, ends])]
-    return Nodes(np.full(_SHARED_CASES, 1.0 / _SHARED_CASES), np.array(chance))
+    return Posterior(np.full(_SHARED_CASES, 1.0 / _SHARED_CASES), np.array(chance))
 
 
 def _distance(first: MetricDistribution, second: MetricDistribution) -> float | None:

@@ -17,7 +17,7 @@ from scipy.special import gammaincinv
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.beta_parts import PRIOR, few_betas, matched_beta
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.distribution import (
+from darkmetrics.distributions import (
     BetaMixture,
     Discrete,
     Interval,
@@ -30,11 +30,11 @@ from darkmetrics.distribution import (
 )
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional
-from darkmetrics.label_models.clusters import ClusteredNodes
+from darkmetrics.label_models.clusters import ClusteredPosterior
 from darkmetrics.methods import Problem
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.metrics.confusion import Share
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Combinations of counts whose Beta laws are mixed as they are; of more, Gauss rules stand for them.
 _EVERY = 512
@@ -60,10 +60,10 @@ class _Parts(NamedTuple):
 class Population:
     """One set and what is believed about its missing labels, for the laws of any number of metrics."""
 
-    def __init__(self, data: EvaluationSet, nodes: Nodes) -> None:
+    def __init__(self, data: EvaluationSet, nodes: Posterior) -> None:
         rows, nodes = nodes.without_strata(data)
         # Groups of rows are drawn whole; where every row is one of its own there is nothing to it.
-        self._groups = rows.groups if isinstance(nodes, ClusteredNodes) else None
+        self._groups = rows.groups if isinstance(nodes, ClusteredPosterior) else None
         if self._groups is not None and int(self._groups.max()) < 1:
             raise InputError(
                 "groups: all rows are of one group, which says nothing about a population of groups. Leave scope at "

@@ -12,7 +12,7 @@ from darkmetrics.argument_types import Scope
 from darkmetrics.data.ages import are_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
-from darkmetrics.distribution import MetricDistribution, check_level
+from darkmetrics.distributions import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import (
     CalibrationWarning,
@@ -55,7 +55,7 @@ from darkmetrics.label_models.score_table import score_table
 from darkmetrics.logs import LOGGER
 from darkmetrics.methods import Method, method_from
 from darkmetrics.metrics import Metric, metrics_from
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # The arguments that public functions share and that make a question.
 _ASKED = (
@@ -237,7 +237,7 @@ class Question:
 
     def answer_given(
         self,
-        nodes: Nodes,
+        nodes: Posterior,
         data: EvaluationSet,
         rng: np.random.Generator,
         *,
@@ -372,7 +372,7 @@ def _undefined_message(metric: Metric, law: MetricDistribution, scope: Scope, wh
     )
 
 
-def _reasons_message(data: EvaluationSet, nodes: Nodes, laws: Mapping[str, MetricDistribution]) -> str:
+def _reasons_message(data: EvaluationSet, nodes: Posterior, laws: Mapping[str, MetricDistribution]) -> str:
     """Both answers, and how to choose between them."""
     answers = []
     for name, law in list(laws.items())[:_METRICS_NAMED]:

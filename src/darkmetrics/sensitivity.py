@@ -14,14 +14,14 @@ from darkmetrics._kernels.posterior.draws import representatives
 from darkmetrics._kernels.sums.enumeration import number_of_labelings
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.data.rules import is_number
-from darkmetrics.distribution import Interval, MetricDistribution, NodeMoments
+from darkmetrics.distributions import Interval, MetricDistribution, NodeMoments
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional, DrawnFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods import Auto, Method, MonteCarlo, Problem
 from darkmetrics.methods.base import alike
 from darkmetrics.methods.gaussian import moments_at_nodes
-from darkmetrics.nodes import Nodes, columns_of
+from darkmetrics.posterior import Posterior, columns_of
 from darkmetrics.tables import decimals_for, interval_text, level_text, text_table
 
 # Nodes that stand for all of them where an extreme is looked for; there all are asked how far they move.
@@ -250,7 +250,7 @@ class _Tilted(NamedTuple):
     merged: list[tuple[CountFunctional, CountFunctional, IntArray]]
 
     @classmethod
-    def of(cls, nodes: Nodes, decided: BoolArray) -> "_Tilted":
+    def of(cls, nodes: Posterior, decided: BoolArray) -> "_Tilted":
         own: IntArray = columns_of(nodes)
         kind, column = np.unique(2 * own + decided, return_inverse=True)
         with np.errstate(divide="ignore"):
@@ -266,10 +266,10 @@ class _Tilted(NamedTuple):
         chosen = representatives(flagged, unflagged, self.weight, _NODES)
         return self._replace(weight=np.full(_NODES, 1.0 / _NODES), log_odds=self.log_odds[chosen], shared={})
 
-    def at(self, tilt: Tilt, column: IntArray) -> Nodes:
+    def at(self, tilt: Tilt, column: IntArray) -> Posterior:
         """The nodes for cells in these columns, their log odds moved."""
         move = np.where(self.decided, *tilt)
-        return Nodes(self.weight, np.asarray(expit(self.log_odds + move)), column)
+        return Posterior(self.weight, np.asarray(expit(self.log_odds + move)), column)
 
     def problem(self, tilt: Tilt, column: IntArray) -> Problem:
         """The problem at all nodes, the same for all who ask with these columns."""

@@ -85,7 +85,7 @@ class Stated(dm.label_models.LabelModel):
     """Nodes as they are given."""
 
     def __init__(self, weight, probability, shift=None):
-        self._nodes = dm.label_models.Nodes(np.array(weight), np.array(probability), shift=shift)
+        self._nodes = dm.label_models.Posterior(np.array(weight), np.array(probability), shift=shift)
 
     def nodes(self, data):
         return self._nodes

@@ -15,7 +15,7 @@ import numpy as np
 import darkmetrics as dm
 import oracle
 from believed import Believed
-from darkmetrics.label_models import Nodes
+from darkmetrics.label_models import Posterior
 from fuzz.measures import MEASURES, Measure
 from fuzz.problems import Case
 from fuzz.truth import Truth, dkw, drawn_off
@@ -79,9 +79,9 @@ def believed(case: Case, data: dm.EvaluationSet) -> Believed:
     of_cells = zip(cells.score[own].tolist(), cells.decision[own].astype(int).tolist(), weight.tolist(), strict=True)
     chance = np.array([columns[key] for key in of_cells]).reshape(own.size, case.node_weight.size).T
     if not case.bucketed or not own.size:
-        return Believed(Nodes(case.node_weight, chance))
+        return Believed(Posterior(case.node_weight, chance))
     _, first, bucket = np.unique(np.vstack([cells.score[own], chance]), axis=1, return_index=True, return_inverse=True)
-    return Believed(Nodes(case.node_weight, chance[:, first], bucket=bucket.ravel()))
+    return Believed(Posterior(case.node_weight, chance[:, first], bucket=bucket.ravel()))
 
 
 def ask(case: Case, names: list[str], method: Any = "auto", **options: Any) -> dm.Evaluation:

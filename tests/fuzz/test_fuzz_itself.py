@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.distribution import Discrete, Interval
+from darkmetrics.distributions import Discrete, Interval
 from fuzz import checks, kin, truth
 from fuzz.measures import MEASURES, one_weight
 from fuzz.problems import Case, case_of

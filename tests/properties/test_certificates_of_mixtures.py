@@ -29,7 +29,7 @@ from certificate_problems import (
     wrong_laws,
 )
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models import Nodes
+from darkmetrics.label_models import Posterior
 from oracle import Problem
 
 
@@ -38,7 +38,7 @@ def data_of(problem: Problem) -> EvaluationSet:
     return dm.EvaluationSet(problem.y, problem.score, y_pred=problem.decision, sample_weight=weight)
 
 
-def node_chances(problem: Problem, data: EvaluationSet, nodes: Nodes) -> Any:
+def node_chances(problem: Problem, data: EvaluationSet, nodes: Posterior) -> Any:
     """The chances of the missing rows at each node (nodes x rows); rows of weight zero matter to no metric."""
     cells, rows = data.cells, data.missing_cells
     weight = np.ones(rows.size) if cells.weight is None else cells.weight[rows]
@@ -48,7 +48,7 @@ def node_chances(problem: Problem, data: EvaluationSet, nodes: Nodes) -> Any:
     return np.stack([per_cell[:, place[key]] if key in place else np.full(len(nodes), 0.5) for key in keys], axis=1)
 
 
-def mixed_labelings(problem: Problem, data: EvaluationSet, nodes: Nodes):
+def mixed_labelings(problem: Problem, data: EvaluationSet, nodes: Posterior):
     """All labelings, each with its probability averaged over the nodes."""
     chances = node_chances(problem, data, nodes)
     y, _ = oracle.labelings(problem._replace(p=chances[0]))
@@ -82,7 +82,7 @@ def random_nodes(data, k, seed, *, bucketed):
     p = rng.random((k, cells if bucket is None else 3))
     p[rng.random(p.shape) < 0.15] = 1.0
     p[rng.random(p.shape) < 0.15] = 0.0
-    return Nodes(rng.dirichlet(np.full(k, 0.7)), p, bucket=bucket)
+    return Posterior(rng.dirichlet(np.full(k, 0.7)), p, bucket=bucket)
 
 
 mixable = recipes.filter(lambda recipe: recipe.weights != "apart" and recipe.missing <= 8)
@@ -105,7 +105,7 @@ def test_nodes_at_which_the_metric_is_undefined_are_weighed_as_the_truth_weighs_
     y = np.array([0.0, 0.0, math.nan, math.nan, math.nan])
     problem = Problem(y, np.array([0.9, 0.1, 0.8, 0.7, 0.2]), np.array([1, 0, 1, 1, 0]), np.ones(5), None)
     # No positive at all at the first node, hardly ever one at the second.
-    nodes = Nodes(np.array([0.5, 0.4, 0.1]), np.array([[0.0, 0.0, 0.0], [1e-3, 0.01, 1e-6], [0.5, 0.9, 0.2]]))
+    nodes = Posterior(np.array([0.5, 0.4, 0.1]), np.array([[0.0, 0.0, 0.0], [1e-3, 0.01, 1e-6], [0.5, 0.9, 0.2]]))
     for zero_division, levels in ((math.nan, [0.5]), (0, [0.9]), (1, [0.99]), ("warn", [0.9])):
         assert wrong_mixture(CERTIFIED, problem, nodes, zero_division, levels) == []
 
@@ -117,7 +117,7 @@ def test_ranks_far_apart_in_one_bucket_are_not_taken_for_their_mean():
     y = (rng.random(40) < 0.5).astype(float)
     y[[0, 1, 2, 3, 4, 35, 36, 37, 38, 39]] = math.nan
     problem = Problem(y, score, (score >= 0.5).astype(int), np.ones(40), None)
-    nodes = Nodes(np.array([0.3, 0.7]), np.array([[0.5], [0.4]]), bucket=np.zeros(10, dtype=np.int64))
+    nodes = Posterior(np.array([0.3, 0.7]), np.array([[0.5], [0.4]]), bucket=np.zeros(10, dtype=np.int64))
     assert wrong_mixture(CERTIFIED, problem, nodes) == []
 
 
@@ -184,7 +184,7 @@ def test_nodes_that_get_no_draw_are_part_of_the_band():
     """More nodes than draws: of four nodes in a row the first and the last get none, and only these are positive."""
     y, score = np.array([1.0, 0.0, math.nan]), np.array([0.9, 0.1, 0.8])
     problem = Problem(y, score, np.array([1, 0, 1]), np.ones(3), None)
-    nodes = Nodes(np.full(128, 1 / 128), np.tile([0.999, 0.001, 0.001, 0.999], 32)[:, None])
+    nodes = Posterior(np.full(128, 1 / 128), np.tile([0.999, 0.001, 0.001, 0.999], 32)[:, None])
     law = believed(["accuracy"], problem, nodes, method=dm.methods.MonteCarlo(64), rng=0)["accuracy"]
     truth = truths("accuracy", problem, labelings=mixed_labelings(problem, data_of(problem), nodes))[0]
     assert violations(law, truth) == []

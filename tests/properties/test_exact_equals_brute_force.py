@@ -12,7 +12,7 @@ import darkmetrics as dm
 import oracle
 from darkmetrics._kernels.auc import lattice
 from darkmetrics._kernels.sums import linear_sum, weighted_sum
-from darkmetrics.distribution import Discrete, ProductLaw
+from darkmetrics.distributions import Discrete, ProductLaw
 from darkmetrics.methods import counts, exact, rank_laws
 from oracle import Problem
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics.distribution import Interval
+from darkmetrics.distributions import Interval
 from darkmetrics.tables import (
     decimals_for,
     finite,

@@ -16,14 +16,14 @@ from darkmetrics.auditing.labels import Batch, batches_of
 from darkmetrics.auditing.result import Audit, KnownMetric
 from darkmetrics.data.ages import are_ages, positive_span, read_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.distribution import Interval, check_level
+from darkmetrics.distributions import Interval, check_level
 from darkmetrics.evaluating import evaluate
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, unknown_name
-from darkmetrics.label_models import Calibrated, Nodes
+from darkmetrics.label_models import Calibrated, Posterior
 from darkmetrics.label_models.late import Arrivals
 from darkmetrics.label_models.late_grid import Rows
-from darkmetrics.nodes import columns_of
+from darkmetrics.posterior import columns_of
 
 # Nodes that stand for what an evaluation leaves open. Its own are few, and the more labels come, the more does it
 # count what lies between them: with 64, one audit in nine of right late labels without delays alarmed at 5%. A curve
@@ -169,7 +169,7 @@ class _Columns:
         return cls(nodes.weight, log_odds, columns_of(nodes))
 
 
-def _finely(before: Evaluation) -> Nodes:
+def _finely(before: Evaluation) -> Posterior:
     model: Any = before.model
     if len(before.nodes) == 1 or not isinstance(model, Calibrated):
         return before.nodes

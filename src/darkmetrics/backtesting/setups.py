@@ -17,17 +17,17 @@ from darkmetrics.label_models.choice import REASONS
 from darkmetrics.label_models.score_table import reference_set, reference_table
 from darkmetrics.mechanisms import Mechanism
 from darkmetrics.methods import Method, method_from
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)
 class Dropping(LabelModel):
     """What people do today: rows without a label are dropped, and one number is reported."""
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         return Half().nodes(data)
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         return "Rows without a label are dropped."
 
 

@@ -19,7 +19,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.label_models import Tilted, label_model_from
 from darkmetrics.label_models.auto import BOTH, BY_REFERENCE, BY_SCORE
 from darkmetrics.label_models.late_groups import GroupArrivals
-from darkmetrics.nodes import Nodes, columns_of
+from darkmetrics.posterior import Posterior, columns_of
 
 # Nodes that stand for a posterior which several sets share.
 _SHARED = 128
@@ -44,7 +44,7 @@ class Block(NamedTuple):
 class Coupling(NamedTuple):
     """Nodes of each set, blocks whose weights add up to one, and what is taken to be the same, in a sentence."""
 
-    nodes: tuple[Nodes, ...]
+    nodes: tuple[Posterior, ...]
     blocks: tuple[Block, ...]
     words: str
 
@@ -108,7 +108,7 @@ def _of_both(evaluations: Sequence[Evaluation]) -> list[int]:
     return [i for i, size in enumerate(sizes) if size == most > 0]
 
 
-def _stretches(nodes: Sequence[Nodes]) -> list[tuple[float, list[int | None]]]:
+def _stretches(nodes: Sequence[Posterior]) -> list[tuple[float, list[int | None]]]:
     """Probabilities with the reason of each set: in all sets reasons have one order, and come up together."""
     reached = [
         None if not one.reasons or one.reason is None else np.cumsum(np.bincount(one.reason, one.weight))
@@ -125,7 +125,7 @@ def _stretches(nodes: Sequence[Nodes]) -> list[tuple[float, list[int | None]]]:
     return found
 
 
-def _row(nodes: Nodes, reason: int | None) -> FloatArray:
+def _row(nodes: Posterior, reason: int | None) -> FloatArray:
     """The chance of each node, given the reason."""
     weight = nodes.weight if reason is None else np.where(nodes.reason == reason, nodes.weight, 0.0)
     row: FloatArray = weight / weight.sum()
@@ -133,7 +133,7 @@ def _row(nodes: Nodes, reason: int | None) -> FloatArray:
 
 
 def _one_by_one(
-    nodes: Sequence[Nodes], rows: Sequence[FloatArray], which: Sequence[int], reason: int | None, length: float
+    nodes: Sequence[Posterior], rows: Sequence[FloatArray], which: Sequence[int], reason: int | None, length: float
 ) -> Block:
     """A case for each node of those sets, the same one in all of them."""
     shares = list(rows)
@@ -147,7 +147,7 @@ def _one_by_one(
 
 
 def _along(
-    evaluations: Sequence[Evaluation], nodes: Sequence[Nodes], rows: Sequence[FloatArray], which: Sequence[int]
+    evaluations: Sequence[Evaluation], nodes: Sequence[Posterior], rows: Sequence[FloatArray], which: Sequence[int]
 ) -> Block:
     """Cases in which sets that learnt from the same rows err alike: nodes in the order of what they say."""
     shares = list(rows)
@@ -160,7 +160,7 @@ def _along(
     return Block(np.full(_SHARED, 1.0 / _SHARED), tuple(shares))
 
 
-def _expected_positives(data: EvaluationSet, nodes: Nodes) -> FloatArray:
+def _expected_positives(data: EvaluationSet, nodes: Posterior) -> FloatArray:
     """Expected positives among missing rows that are decided positive, and negative, at each node."""
     size = nodes.probability.shape[1]
     column = columns_of(nodes)
@@ -218,7 +218,7 @@ def _shared_part(evaluations: Sequence[Evaluation]) -> float:
     return float(np.mean(roots)) ** 2
 
 
-def _apart(evaluations: Sequence[Evaluation], which: Sequence[int]) -> list[Nodes]:
+def _apart(evaluations: Sequence[Evaluation], which: Sequence[int]) -> list[Posterior]:
     """The nodes, calibrations of the reason "both" in another order in each set: only effects of the label are shared.
 
     Its nodes are those of "by score", moved by an effect each. Left as they are, the first effect would go with the

@@ -23,7 +23,7 @@ from darkmetrics.changes.laws import (
 )
 from darkmetrics.changes.node_tables import AtNodes, NodeTable
 from darkmetrics.changes.wording import chance_above, chance_below, check_amount, names_text, zero_by_zero_text
-from darkmetrics.distribution import Interval, MetricDistribution, Undefined
+from darkmetrics.distributions import Interval, MetricDistribution, Undefined
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.functional import CountFunctional
 from darkmetrics.metrics import Metric

@@ -9,7 +9,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.changes.coupling import Block
 from darkmetrics.changes.node_tables import NodeTable, placed
-from darkmetrics.distribution import Discrete, Interval, MetricDistribution, Tabulated, Undefined
+from darkmetrics.distributions import Discrete, Interval, MetricDistribution, Tabulated, Undefined
 
 # Combinations of values that are gone through one by one; beyond, sums are found on a lattice of so many places.
 MOST_COMBINATIONS, _LATTICE = 1 << 22, 1 << 14

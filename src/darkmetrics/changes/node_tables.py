@@ -12,8 +12,8 @@ from scipy.special import ndtr
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.sums.enumeration import all_labelings
 from darkmetrics._kernels.sums.quadrature import NodeAxis
-from darkmetrics.distribution import Interval, MetricDistribution, Undefined
-from darkmetrics.distribution.base import slack
+from darkmetrics.distributions import Interval, MetricDistribution, Undefined
+from darkmetrics.distributions.base import slack
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.functional import CountFunctional, Functional
@@ -21,8 +21,8 @@ from darkmetrics.methods.base import GroupLaws, Problem, point_mass
 from darkmetrics.methods.counts import grid_of
 from darkmetrics.methods.exact import few_labelings
 from darkmetrics.metrics import Metric
-from darkmetrics.nodes import Nodes
 from darkmetrics.population import Population
+from darkmetrics.posterior import Posterior
 
 # More values than these are moved to so many places, which keep the mean and are fine beside any law's spread.
 _PLACES = 4096
@@ -55,7 +55,7 @@ class NodeTable(NamedTuple):
 class AtNodes:
     """The rows of an evaluation at `nodes`: its own, or others for the same rows; what its metrics share is kept."""
 
-    def __init__(self, evaluation: Evaluation, nodes: Nodes) -> None:
+    def __init__(self, evaluation: Evaluation, nodes: Posterior) -> None:
         self.evaluation, self.nodes = evaluation, nodes
         self.rows, self.cases = nodes.without_strata(evaluation.data)
         self._problem = Problem(self.cases)
@@ -155,7 +155,7 @@ class AtNodes:
 _Found = tuple[FloatArray, FloatArray, FloatArray, str]
 
 
-def _of_labelings(functional: Functional, nodes: Nodes) -> _Found:
+def _of_labelings(functional: Functional, nodes: Posterior) -> _Found:
     positives, probability = all_labelings(functional.missing, nodes.on_all_cells.probability)
     values, mixed = functional.values(positives), nodes.weight @ probability
     every = np.arange(values.size)
@@ -229,7 +229,7 @@ def _joined(axis: NodeAxis, weight: FloatArray, most: int) -> NodeAxis:
     return NodeAxis(mean, np.add.reduceat(axis.pmf, starts, axis=1))
 
 
-def _of_moments(law: MetricDistribution, nodes: Nodes) -> _Found:
+def _of_moments(law: MetricDistribution, nodes: Posterior) -> _Found:
     """A Gaussian at each node with its mean and variance; where nodes have none, the law is the same at all."""
     size = len(nodes)
     if isinstance(law, Undefined):

@@ -22,7 +22,7 @@ from darkmetrics.changes.wording import (
     moved_text,
     zero_by_zero_text,
 )
-from darkmetrics.distribution import MetricDistribution
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric

@@ -6,7 +6,7 @@ from darkmetrics.changes.coupling import coupled
 from darkmetrics.changes.laws import sum_law
 from darkmetrics.changes.node_tables import AtNodes
 from darkmetrics.changes.result import Change
-from darkmetrics.distribution import check_level
+from darkmetrics.distributions import check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, says_where
 

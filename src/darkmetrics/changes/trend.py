@@ -18,7 +18,7 @@ from darkmetrics.changes.wording import (
     is_sure,
     zero_by_zero_text,
 )
-from darkmetrics.distribution import Interval, MetricDistribution
+from darkmetrics.distributions import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
 from darkmetrics.tables import chance_text, decimals_for, finite, html_lines, interval_text, level_text, number_text

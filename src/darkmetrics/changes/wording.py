@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.data.rules import is_number
-from darkmetrics.distribution import MetricDistribution
-from darkmetrics.distribution.base import mass_below
+from darkmetrics.distributions import MetricDistribution
+from darkmetrics.distributions.base import mass_below
 from darkmetrics.exceptions import InputError
 from darkmetrics.tables import chance_text, decimals_for, level_text, number_text
 

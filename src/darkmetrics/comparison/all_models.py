@@ -11,7 +11,7 @@ from darkmetrics._kernels.auc.ranks import auc_from_sums
 from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
 from darkmetrics.comparison.differences import Bound, group_of
 from darkmetrics.functional import CountFunctional, LinearFunctional, RankFunctional
-from darkmetrics.nodes import Nodes, columns_of
+from darkmetrics.posterior import Posterior, columns_of
 
 _FEW = 1 << 15
 # Labelings that are drawn, and how many labels that may be in all.
@@ -36,7 +36,7 @@ Counts: TypeAlias = tuple[IntArray, FloatArray]
 def values_together(
     models: Sequence[Bound],
     missing: IntArray,
-    nodes: Nodes,
+    nodes: Posterior,
     rng: np.random.Generator,
     known: dict[bytes, Counts] | None = None,
 ) -> Together:
@@ -80,7 +80,7 @@ def shared_out(weight: FloatArray, number: int) -> IntArray:
 def _by_counts(
     models: Sequence[Bound],
     missing: IntArray,
-    nodes: Nodes,
+    nodes: Posterior,
     node: IntArray,
     rng: np.random.Generator,
     known: dict[bytes, Counts],
@@ -108,7 +108,7 @@ def _by_counts(
 
 
 def _drawn_counts(
-    groups: IntArray, missing: IntArray, nodes: Nodes, node: IntArray, rng: np.random.Generator
+    groups: IntArray, missing: IntArray, nodes: Posterior, node: IntArray, rng: np.random.Generator
 ) -> Counts:
     """The groups (models x kinds of rows) that there are, and the positives of each kind (draws x kinds)."""
     size = int(groups.max(initial=0)) + 1
@@ -136,7 +136,7 @@ def _drawn_counts(
 
 
 def _by_sums(
-    models: Sequence[Bound], missing: IntArray, nodes: Nodes, node: IntArray, rng: np.random.Generator
+    models: Sequence[Bound], missing: IntArray, nodes: Posterior, node: IntArray, rng: np.random.Generator
 ) -> FloatArray | None:
     """Values from the sums of labels that each model's metric depends on; None where one depends on more."""
     columns: list[FloatArray] = []

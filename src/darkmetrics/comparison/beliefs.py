@@ -17,7 +17,7 @@ from darkmetrics.data.rules import check_finite, read_labels
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models import Given, LabelModel
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
 
 # Which model is better turns on the weights of the models, so that these have as many cases as this at least.
@@ -30,11 +30,11 @@ ALL_TOGETHER = "all scores together"
 class Beliefs:
     """Nodes for the cells of the shared rows that hold missing rows, and what they came from."""
 
-    nodes: Nodes
+    nodes: Posterior
     # The rows by their joint score, and the nodes that the label model has for them; the rows of one model and its own
     # nodes where a single model is believed.
     data: EvaluationSet
-    of_data: Nodes
+    of_data: Posterior
     assumption: str
     # How many labels, reference rows included, all scores together were learnt from; None where nothing was.
     labels: int | None = None
@@ -43,7 +43,7 @@ class Beliefs:
         """The metrics of one model, which warnings call `name`, on the rows as it orders them."""
         own = taken(self.nodes, rows.place)
         return replace(question, method=own_method(question.method)).answer_given(
-            Nodes(own.weight, own.probability, own.bucket),
+            Posterior(own.weight, own.probability, own.bucket),
             rows.data,
             rng,
             assumption=self.assumption,
@@ -85,7 +85,7 @@ def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Belie
     number = np.zeros(total.size, dtype=np.int64)
     number[needed] = np.arange(needed.size)
     column = kinds.on_open(rows, number)
-    shared = Nodes(weight, p, bucket=column, reason=reason, reasons=nodes.reasons)
+    shared = Posterior(weight, p, bucket=column, reason=reason, reasons=nodes.reasons)
     return Beliefs(shared, data, nodes, about, int(learnt[1].sum() + learnt[2].sum()))
 
 
@@ -113,13 +113,13 @@ def own_beliefs(rows: SharedRows, model: int, question: Question, reference: Any
 def _given(rows: SharedRows) -> Beliefs:
     """Probabilities that came with the rows, believed as they are."""
     assert rows.probability is not None
-    nodes = Nodes.single(rows.probability[rows.open])
+    nodes = Posterior.single(rows.probability[rows.open])
     none = 0 * rows.missing[rows.open]
     data = _set(rows.probability[rows.open], none, none, rows.missing[rows.open], 0.5)
     return Beliefs(nodes, data, nodes, Given().describe(data, nodes) if rows.open.size else "")
 
 
-def _nodes(model: LabelModel, data: EvaluationSet, question: Question) -> tuple[LabelModel, Nodes]:
+def _nodes(model: LabelModel, data: EvaluationSet, question: Question) -> tuple[LabelModel, Posterior]:
     model = replace(question, model=model).model_of(data)
     nodes = model.nodes(data)
     nodes.check_independent("a comparison needs")

@@ -11,7 +11,7 @@ from darkmetrics._kernels.posterior.draws import sobol_points
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics._kernels.sums.smooth import cornish_fisher
 from darkmetrics.comparison.differences import Difference, tied_groups
-from darkmetrics.distribution import Discrete, Interval, MetricDistribution, NodeMoments, Undefined
+from darkmetrics.distributions import Discrete, Interval, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods import Auto, Exact, Method, MonteCarlo
@@ -20,7 +20,7 @@ from darkmetrics.methods.counts import law_of_groups
 from darkmetrics.methods.exact import enumerated_law, few_labelings
 from darkmetrics.methods.rank_laws import rank_law
 from darkmetrics.methods.smooth import smooth_law
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 F = TypeVar("F", bound=Functional)
 
@@ -63,7 +63,7 @@ def own_method(method: Method) -> Method:
 
 
 def law_of_difference(
-    difference: Difference, nodes: Nodes, method: Method, rng: np.random.Generator
+    difference: Difference, nodes: Posterior, method: Method, rng: np.random.Generator
 ) -> MetricDistribution:
     """The mixture over `nodes` of the shared missing cells."""
     functional, cells = difference.functional, difference.cells
@@ -102,7 +102,7 @@ def _never_moves(functional: Functional) -> bool:
     return functional.missing.size == 0
 
 
-def taken(nodes: Nodes, cells: IntArray) -> Nodes:
+def taken(nodes: Posterior, cells: IntArray) -> Posterior:
     """The nodes for some of the cells, in this order."""
     if nodes.bucket is None:
         return nodes.on(cells)
@@ -110,7 +110,7 @@ def taken(nodes: Nodes, cells: IntArray) -> Nodes:
 
 
 def _law_of_counts(
-    functional: CountFunctional, linear: LinearFunctional | None, nodes: Nodes, rng: np.random.Generator
+    functional: CountFunctional, linear: LinearFunctional | None, nodes: Posterior, rng: np.random.Generator
 ) -> MetricDistribution | None:
     merged, problem = _on_cells(functional, nodes)
     mean, variance, *_ = problem.groups(merged).sums.cumulants
@@ -130,7 +130,7 @@ def _evenly(weight: FloatArray) -> bool:
     return float(size.max()) == float(size.min())
 
 
-def _exact(functional: Functional, nodes: Nodes, rng: np.random.Generator) -> MetricDistribution | None:
+def _exact(functional: Functional, nodes: Posterior, rng: np.random.Generator) -> MetricDistribution | None:
     try:
         return Exact().law(functional, Problem(nodes), rng=rng)
     except MethodError:
@@ -144,7 +144,7 @@ def _windows(functional: CountFunctional, mean: FloatArray, variance: FloatArray
     return float(np.prod(high - low + 1.0))
 
 
-def _law_of_ranks(functional: RankFunctional, nodes: Nodes) -> MetricDistribution | None:
+def _law_of_ranks(functional: RankFunctional, nodes: Posterior) -> MetricDistribution | None:
     rows = (
         functional.missing
         if nodes.bucket is None
@@ -169,14 +169,14 @@ def _law_of_ranks(functional: RankFunctional, nodes: Nodes) -> MetricDistributio
     sorted_nodes = problem.nodes.on(order)
     if len(nodes) == 1:
         # As two cases that are the same: what knows a single one counts on ranks being halves of whole numbers.
-        sorted_nodes = Nodes(np.full(2, 0.5), np.repeat(sorted_nodes.probability, 2, axis=0))
+        sorted_nodes = Posterior(np.full(2, 0.5), np.repeat(sorted_nodes.probability, 2, axis=0))
     try:
         return rank_law(merged, Problem(sorted_nodes))
     except MethodError:
         return None
 
 
-def _on_cells(functional: F, nodes: Nodes) -> tuple[F, Problem]:
+def _on_cells(functional: F, nodes: Posterior) -> tuple[F, Problem]:
     """The functional and the nodes with one probability per cell; cells that share theirs are merged."""
     if nodes.bucket is None:
         return functional, Problem(nodes)
@@ -195,7 +195,7 @@ def mirrored(law: Discrete) -> Discrete:
     )
 
 
-def _drawn(functional: Functional, nodes: Nodes, rng: np.random.Generator, most: int) -> MetricDistribution:
+def _drawn(functional: Functional, nodes: Posterior, rng: np.random.Generator, most: int) -> MetricDistribution:
     if isinstance(functional, CountFunctional) and functional.split.weight is None:
         return _drawn_counts(*_on_cells(functional, nodes))
     labels = max(1, int(functional.missing.sum()))
@@ -245,7 +245,7 @@ def expected_value(functional: Functional, chance: FloatArray) -> float:
     return functional.fill if np.isnan(value) else value
 
 
-def expected_by_node(functional: Functional, nodes: Nodes) -> FloatArray:
+def expected_by_node(functional: Functional, nodes: Posterior) -> FloatArray:
     """The same at every node, for metrics that have it."""
     merged, problem = _on_cells(functional, nodes)
     expected: Any = merged.missing * problem.nodes.probability

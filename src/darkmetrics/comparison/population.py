@@ -12,7 +12,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.posterior.beta_parts import PRIOR, few_betas
 from darkmetrics.comparison.all_models import DRAWS, Together, shared_out
 from darkmetrics.comparison.rows import SharedRows
-from darkmetrics.distribution import (
+from darkmetrics.distributions import (
     BetaMixture,
     Discrete,
     Interval,

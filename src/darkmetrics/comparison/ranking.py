@@ -10,8 +10,8 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._text import short
 from darkmetrics.changes.wording import chance_above, chance_below
 from darkmetrics.comparison.all_models import Together
-from darkmetrics.distribution import MetricDistribution
-from darkmetrics.distribution.base import mass_below
+from darkmetrics.distributions import MetricDistribution
+from darkmetrics.distributions.base import mass_below
 from darkmetrics.exceptions import MissingKeyError, unknown_name
 from darkmetrics.tables import chance_text, finite, html_table, number_text, text_table
 

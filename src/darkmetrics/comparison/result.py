@@ -22,13 +22,13 @@ from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of, sides
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
 from darkmetrics.comparison.wording import few_labels_of, notes_of, sentence_of, words_of
 from darkmetrics.data.rules import is_number
-from darkmetrics.distribution import Discrete, MetricDistribution
+from darkmetrics.distributions import Discrete, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, Warned
 from darkmetrics.label_models import Given
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.targets import name_in
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question, scope_from
 from darkmetrics.storing import made_of
 from darkmetrics.tables import html_lines, html_table, text_table
@@ -180,11 +180,13 @@ class Comparison(Mapping[str, Evaluation]):
     def _given(self) -> bool:
         return isinstance(self.question.model, Given)
 
-    def _sampling(self, metric: str, models: list[int], nodes: Nodes) -> Sampling:
+    def _sampling(self, metric: str, models: list[int], nodes: Posterior) -> Sampling:
         chance = nodes.weight @ nodes.on_all_cells.probability
         return sampling_of(self.rows, chance, self._metric(metric), models, given=self._given)
 
-    def _in_population(self, law: MetricDistribution, metric: str, b: int, a: int, nodes: Nodes) -> MetricDistribution:
+    def _in_population(
+        self, law: MetricDistribution, metric: str, b: int, a: int, nodes: Posterior
+    ) -> MetricDistribution:
         if law.undefined >= 1.0:
             return law
         low, high = self._metric(metric).range
@@ -198,7 +200,7 @@ class Comparison(Mapping[str, Evaluation]):
             raise InputError(f"other: {other!r} is the model itself. Name two different ones of {list(self.models)}.")
         return b, a
 
-    def _difference(self, metric: str, b: int, a: int, nodes: Nodes) -> MetricDistribution:
+    def _difference(self, metric: str, b: int, a: int, nodes: Posterior) -> MetricDistribution:
         turned = self._difference(metric, a, b, nodes) if b < a else None
         if isinstance(turned, Discrete):  # drawn anew it would be a mirror up to what the draws leave open
             return mirrored(turned)

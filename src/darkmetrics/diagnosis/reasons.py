@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from darkmetrics.label_models import Calibrated, LabelShift, Nodes, Selection
+from darkmetrics.label_models import Calibrated, LabelShift, Posterior, Selection
 from darkmetrics.label_models.base import Estimate, missing_prevalence
 from darkmetrics.label_models.calibrated import calibrated_nodes
 from darkmetrics.label_models.checks import AbsentError, need_missing
@@ -31,7 +31,7 @@ class Reason:
     metrics: Mapping[str, Estimate]
 
 
-def _by_score_and_label(material: Material) -> Nodes:
+def _by_score_and_label(material: Material) -> Posterior:
     if material.reference is None:
         raise AbsentError("no reference rows were given (reference=).")
     rows: Any = material.reference  # counted already, so that the model itself only has to have some
@@ -39,7 +39,7 @@ def _by_score_and_label(material: Material) -> Nodes:
 
 
 # Name of each reason and its probabilities of the missing labels; reference rows are used where there are some.
-REASONS: dict[str, Callable[[Material], Nodes]] = {
+REASONS: dict[str, Callable[[Material], Posterior]] = {
     "by score": lambda material: calibrated_nodes(Calibrated(), material, "'by score'").nodes,
     "by label": lambda material: shifted_nodes(LabelShift(), material).nodes,
     "by score and label": _by_score_and_label,
@@ -47,7 +47,7 @@ REASONS: dict[str, Callable[[Material], Nodes]] = {
 
 
 def reason_of(
-    name: str, material: Material, metrics: Sequence[Metric], fills: Mapping[str, float], late: Nodes | None = None
+    name: str, material: Material, metrics: Sequence[Metric], fills: Mapping[str, float], late: Posterior | None = None
 ) -> Reason:
     """The prevalence of the missing rows and the metrics under one reason; `late`: as ages say."""
     data = material.data

@@ -22,7 +22,7 @@ from darkmetrics.label_models.late import LateLabels
 from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Name of each part and the function that computes it.
 _CHECKS: dict[str, Callable[[Material], Any]] = {
@@ -116,7 +116,7 @@ def diagnosis_of(
     fills: Mapping[str, float] | None = None,
     stated: str | None = None,
     groups: int = 0,
-    late: tuple[Arrival, Nodes] | None = None,
+    late: tuple[Arrival, Posterior] | None = None,
 ) -> Diagnosis:
     """The diagnosis of a set, with reference rows if there are some.
 
@@ -153,7 +153,7 @@ def diagnosis_of(
     )
 
 
-def _late(data: EvaluationSet) -> tuple[Arrival, Nodes]:
+def _late(data: EvaluationSet) -> tuple[Arrival, Posterior]:
     if not data.n_missing:
         raise AbsentError("no label is missing.")
     learnt, nodes = LateLabels().learn(data)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import darkmetrics as dm
 from darkmetrics.argument_types import ArrayLike
-from darkmetrics.distribution import MetricDistribution
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 

@@ -14,7 +14,7 @@ from darkmetrics.label_models.late import LateLabels
 from darkmetrics.label_models.propensity import Propensity
 from darkmetrics.label_models.selection import Selection
 from darkmetrics.label_models.tilted import Tilted
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 __all__ = [
     "Auto",
@@ -25,7 +25,7 @@ __all__ = [
     "LabelModel",
     "LabelShift",
     "LateLabels",
-    "Nodes",
+    "Posterior",
     "Prevalence",
     "Propensity",
     "Selection",

@@ -23,7 +23,7 @@ from darkmetrics.label_models.fitting import N_NODES, Material, check_both_class
 from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
 from darkmetrics.label_models.score_table import ReferenceLike, ScoreTable
 from darkmetrics.label_models.selection import Selection, warned_nodes
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 REASONS = ("by score", "by label", "both", "as the reference says")
 BY_SCORE, BY_LABEL, BOTH, BY_REFERENCE = range(len(REASONS))
@@ -92,7 +92,7 @@ class Auto(LabelModel):
     def __post_init__(self) -> None:
         check_n_nodes(self.n_nodes)
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         if self.reference is None:
             return mixed_nodes(self._of_labels(Material.of(data, by_stratum=self.strata)), REASONS)
         material = Material.of(data, self.reference)
@@ -106,7 +106,7 @@ class Auto(LabelModel):
         halved = {reason: (nodes, (1.0 - _WEIGHT_REFERENCE) * weight) for reason, (nodes, weight) in parts.items()}
         return mixed_nodes({**halved, BY_REFERENCE: (selection, _WEIGHT_REFERENCE)}, REASONS)
 
-    def _of_labels(self, material: Material) -> dict[int, tuple[Nodes, float]]:
+    def _of_labels(self, material: Material) -> dict[int, tuple[Posterior, float]]:
         """The nodes and weights of three reasons, of which data can weigh the first two against each other alone."""
         positives, negatives = material.label_counts()
         # A batch without a positive is nothing unusual where they are rare; its scores are all there is to go by.
@@ -127,7 +127,7 @@ class Auto(LabelModel):
         by_label = rest * _share_by_label(material, self.calibrator, label.log_evidence)
         return {BY_SCORE: (score, rest - by_label), BY_LABEL: (_thinned(label.nodes, by_label), by_label), BOTH: both}
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         if not nodes.reasons:
             return Selection(self.reference).describe(data, nodes)
         weight = weight_of_reasons(nodes)
@@ -144,7 +144,7 @@ class Auto(LabelModel):
         return text
 
 
-def _thinned(label: Nodes, weight: float) -> Nodes:
+def _thinned(label: Posterior, weight: float) -> Posterior:
     """The nodes of "by label"; once refuted it is still named, for which every eighth does: they lie along a path."""
     assert label.shift is not None
     kept = slice(None, None, 8 if weight < REFUTED else 1)
@@ -163,14 +163,14 @@ def _share_by_label(material: Material, calibrator: Any, log_evidence: float) ->
     return max(by_label, 1e-6 if mixture_p_value(material.table) < _REFUTED_AT else _LEAST_SHARE)
 
 
-def nodes_of_reason(nodes: Nodes, reason: int) -> Nodes:
+def nodes_of_reason(nodes: Posterior, reason: int) -> Posterior:
     """The nodes of one reason alone."""
     assert nodes.reason is not None
     own = np.flatnonzero(nodes.reason == reason)
     weight = nodes.weight[own]
     total = float(weight.sum())
     weight = weight / total if total > 0.0 else np.full(own.size, 1.0 / own.size)
-    return Nodes(weight, nodes.probability[own], bucket=nodes.bucket)
+    return Posterior(weight, nodes.probability[own], bucket=nodes.bucket)
 
 
 def _missing_score_higher(data: EvaluationSet) -> bool:
@@ -182,13 +182,13 @@ def _missing_score_higher(data: EvaluationSet) -> bool:
     return float(missing @ below) > 0.5 * float(missing.sum()) * float(labelled.sum())
 
 
-def weight_of_reasons(nodes: Nodes) -> FloatArray:
+def weight_of_reasons(nodes: Posterior) -> FloatArray:
     """The weight of each of the `REASONS`."""
     assert nodes.reason is not None
     return np.asarray(np.bincount(nodes.reason, nodes.weight, len(REASONS)), dtype=np.float64)
 
 
-def reasons_differ(nodes: Nodes) -> bool:
+def reasons_differ(nodes: Posterior) -> bool:
     """Whether the scores of missing rows, taken as "by label", say clearly that their prevalence is another one."""
     if not nodes.reasons or not np.any(nodes.reason == BY_LABEL):
         return False
@@ -198,7 +198,7 @@ def reasons_differ(nodes: Nodes) -> bool:
     return abs(float(shift.mean())) > max(2.0 * float(shift.std()), 0.05)
 
 
-def reasons_in_words(data: EvaluationSet, nodes: Nodes) -> str:
+def reasons_in_words(data: EvaluationSet, nodes: Posterior) -> str:
     """How many of the missing rows are positive by score, and by label."""
     shares = [missing_prevalence(data, nodes_of_reason(nodes, k)) for k in (BY_SCORE, BY_LABEL)]
     return " and ".join(f"{share.mean:.1%} {name!r}" for share, name in zip(shares, REASONS, strict=False))
@@ -246,7 +246,7 @@ _SURE = 35.0
 _SEED = 11
 
 
-def both_nodes(score: Nodes, material: Material, n_nodes: int) -> Nodes:
+def both_nodes(score: Posterior, material: Material, n_nodes: int) -> Posterior:
     """The nodes of a calibration, moved by an effect of the label that no data can tell.
 
     At equal score the odds of a missing row are those of a labelled one times `exp(d)`, with `d` the log odds of being
@@ -270,7 +270,7 @@ def both_nodes(score: Nodes, material: Material, n_nodes: int) -> Nodes:
     )
 
 
-def mixed_nodes(parts: Mapping[int, tuple[Nodes, float]], reasons: tuple[str, ...]) -> Nodes:
+def mixed_nodes(parts: Mapping[int, tuple[Posterior, float]], reasons: tuple[str, ...]) -> Posterior:
     """The nodes of several of the reasons, with the weight of each."""
     nodes = [part for part, _ in parts.values()]
     return replace(

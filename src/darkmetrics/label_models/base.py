@@ -12,18 +12,18 @@ from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import reference_from
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 
 class LabelModel(ABC):
     """A way to find the probabilities of the missing labels."""
 
     @abstractmethod
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         """Probabilities that a missing row of each of the set's `missing_cells` is positive."""
 
     @abstractmethod
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         """What is assumed about the missing labels, in one sentence; `nodes` are those of the same set."""
 
 
@@ -49,7 +49,7 @@ def takes_calibration(model: _Model) -> _Model:
     return model
 
 
-def missing_rows(data: EvaluationSet, nodes: Nodes) -> FloatArray:
+def missing_rows(data: EvaluationSet, nodes: Posterior) -> FloatArray:
     """How many missing rows each column of the nodes' probabilities stands for; rows of weight zero are left out."""
     if nodes.bucket is None:
         return data.missing_counts.astype(np.float64)
@@ -70,7 +70,7 @@ def percent_text(estimate: Estimate) -> str:
     return f"{estimate.mean:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
 
 
-def missing_prevalence(data: EvaluationSet, nodes: Nodes) -> Estimate:
+def missing_prevalence(data: EvaluationSet, nodes: Posterior) -> Estimate:
     """How many of the missing rows are positive: mean and 90% interval of their share.
 
     Each node contributes a Gaussian with the mean and variance of the share given its probabilities.
@@ -88,7 +88,7 @@ def of_weight(data: EvaluationSet) -> str:
     return " of a weight above 0" if data.missing_counts.sum() < data.n_missing else ""
 
 
-def prevalence_in_words(data: EvaluationSet, nodes: Nodes) -> str:
+def prevalence_in_words(data: EvaluationSet, nodes: Posterior) -> str:
     """How many of the missing rows are positive, beside the labelled ones."""
     mean, low, high = missing_prevalence(data, nodes)
     text = f"About {mean:.1%} of the missing rows{of_weight(data)} are positive (90%: {low:.1%} to {high:.1%})"

@@ -15,15 +15,15 @@ from darkmetrics.label_models.base import LabelModel, takes_calibration
 from darkmetrics.label_models.checks import warn_if_extrapolated, warn_if_misfit
 from darkmetrics.label_models.fitting import (
     N_NODES,
+    CurvePosterior,
     Material,
-    Posterior,
     check_labelled,
     check_n_nodes,
     posterior_nodes,
     warn_if_few_labels,
 )
 from darkmetrics.label_models.score_table import ReferenceLike
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 _SOURCES = ("all", "labelled", "reference")
 
@@ -83,11 +83,11 @@ class Calibrated(LabelModel):
                 "reference: missing. data='reference' learns from held-out rows alone: give (labels, scores)."
             )
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         material = Material.of(data, self.reference, by_stratum=self.strata)
         return calibrated_nodes(self, material, type(self).__name__).nodes
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         sources = {
             "labelled": f"the {data.n_labelled:,} labelled rows",
             "reference": "the held-out rows",
@@ -101,7 +101,7 @@ class Calibrated(LabelModel):
         )
 
 
-def calibrated_nodes(settings: Calibrated, material: Material, what: str) -> Posterior:
+def calibrated_nodes(settings: Calibrated, material: Material, what: str) -> CurvePosterior:
     """The nodes of a calibration; the evidence is that of the labels, where the curve is logistic."""
     if settings.data == "labelled":
         material = replace(material, reference=None)
@@ -128,10 +128,10 @@ def calibrated_nodes(settings: Calibrated, material: Material, what: str) -> Pos
             f"strata: {settings.calibrator!r} with uncertainty={settings.uncertainty} does not fit within them. Take a "
             "logistic curve with its prior on ('flexible', 'beta', 'platt'), or leave strata out."
         )
-    return Posterior(_fitted_nodes(settings, material, calibrator), np.nan)
+    return CurvePosterior(_fitted_nodes(settings, material, calibrator), np.nan)
 
 
-def _fitted_nodes(settings: Calibrated, material: Material, calibrator: Calibrator) -> Nodes:
+def _fitted_nodes(settings: Calibrated, material: Material, calibrator: Calibrator) -> Posterior:
     """Nodes of any calibrator: fitted on every label, not on buckets, because its curve may have steps."""
     cells = material.data.cells
     learnt: list[Any] = [(material.value, cells.positives, cells.negatives)] if settings.data != "reference" else []
@@ -145,6 +145,7 @@ def _fitted_nodes(settings: Calibrated, material: Material, calibrator: Calibrat
     table = material.table
     rows = np.bincount(table.column, weights=material.data.missing_counts, minlength=table.score.size)
     if np.all(rows <= 0.0) or scores.size <= table.score.size:
-        return Nodes(np.full(len(curves), 1.0 / len(curves)), curves)
+        return Posterior(np.full(len(curves), 1.0 / len(curves)), curves)
     means = [np.bincount(table.column, weights=material.data.missing_counts * p, minlength=rows.size) for p in curves]
-    return Nodes(np.full(len(curves), 1.0 / len(curves)), np.array(means) / np.maximum(rows, 1.0), bucket=table.column)
+    weight = np.full(len(curves), 1.0 / len(curves))
+    return Posterior(weight, np.array(means) / np.maximum(rows, 1.0), bucket=table.column)

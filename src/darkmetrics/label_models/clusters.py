@@ -19,7 +19,7 @@ from darkmetrics._kernels.posterior.shared_fate import (
 from darkmetrics._text import counted
 from darkmetrics.calibrators import Beta, Platt
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Log odds that are this large are certain.
 _CERTAIN = 1e-9
@@ -58,7 +58,7 @@ class SharedFate(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ClusteredNodes(Nodes):
+class ClusteredPosterior(Posterior):
     """Nodes at which rows of one group depend on each other; `probability` has what siblings say, `base` has not.
 
     `base` is aligned with the missing cells of the set (nodes x cells).
@@ -115,7 +115,7 @@ def _drawn(law: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
     return LUCK[place]
 
 
-def clustered(nodes: Nodes, data: EvaluationSet) -> Nodes:
+def clustered(nodes: Posterior, data: EvaluationSet) -> Posterior:
     """The nodes with rows of one group depending on each other as much as labelled rows of one group do.
 
     What is open about the probabilities was learnt as if every labelled row were one of its own: within a reason, nodes
@@ -134,7 +134,7 @@ def clustered(nodes: Nodes, data: EvaluationSet) -> Nodes:
     rho = float(fate.rho[at])
     updated = updated_chances(fate.thresholds(base, rho), fate.luck[at][fate.group], rho)
     sure = (base <= _CERTAIN) | (base >= 1.0 - _CERTAIN)
-    return ClusteredNodes(
+    return ClusteredPosterior(
         weight=nodes.weight,
         probability=np.where(sure, base, updated),
         shift=nodes.shift,
@@ -145,9 +145,9 @@ def clustered(nodes: Nodes, data: EvaluationSet) -> Nodes:
     )
 
 
-def shared_in_words(nodes: Nodes) -> str:
+def shared_in_words(nodes: Posterior) -> str:
     """What is taken for granted about rows of one group; empty where every row stands for itself."""
-    if not isinstance(nodes, ClusteredNodes) or nodes.fate is None:
+    if not isinstance(nodes, ClusteredPosterior) or nodes.fate is None:
         return ""
     number, shared = nodes.fate.luck.shape[1], nodes.fate.correlation
     among = counted(number, "group")
@@ -183,7 +183,7 @@ def _fate(data: EvaluationSet, group: IntArray) -> SharedFate:
     )
 
 
-def _apart(p: FloatArray, nodes: Nodes, factor: float) -> FloatArray:
+def _apart(p: FloatArray, nodes: Posterior, factor: float) -> FloatArray:
     """Probabilities of the nodes, moved away from the mean of their reason by this factor, in log odds."""
     log_odds = logit(np.clip(p, _CERTAIN, 1.0 - _CERTAIN))
     reason = np.zeros(len(nodes), dtype=np.int64) if nodes.reason is None else nodes.reason

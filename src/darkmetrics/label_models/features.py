@@ -29,7 +29,7 @@ from darkmetrics.label_models.fitting import (
 )
 from darkmetrics.label_models.propensity import weighted_nodes
 from darkmetrics.label_models.score_table import ScoreTable, joint_table
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class Features(LabelModel):
                 chance[gaps] += _second_column(model, frames.take_rows(X, gaps)) / self.n_folds
         return np.clip(chance, 0.0, 1.0)
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         if data.cells.probability is None or np.isnan(data.cells.probability).any():
             raise InputError(
                 "label_model: Features belong to rows, and an EvaluationSet has cells. "
@@ -152,7 +152,7 @@ class Features(LabelModel):
         )
         return posterior_nodes(likelihood, table, self.n_nodes).nodes
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         return (
             "Assumed: labels are missing at random given the features. Probabilities come from "
             f"{type(self.estimator).__name__}, cross-fitted and calibrated on the {data.n_labelled:,} labelled rows."

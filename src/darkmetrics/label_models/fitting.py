@@ -17,7 +17,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import CalibrationWarning, InputError, warn
 from darkmetrics.label_models.score_table import ScoreTable, reference_table, score_table
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 N_NODES = 64
 _FEW_LABELS = 5
@@ -207,14 +207,14 @@ def _breaks(calibrator: LogisticCalibrator, scores: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class CurvePosterior:
     """Nodes with the log evidence of the model that they come from."""
 
-    nodes: Nodes
+    nodes: Posterior
     log_evidence: float
 
 
-def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int) -> Posterior:
+def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int) -> CurvePosterior:
     """The posterior as `n_nodes` equally likely nodes; `shift` is how far missing rows are from labelled ones."""
     short = likelihood.short
     draws = _drawn(short, draws_for(n_nodes))
@@ -227,11 +227,11 @@ def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int
     chosen = representatives(above, below, draws.weight, n_nodes)
     rows, column = table.with_missing
     p = likelihood.of_rows(rows).share(draws.parameters[chosen])
-    nodes = Nodes(np.full(n_nodes, 1.0 / n_nodes), p, bucket=column)
+    nodes = Posterior(np.full(n_nodes, 1.0 / n_nodes), p, bucket=column)
     if likelihood.Z is not None:
         mean_row = table.missing @ likelihood.difference / max(1.0, float(table.missing.sum()))
         nodes = replace(nodes, shift=draws.parameters[chosen, -mean_row.size :] @ mean_row)
-    return Posterior(nodes, draws.log_evidence)
+    return CurvePosterior(nodes, draws.log_evidence)
 
 
 def _drawn(likelihood: LabelLikelihood, n_draws: int) -> Draws:

@@ -9,7 +9,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Given(LabelModel):
     0.9
     """
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         if data.cells.probability is None:
             raise InputError("label_model: 'given' needs an EvaluationSet built with probability=.")
         chance = data.cells.probability[data.missing_cells]
@@ -34,9 +34,9 @@ class Given(LabelModel):
                 f"probability: {without:,} of {data.n_missing:,} rows without a label have none. "
                 "Give one for every row when building the set."
             )
-        return Nodes.single(chance)
+        return Posterior.single(chance)
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         if not nodes.independent:
             return "Assumed: missing labels have the probabilities given, but for what rows of their group tell."
         return "Assumed: missing labels are independent, with the probabilities given."
@@ -53,10 +53,10 @@ class Half(LabelModel):
     0.8333333333333333
     """
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
-        return Nodes.single(np.full(data.missing_cells.size, 0.5))
+    def nodes(self, data: EvaluationSet) -> Posterior:
+        return Posterior.single(np.full(data.missing_cells.size, 0.5))
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         return "Assumed: every missing label is positive with chance 1/2."
 
 
@@ -94,9 +94,9 @@ class Prevalence(LabelModel):
             )
         return positives / (positives + negatives)
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
-        return Nodes.single(np.full(data.missing_cells.size, self._value(data) if data.n_missing else 0.5))
+    def nodes(self, data: EvaluationSet) -> Posterior:
+        return Posterior.single(np.full(data.missing_cells.size, self._value(data) if data.n_missing else 0.5))
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         source = "as stated" if self.prevalence is not None else "as among the labelled rows"
         return f"Assumed: every missing label is positive with chance {self._value(data):.3g}, {source}."

@@ -13,15 +13,15 @@ from darkmetrics.label_models.base import LabelModel, takes_calibration
 from darkmetrics.label_models.fitting import (
     N_NODES,
     STRATUM,
+    CurvePosterior,
     Material,
-    Posterior,
     check_both_classes,
     check_n_nodes,
     posterior_nodes,
     warn_if_few_labels,
 )
 from darkmetrics.label_models.score_table import ReferenceLike
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Prior of the chance to be missing, on the log odds scale: anything for the level common to both classes (Gaussian);
 # the difference between them is Cauchy, which leaves it near 0 where the scores say little and lets it be large where
@@ -82,13 +82,13 @@ class LabelShift(LabelModel):
         if not (is_number(given) and 0.0 < given < np.inf):
             raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number.")
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         material = Material.of(data, self.reference, by_stratum=self.strata)
         nodes = shifted_nodes(self, material).nodes
         warn_if_few_labels(material, "LabelShift")
         return nodes
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         held_out = "" if self.reference is None else " and the held-out rows (assumed: no drift since)"
         return (
             f"Assumed: labels are missing by label{', in each stratum' if self.strata else ''}, whatever the score. "
@@ -96,7 +96,7 @@ class LabelShift(LabelModel):
         )
 
 
-def shifted_nodes(settings: LabelShift, material: Material) -> Posterior:
+def shifted_nodes(settings: LabelShift, material: Material) -> CurvePosterior:
     """The joint posterior of the calibration and of the chances to be missing."""
     check_both_classes(material, "LabelShift")
     calibrator = material.logistic_calibrator(settings.calibrator)

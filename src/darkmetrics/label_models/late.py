@@ -16,7 +16,7 @@ from darkmetrics.label_models.base import LabelModel, missing_prevalence, of_wei
 from darkmetrics.label_models.fitting import N_NODES, Material, check_n_nodes, draws_for
 from darkmetrics.label_models.late_grid import Day, Grid, Rows, grid_of
 from darkmetrics.label_models.late_prior import prior, usual, weighed_draws
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # The oldest age is at least so many times the first step of the grid, as two months of whole days are.
 _LEAST_SPAN = 64.0
@@ -68,14 +68,14 @@ class LateLabels(LabelModel):
     def __post_init__(self) -> None:
         check_n_nodes(self.n_nodes)
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         return self.learn(data)[1]
 
     def fit(self, data: EvaluationSet) -> "Arrivals":
         """What the rows of a set say about when labels come, for the rows of this set or of a part of it."""
         return self._fitted(data)[0]
 
-    def learn(self, data: EvaluationSet) -> tuple["Arrivals", Nodes]:
+    def learn(self, data: EvaluationSet) -> tuple["Arrivals", Posterior]:
         """The same with the nodes of this set, whose table is then made once."""
         fitted, rows = self._fitted(data)
         return fitted, fitted.nodes_of(rows, data)
@@ -94,7 +94,7 @@ class LateLabels(LabelModel):
         chosen = representatives(above, below, np.full(len(draws), 1.0 / len(draws)), self.n_nodes)
         return Arrivals(self, grid, likelihood, mode, draws, chosen, turning), rows
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         ages, count = ages_of(data), int(data.missing_counts.sum())
         known = "ages and arrival times" if ages.timed.any() else "ages"
         text = f"Assumed: labels come with time, and later rows get them as earlier ones did ({known} of rows)."
@@ -275,14 +275,14 @@ class Arrivals(LabelModel):
         """The table of a set by score, zone and age."""
         return self.grid.rows(data)
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         return self.nodes_of(self.rows(data), data)
 
-    def nodes_of(self, rows: Rows, data: EvaluationSet) -> Nodes:
+    def nodes_of(self, rows: Rows, data: EvaluationSet) -> Posterior:
         """The nodes of a set, given its table."""
         n = self.chosen.size
         p = self.likelihood.share(self.draws[self.chosen], rows.X, rows.place)
-        return Nodes(np.full(n, 1.0 / n), p, bucket=rows.of_cell[data.missing_cells])
+        return Posterior(np.full(n, 1.0 / n), p, bucket=rows.of_cell[data.missing_cells])
 
     def finer(self, n_draws: int) -> "Arrivals":
         """The same with so many draws, all of which are nodes: for sums over labels that no few nodes would hold."""
@@ -302,5 +302,5 @@ class Arrivals(LabelModel):
         come = self.likelihood.log_share_coming(hazard, zone, (start, share), (end, passed))
         return parameters[:, : rows.X.shape[1]] @ rows.X[at].T + come[:, 0] - come[:, 1], known
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         return self.model.describe(data, nodes)

@@ -19,7 +19,7 @@ from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.late import Arrivals, LateLabels
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Standard deviations of levels between groups that are tried, and the scale of their prior, a half normal.
 _SPREADS, _SCALE = np.array([0.05, 0.1, 0.2, 0.4, 0.8]), 0.3
@@ -61,7 +61,7 @@ class GroupArrivals(LabelModel):
     spread: FloatArray
     number: int
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         size = self.spread.size
         group = _Group.of(self.arrivals, data)
         odds, moved = group.log_odds(self.arrivals.draws[self.arrivals.chosen])
@@ -70,9 +70,9 @@ class GroupArrivals(LabelModel):
         place = np.random.default_rng([_SEED, self.number]).permutation(size)
         drawn = level.mean + level.sd * ndtri((place + 0.5) / size)
         p = chance(odds + moved + drawn[:, None])
-        return Nodes(np.full(size, 1.0 / size), p, bucket=group.column)
+        return Posterior(np.full(size, 1.0 / size), p, bucket=group.column)
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         return self.arrivals.describe(data, nodes)
 
 

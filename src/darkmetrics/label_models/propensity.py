@@ -22,7 +22,7 @@ from darkmetrics.label_models.fitting import (
     warn_if_few,
 )
 from darkmetrics.label_models.score_table import ScoreTable
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Propensity(LabelModel):
     def __post_init__(self) -> None:
         check_n_nodes(self.n_nodes)
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         material = Material.of(data)
         check_labelled(material, type(self).__name__)
         calibrator = material.logistic_calibrator(self.calibrator)
@@ -78,7 +78,7 @@ class Propensity(LabelModel):
         warn_if_extrapolated(material, type(self).__name__)
         return nodes
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         rows = effective_rows(data)
         return (
             "Assumed: each row got its label with the chance given. Probabilities are calibrated on the "
@@ -111,7 +111,7 @@ def effective_rows(data: EvaluationSet) -> float:
 
 def weighted_nodes(
     X: FloatArray, prior_mean: FloatArray, prior_scale: FloatArray, table: ScoreTable, n_nodes: int, what: str
-) -> Nodes:
+) -> Posterior:
     """The curve of the missing rows from labels weighted by propensity, with columns `X` for the rows of a table."""
     cells, size = table.cells, table.score.size
     weight = weights_for_missing(EvaluationSet.from_cells(cells), what)
@@ -137,4 +137,4 @@ def weighted_nodes(
     p = chance(draws @ X[some].T)
     above, below = p @ table.decided[some], p @ (table.missing - table.decided)[some]
     chosen = representatives(above, below, np.full(n_draws, 1.0 / n_draws), n_nodes)
-    return Nodes(np.full(n_nodes, 1.0 / n_nodes), chance(draws[chosen] @ X.T), bucket=table.column)
+    return Posterior(np.full(n_nodes, 1.0 / n_nodes), chance(draws[chosen] @ X.T), bucket=table.column)

@@ -12,15 +12,15 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, takes_calibration
 from darkmetrics.label_models.fitting import (
     N_NODES,
+    CurvePosterior,
     Material,
-    Posterior,
     check_both_classes,
     check_n_nodes,
     posterior_nodes,
     warn_if_few_reference_labels,
 )
 from darkmetrics.label_models.score_table import ReferenceLike
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Prior of the chance to be missing, on the log odds scale and per standard deviation of the score. Common to both
 # classes: level, slope, slope over the ranks, a step where the decision changes and a level of its own in each eighth
@@ -85,24 +85,24 @@ class Selection(LabelModel):
                 "drift: give reference=(labels, scores), fully labelled."
             )
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         return warned_nodes(self, Material.of(data, self.reference))
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         return (
             "Assumed: nothing about why labels are missing (by score, by label, both or neither), but that score and "
             "label are related as in the reference rows: no drift since."
         )
 
 
-def warned_nodes(settings: Selection, material: Material) -> Nodes:
+def warned_nodes(settings: Selection, material: Material) -> Posterior:
     """The nodes, with a warning where there are few reference labels to lean on."""
     nodes = selected_nodes(settings, material).nodes
     warn_if_few_reference_labels(material, "Selection")
     return nodes
 
 
-def selected_nodes(settings: Selection, material: Material) -> Posterior:
+def selected_nodes(settings: Selection, material: Material) -> CurvePosterior:
     """The joint posterior of the calibration and of the two curves of missingness."""
     check_both_classes(material, "Selection")
     calibrator = material.logistic_calibrator(settings.calibrator)

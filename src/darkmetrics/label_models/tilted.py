@@ -13,7 +13,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, LabelModelLike, missing_rows
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Beyond these log odds a probability is 0 or 1 to the last bit.
 _FARTHEST = 800.0
@@ -63,7 +63,7 @@ class Tilted(LabelModel):
         if self.prevalence is not None and not 0.0 < self.prevalence < 1.0:
             raise InputError(f"prevalence: {self.prevalence!r}. It must lie strictly between 0 and 1.")
 
-    def nodes(self, data: EvaluationSet) -> Nodes:
+    def nodes(self, data: EvaluationSet) -> Posterior:
         from darkmetrics.label_models.choice import label_model_from
 
         nodes = label_model_from(self.base).nodes(data)
@@ -75,7 +75,7 @@ class Tilted(LabelModel):
         assert self.delta is not None
         return moves.by(float(self.delta))
 
-    def describe(self, data: EvaluationSet, nodes: Nodes) -> str:
+    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         from darkmetrics.label_models.choice import label_model_from
 
         base = label_model_from(self.base).describe(data, nodes)
@@ -92,11 +92,11 @@ def _lower(text: str) -> str:
 class Moves:
     """Nodes whose log odds are all moved by the same amount; `rows` are the missing rows of each of their columns."""
 
-    def __init__(self, nodes: Nodes, rows: FloatArray) -> None:
+    def __init__(self, nodes: Posterior, rows: FloatArray) -> None:
         self.nodes = nodes
         self._share = rows / rows.sum()
 
-    def by(self, delta: float) -> Nodes:
+    def by(self, delta: float) -> Posterior:
         """The nodes after a move; their `shift` stays: it is what was found, and this move is stated, not found."""
         return self.nodes if delta == 0.0 else replace(self.nodes, probability=self._moved(delta))
 

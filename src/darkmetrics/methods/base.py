@@ -18,11 +18,11 @@ from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics._kernels.sums.quadrature import JointMass, NodeAxis
 from darkmetrics._kernels.sums.weighted_sum import SumLaws, weighted_sum_laws
 from darkmetrics.data.rules import is_whole
-from darkmetrics.distribution import Discrete, Interval, MetricDistribution, Undefined, mix
+from darkmetrics.distributions import Discrete, Interval, MetricDistribution, Undefined, mix
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import CountFunctional, Functional, RankFunctional, Split
 from darkmetrics.methods.group_sums import GroupSums
-from darkmetrics.nodes import Nodes, columns_of
+from darkmetrics.posterior import Posterior, columns_of
 
 F = TypeVar("F", bound=Functional)
 
@@ -40,7 +40,7 @@ class Problem:
     give laws of `counts` that were found from one another.
     """
 
-    def __init__(self, nodes: Nodes, counts: CountLaws | None = None) -> None:
+    def __init__(self, nodes: Posterior, counts: CountLaws | None = None) -> None:
         self.nodes, self._counts = nodes, counts
         self._like: Problem | None = None
         self._groups: list[Groups] = []
@@ -57,8 +57,8 @@ class Problem:
         if one:
             return [self]
         first, *others = self.nodes.on_all_cells.rows
-        like = Problem(Nodes.single(first))
-        return [like, *(alike(like, Nodes.single(p)) for p in others)]
+        like = Problem(Posterior.single(first))
+        return [like, *(alike(like, Posterior.single(p)) for p in others)]
 
     def groups(self, functional: CountFunctional) -> "Groups":
         """The groups of a formula of counts: the same for all formulas of the same groups."""
@@ -80,7 +80,7 @@ class Problem:
         return coarse, Problem(self.nodes.on(column))
 
 
-def alike(problem: Problem, nodes: Nodes) -> Problem:
+def alike(problem: Problem, nodes: Posterior) -> Problem:
     """The problem with other chances in the same columns: what does not depend on chances is taken from the first."""
     found = Problem(nodes)
     found._like = problem
@@ -106,7 +106,7 @@ class Groups:
         self,
         split: Split,
         missing: IntArray,
-        nodes: Nodes,
+        nodes: Posterior,
         counts: CountLaws | None = None,
         like: "Groups | None" = None,
     ) -> None:
@@ -226,12 +226,12 @@ def _nothing(nodes: int) -> tuple[SumLaws, NodeAxis]:
     return laws, NodeAxis(laws.values, laws.pmf)
 
 
-def chances_at(nodes: Nodes) -> FloatArray:
+def chances_at(nodes: Posterior) -> FloatArray:
     """The chance of each missing cell at the only node, or a row of them for each."""
     return nodes.of_cells(0) if len(nodes) == 1 else nodes.on_all_cells.probability
 
 
-def chances_of(rows: IntArray, missing: IntArray, nodes: Nodes) -> tuple[FloatArray, IntArray]:
+def chances_of(rows: IntArray, missing: IntArray, nodes: Posterior) -> tuple[FloatArray, IntArray]:
     """Chances of some missing cells at every node, those of one column once, and how many missing rows have them."""
     if nodes.bucket is None:
         return nodes.probability[:, rows], missing[rows]
@@ -240,7 +240,9 @@ def chances_of(rows: IntArray, missing: IntArray, nodes: Nodes) -> tuple[FloatAr
     return nodes.probability[:, held], counts[held]
 
 
-def _counts_of_groups(split: Split, missing: IntArray, nodes: Nodes, given: CountLaws | None) -> list[NodeAxis] | None:
+def _counts_of_groups(
+    split: Split, missing: IntArray, nodes: Posterior, given: CountLaws | None
+) -> list[NodeAxis] | None:
     """The law of the number of positives in each group; None when no window holds all nodes."""
     if given is not None:
         laws = [given(rows) for rows in split.groups]
@@ -272,7 +274,7 @@ class Method(ABC):
         """The law of one metric: the mixture over `problem.nodes`; what needs `nodes.independent` checks it."""
 
     def laws(
-        self, functionals: Iterable[Functional], nodes: Nodes, *, rng: np.random.Generator | int
+        self, functionals: Iterable[Functional], nodes: Posterior, *, rng: np.random.Generator | int
     ) -> Iterator[MetricDistribution]:
         """The laws of metrics of one set, each when it is asked for; what they share is found once.
 
@@ -292,7 +294,7 @@ def about(functional: Functional, method: str) -> dict[str, Any]:
     return {"method": method, "bounds": Interval(low, high), "bounds_sharp": sharp, "noise": functional.noise}
 
 
-def point_mass(functional: Functional, nodes: Nodes) -> MetricDistribution | None:
+def point_mass(functional: Functional, nodes: Posterior) -> MetricDistribution | None:
     """The law when nothing is random: no missing row, or one labeling that is certain."""
     return point(functional, nodes.of_cells(0)) if nodes.certain else None
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from darkmetrics._vocabulary import METHODS
-from darkmetrics.distribution import MetricDistribution
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.functional import Functional
 from darkmetrics.methods.base import Method, Problem

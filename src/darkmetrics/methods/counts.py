@@ -12,10 +12,10 @@ from darkmetrics._kernels.arrays import FloatArray, Formula, IntArray
 from darkmetrics._kernels.sums.poisson_binomial import CONVOLUTION_LIMIT, poisson_binomial_pmfs
 from darkmetrics._kernels.sums.quadrature import NodeAxis, product_moments_by_node
 from darkmetrics._kernels.sums.related_counts import MovablePmfs
-from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, ProductLaw, Undefined, mix
+from darkmetrics.distributions import Discrete, MetricDistribution, NodeMoments, ProductLaw, Undefined, mix
 from darkmetrics.functional import CountFunctional
 from darkmetrics.methods.base import CountLaws, GroupLaws, about, chances_of
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Up to this many combinations of counts the law is tabulated and sorted; above, it is summed on demand.
 _TABLE_LIMIT = 2**17
@@ -219,13 +219,13 @@ class MovedCounts:
         # The last law that was found from scratch, by the cells it counts, and the move it belongs to.
         self._found: dict[bytes, tuple[float, MovablePmfs]] = {}
 
-    def at(self, delta: float, nodes: Nodes) -> CountLaws | None:
+    def at(self, delta: float, nodes: Posterior) -> CountLaws | None:
         """The laws at nodes whose log odds were moved by `delta`; None where there are too many rows for this."""
         if self._missing.sum() > CONVOLUTION_LIMIT:
             return None
         return partial(self._law, delta, nodes)
 
-    def _law(self, delta: float, nodes: Nodes, rows: IntArray) -> tuple[int, FloatArray]:
+    def _law(self, delta: float, nodes: Posterior, rows: IntArray) -> tuple[int, FloatArray]:
         key = rows.tobytes()
         if key in self._found:
             start, law = self._found[key]

@@ -13,7 +13,7 @@ from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_label
 from darkmetrics._kernels.sums.linear_sum import Lattice, linear_sum_law
 from darkmetrics._kernels.sums.linear_sum_nodes import mixed_linear_sum
 from darkmetrics._kernels.sums.quadrature import NodeAxis
-from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
+from darkmetrics.distributions import Discrete, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import (
     CountFunctional,
@@ -40,7 +40,7 @@ from darkmetrics.methods.expanded import expanded_law, many_rows
 from darkmetrics.methods.proofs import certificate_on_cells, certifier
 from darkmetrics.methods.rank_laws import shared_rank_law, tabulated
 from darkmetrics.methods.smooth import law_of_many_losses, law_of_many_weights
-from darkmetrics.nodes import Nodes, columns_of
+from darkmetrics.posterior import Posterior, columns_of
 
 F = TypeVar("F", bound=Functional)
 
@@ -93,7 +93,7 @@ def few_labelings(functional: Functional) -> bool:
     return number_of_labelings(functional.missing) <= _ENUMERATE_LIMIT
 
 
-def enumerated_law(functional: Functional, nodes: Nodes) -> MetricDistribution:
+def enumerated_law(functional: Functional, nodes: Posterior) -> MetricDistribution:
     """The law from all labelings of the missing rows."""
     facts = about(functional, "exact")
     missing, p = functional.missing, nodes.on_all_cells.probability
@@ -237,7 +237,7 @@ def linear_law(functional: LinearFunctional, problem: Problem) -> MetricDistribu
     return law if law.method == "exact" else replace(law, certify=certifier(functional, problem))
 
 
-def many_linear_laws(functional: LinearFunctional, nodes: Nodes) -> MetricDistribution | None:
+def many_linear_laws(functional: LinearFunctional, nodes: Posterior) -> MetricDistribution | None:
     """The mixture of the laws at many nodes, found for all of them together; None where each has to go by itself."""
     if len(nodes) < _MANY_NODES:
         return None

@@ -7,13 +7,13 @@ import numpy as np
 
 from darkmetrics._kernels.auc.expansion import mixed_cdf
 from darkmetrics.certificate import Certificate
-from darkmetrics.distribution import MetricDistribution, NodeMoments
+from darkmetrics.distributions import MetricDistribution, NodeMoments
 from darkmetrics.functional import DrawnFunctional
 from darkmetrics.methods.base import Problem
 from darkmetrics.methods.monte_carlo import MonteCarlo
 from darkmetrics.methods.rank_laws import tabulated
 from darkmetrics.methods.smooth import little_off
-from darkmetrics.nodes import Nodes, columns_of
+from darkmetrics.posterior import Posterior, columns_of
 
 # Missing rows from which on an expansion is looked for; fewer are soon drawn.
 _MANY = 1 << 13
@@ -24,7 +24,7 @@ def many_rows(functional: DrawnFunctional) -> bool:
     return int(functional.missing.sum()) >= _MANY
 
 
-def expanded_law(functional: DrawnFunctional, nodes: Nodes) -> MetricDistribution | None:
+def expanded_law(functional: DrawnFunctional, nodes: Posterior) -> MetricDistribution | None:
     """The mixture over the nodes of four-cumulant expansions; None where it is not nearly right."""
     if not many_rows(functional):
         return None
@@ -38,7 +38,7 @@ def expanded_law(functional: DrawnFunctional, nodes: Nodes) -> MetricDistributio
     return replace(law, by_node=by_node, certify=partial(certificate_by_draws, functional, nodes))
 
 
-def certificate_by_draws(functional: DrawnFunctional, nodes: Nodes, law: MetricDistribution) -> Certificate | None:
+def certificate_by_draws(functional: DrawnFunctional, nodes: Posterior, law: MetricDistribution) -> Certificate | None:
     """What random labelings prove of a law that was found without them; they are drawn when it is asked for."""
     drawn = MonteCarlo().law(functional, Problem(nodes), rng=np.random.default_rng(0)).certificate
     if drawn is None:

@@ -9,14 +9,14 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, dots
 from darkmetrics._kernels.auc.ranks import auc_moments, auc_moments_of_columns
-from darkmetrics.distribution import MetricDistribution, Normal, Undefined
+from darkmetrics.distributions import MetricDistribution, Normal, Undefined
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods.base import Method, Problem, about, chances_at, point_mass, rank_sums_of
 from darkmetrics.methods.exact import exact_law, over_nodes
 from darkmetrics.methods.group_sums import WeightSums
 from darkmetrics.methods.proofs import certifier
-from darkmetrics.nodes import columns_of
+from darkmetrics.posterior import columns_of
 
 # What rounding leaves of a difference of like terms, as a share of these.
 _ROUNDING = 1e-14

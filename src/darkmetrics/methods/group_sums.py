@@ -8,7 +8,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, IntArray, dots
 from darkmetrics._kernels.sums.smooth import FINE, LAST, bernoulli_cumulant, cosines, stand_ins, turned
 from darkmetrics.functional import Split
-from darkmetrics.nodes import Nodes, columns_of
+from darkmetrics.posterior import Posterior, columns_of
 
 # Cells of a group that are asked for their part in its characteristic function, beside as many that have much of it.
 _CELLS_ASKED = 1024
@@ -23,7 +23,7 @@ class GroupSums:
     Rows of one column have one chance: what depends on their weights is added up before the nodes are gone through.
     """
 
-    def __init__(self, split: Split, missing: IntArray, nodes: Nodes, like: "GroupSums | None" = None) -> None:
+    def __init__(self, split: Split, missing: IntArray, nodes: Posterior, like: "GroupSums | None" = None) -> None:
         self._split, self._missing, self._nodes, self._like = split, missing, nodes, like
 
     @cached_property
@@ -89,7 +89,7 @@ class WeightSums(NamedTuple):
     powers: dict[int, FloatArray]
 
     @classmethod
-    def of(cls, column: IntArray, missing: IntArray, weight: FloatArray | None, nodes: Nodes) -> "WeightSums":
+    def of(cls, column: IntArray, missing: IntArray, weight: FloatArray | None, nodes: Posterior) -> "WeightSums":
         if np.all(column[1:] > column[:-1]):  # each cell has its own, and there is nothing to sort
             columns, own = column, np.arange(column.size)
         else:
@@ -97,7 +97,7 @@ class WeightSums(NamedTuple):
         counts = np.bincount(own, missing, columns.size).astype(np.float64)
         return cls(nodes.probability[:, columns], counts, own, missing, weight, columns, {})
 
-    def at(self, nodes: Nodes) -> "WeightSums":
+    def at(self, nodes: Posterior) -> "WeightSums":
         """The same rows with the chances of other nodes."""
         return self._replace(p=nodes.probability[:, self.columns])
 

@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from darkmetrics._kernels.arrays import ByteArray, FloatArray, IntArray
-from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Undefined
+from darkmetrics.distributions import Discrete, MetricDistribution, NodeMoments, Undefined
 from darkmetrics.functional import CountFunctional, DrawnFunctional, Functional, Split
 from darkmetrics.methods.base import GroupLaws, Method, Problem, about, check_n_resamples, point_mass
 from darkmetrics.methods.proofs import certificate_on_cells, sampled_certificate
-from darkmetrics.nodes import MOST_SINGLE, Nodes, columns_of
+from darkmetrics.posterior import MOST_SINGLE, Posterior, columns_of
 
 _CHUNK = 1 << 22
 # Labels that may be drawn one by one where sums of weights have no exact law; beyond, sums are drawn from a lattice.
@@ -116,7 +116,7 @@ class MonteCarlo(Method):
         return np.concatenate([functional.values(some) for some in self._labelings(functional, nodes, node, rng)])
 
     def _labelings(
-        self, functional: Functional, nodes: Nodes, node: IntArray, rng: np.random.Generator
+        self, functional: Functional, nodes: Posterior, node: IntArray, rng: np.random.Generator
     ) -> Iterator[IntArray]:
         """Random labelings of the missing rows, many at a time."""
         one_by_one = functional.missing <= MOST_SINGLE
@@ -156,7 +156,7 @@ class MonteCarlo(Method):
             problem.labelings[self.n_resamples] = packed
 
 
-def _of_used_rows(functional: CountFunctional, nodes: Nodes) -> tuple[CountFunctional, Nodes]:
+def _of_used_rows(functional: CountFunctional, nodes: Posterior) -> tuple[CountFunctional, Posterior]:
     """A formula on the missing cells that it depends on, and the nodes for these."""
     groups = [
         rows if direction != 0 else rows[:0]
@@ -175,7 +175,7 @@ def _runs(node: IntArray) -> list[tuple[int, slice]]:
     return [(int(node[start]), slice(start, end)) for start, end in zip(starts, [*starts[1:], node.size], strict=True)]
 
 
-def _sampled_moments(values: FloatArray, node: IntArray, nodes: Nodes) -> NodeMoments:
+def _sampled_moments(values: FloatArray, node: IntArray, nodes: Posterior) -> NodeMoments:
     """Share, mean and variance of the draws at each node, those without a value left out."""
     defined = ~np.isnan(values)
     values, node = values[defined], node[defined]

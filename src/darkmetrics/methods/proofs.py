@@ -27,12 +27,12 @@ from darkmetrics._kernels.cdf_bounds import (
     third_moment,
 )
 from darkmetrics.certificate import Assumption, Certificate, Together, mixture_certificate
-from darkmetrics.distribution import Discrete, MetricDistribution, Normal, Tabulated
-from darkmetrics.distribution.base import slack
+from darkmetrics.distributions import Discrete, MetricDistribution, Normal, Tabulated
+from darkmetrics.distributions.base import slack
 from darkmetrics.functional import BentForm, CountFunctional, Functional, LinearFunctional, RankFunctional
 from darkmetrics.methods.base import Problem
 from darkmetrics.methods.group_sums import GroupSums
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Tail bounds improve on Berry-Esseen's, if at all, when it is large.
 _NO_SEARCH = 0.1
@@ -237,7 +237,7 @@ def certifier(functional: Functional, problem: Problem) -> Certifier:
     return partial(_certificate, functional, makers, problem.nodes.weight)
 
 
-def certificate_on_cells(functional: Functional, nodes: Nodes, law: MetricDistribution) -> Certificate:
+def certificate_on_cells(functional: Functional, nodes: Posterior, law: MetricDistribution) -> Certificate:
     """What is proven of a law; cells are merged when it is asked for, as a probability for each takes much memory."""
     return certifier(*Problem(nodes).on_cells(functional))(law)
 

@@ -33,12 +33,12 @@ from darkmetrics._kernels.auc.plan import (
     whole_groups,
 )
 from darkmetrics._kernels.auc.ranks import RankData, half_ties, settle
-from darkmetrics.distribution import Discrete, MetricDistribution, NodeMoments, Tabulated, Undefined, image, mix
+from darkmetrics.distributions import Discrete, MetricDistribution, NodeMoments, Tabulated, Undefined, image, mix
 from darkmetrics.exceptions import MethodError
 from darkmetrics.functional import Functional, RankFunctional
 from darkmetrics.methods.base import Problem, about, settled
 from darkmetrics.methods.proofs import certificate_on_cells
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Combinations of counts that are all gone through, at one node and at many, and those that clusters may have.
 _MOST_ATOMS, _MOST_MIXED, _MOST_COMBINATIONS = 1 << 20, 1 << 18, 1 << 13
@@ -117,7 +117,7 @@ def _same(functional: RankFunctional, other: RankFunctional, fill: float) -> boo
     return all(a is b or np.array_equal(a, b) for a, b in pairs)
 
 
-def law_of_many_ranks(functional: RankFunctional, nodes: Nodes) -> MetricDistribution | None:
+def law_of_many_ranks(functional: RankFunctional, nodes: Posterior) -> MetricDistribution | None:
     """The mixture of expansions where very many cells have few different chances; None unless all nodes are smooth."""
     data, p, weight, column = functional.data, nodes.probability, nodes.weight, nodes.bucket
     if column is None or weight.size < _MANY_NODES or column.size < _MANY_CELLS or data.full_ties:
@@ -193,7 +193,7 @@ def _falls_apart(
 
 def _in_parts(
     functional: RankFunctional,
-    nodes: Nodes,
+    nodes: Posterior,
     data: RankData,
     ties: list[IntArray] | None,
     p: FloatArray,

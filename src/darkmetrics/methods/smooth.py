@@ -10,12 +10,12 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.auc.expansion import Expansions, mixed_cdf
 from darkmetrics._kernels.sums.smooth import frequencies_of_steps, left_out, of_steps, smooth_cumulants
-from darkmetrics.distribution import MetricDistribution, NodeMoments
+from darkmetrics.distributions import MetricDistribution, NodeMoments
 from darkmetrics.functional import CountFunctional, LinearFunctional
 from darkmetrics.methods.base import Problem
 from darkmetrics.methods.group_sums import Damping, GroupSums, WeightSums
 from darkmetrics.methods.rank_laws import tabulated
-from darkmetrics.nodes import Nodes, columns_of
+from darkmetrics.posterior import Posterior, columns_of
 
 # A group is large where its sum has this variance, in units of its heaviest row, at every node that counts.
 _LARGE, _LITTLE = 30.0, 1e-3
@@ -76,7 +76,7 @@ def law_of_many_weights(functional: CountFunctional, problem: Problem) -> Metric
     return _law(functional, nodes, expanded, undefined) if right else None
 
 
-def law_of_many_losses(functional: LinearFunctional, nodes: Nodes) -> MetricDistribution | None:
+def law_of_many_losses(functional: LinearFunctional, nodes: Posterior) -> MetricDistribution | None:
     """The same of a sum of losses."""
     rows = WeightSums.of(columns_of(nodes), functional.missing, functional.weight, nodes)
     mean, variance, third, fourth, fifth = (rows.cumulant(order) for order in range(1, 6))
@@ -88,12 +88,14 @@ def law_of_many_losses(functional: LinearFunctional, nodes: Nodes) -> MetricDist
     return _law(functional, nodes, expanded) if _nearly_right(nodes, expanded, off, lambda: [rows.damping()]) else None
 
 
-def _nearly_right(nodes: Nodes, expanded: _Expanded, off: FloatArray, groups: Callable[[], Sequence[Damping]]) -> bool:
+def _nearly_right(
+    nodes: Posterior, expanded: _Expanded, off: FloatArray, groups: Callable[[], Sequence[Damping]]
+) -> bool:
     """Whether what expansions are `off` by at the nodes, and what is left of the steps of these groups, is little."""
     return little_off(nodes, off) and little_off(nodes, off + _steps(expanded, groups()))
 
 
-def little_off(nodes: Nodes, off: FloatArray) -> bool:
+def little_off(nodes: Posterior, off: FloatArray) -> bool:
     """Whether expansions at the nodes that may each be `off` by so much make a law that is nearly right."""
     most = _OFF[int(len(nodes) >= _MANY_NODES)]
     return bool(nodes.weight / nodes.weight.sum() @ np.minimum(off, 1.0) <= most)
@@ -126,7 +128,7 @@ def _expanded(functional: CountFunctional, sums: GroupSums) -> _Expanded | None:
 
 
 def _law(
-    functional: CountFunctional | LinearFunctional, nodes: Nodes, expanded: _Expanded, undefined: float = 0.0
+    functional: CountFunctional | LinearFunctional, nodes: Posterior, expanded: _Expanded, undefined: float = 0.0
 ) -> MetricDistribution:
     centre, variance, k3, k4 = expanded.cumulants
     sd, none = np.sqrt(variance), np.zeros(len(centre))
@@ -145,7 +147,7 @@ def _law(
     return replace(law, by_node=by_node, undefined=undefined, given_defined=given_defined)
 
 
-def _undefined(functional: CountFunctional, nodes: Nodes, sums: GroupSums) -> float | None:
+def _undefined(functional: CountFunctional, nodes: Posterior, sums: GroupSums) -> float | None:
     """The chance of 0/0 where each group is at an end; None if some group is there so often that it may matter."""
     ends = np.meshgrid(*([0.0, total] for total in functional.totals), indexing="ij")
     undefined = np.isnan(functional.at(ends))

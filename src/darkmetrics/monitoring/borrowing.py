@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # Nodes of a group that borrows, spread over those it borrows from.
 _NODES = 128
@@ -43,7 +43,7 @@ class Shape(NamedTuple):
     log_odds: FloatArray
 
     @classmethod
-    def of(cls, data: EvaluationSet, nodes: Nodes) -> "Shape":
+    def of(cls, data: EvaluationSet, nodes: Posterior) -> "Shape":
         cells = nodes.on_all_cells
         mean = np.clip(cells.weight @ cells.probability, 1e-9, 1.0 - 1e-9)
         score, place = np.unique(data.cells.score[data.missing_cells], return_inverse=True)
@@ -58,7 +58,7 @@ class Shape(NamedTuple):
 
 def borrowed(
     sets: Sequence[EvaluationSet], lenders: Sequence[Lender], shape: Shape, rng: np.random.Generator
-) -> list[Nodes]:
+) -> list[Posterior]:
     """Nodes of the missing rows of groups that have too few labels for nodes of their own.
 
     What a lender has to say is found once for all who ask: many small groups borrow from as many others.
@@ -79,7 +79,7 @@ def borrowed(
     ]
 
 
-def _moved(data: EvaluationSet, shape: Shape, shift: FloatArray, reason: IntArray, lenders: int) -> Nodes:
+def _moved(data: EvaluationSet, shape: Shape, shift: FloatArray, reason: IntArray, lenders: int) -> Posterior:
     """The shape at the missing rows of a group, moved as so many others say."""
     if lenders > 1:
         # The others are a sample of what a group can be: their spread is that of one more group once it is widened.
@@ -88,7 +88,7 @@ def _moved(data: EvaluationSet, shape: Shape, shift: FloatArray, reason: IntArra
     cells = data.missing_cells
     side = np.where(data.cells.decision[cells], 0, 1)
     probability = expit(shape.at(data.cells.score[cells]) + shift[:, side])
-    return Nodes(np.full(len(shift), 1.0 / len(shift)), probability, reason=reason)
+    return Posterior(np.full(len(shift), 1.0 / len(shift)), probability, reason=reason)
 
 
 def _shifts(lender: Lender, shape: Shape, chosen: IntArray) -> FloatArray:

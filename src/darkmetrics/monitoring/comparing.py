@@ -13,7 +13,7 @@ from darkmetrics.changes.gap import KINDS, Gap, gap_between
 from darkmetrics.changes.result import Change, OfGroups
 from darkmetrics.changes.run import change
 from darkmetrics.changes.trend import Trend, trend_over
-from darkmetrics.distribution import MetricDistribution
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.metrics.targets import name_in

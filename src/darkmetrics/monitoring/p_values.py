@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.distribution import MetricDistribution
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.metrics import Metric
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 
 # A probability that is not 0 or 1 keeps this distance from them: half a unit in the last place of 1.
 _ROUNDING = 2.0**-53
@@ -32,7 +32,7 @@ NOTHING = Verdict(np.nan, np.nan)
 
 def verdict(
     law: MetricDistribution,
-    nodes: Nodes,
+    nodes: Posterior,
     metric: Metric,
     target: float,
     *,
@@ -91,7 +91,7 @@ def _missed(law: MetricDistribution, met: float, metric: Metric, target: float, 
     return max(missed, 0.0)
 
 
-def _spread_of_nodes(law: MetricDistribution, nodes: Nodes) -> float:
+def _spread_of_nodes(law: MetricDistribution, nodes: Posterior) -> float:
     """Standard deviation of the metric's mean between nodes; where several reasons are mixed, within each of them."""
     parts = law.by_node
     if parts is None:

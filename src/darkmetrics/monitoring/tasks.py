@@ -30,13 +30,13 @@ from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.groups import GroupSummary, Key, MetricSummary
 from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
 from darkmetrics.monitoring.total import Part, borrowed_in_words, in_words, learns_from_reference, union
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
 
 # What a group may warn of: kept with the group instead of being said thousands of times.
 KEPT = (MissingnessWarning, CalibrationWarning, UndefinedMetricWarning)
 # The labels of no row.
-_NONE = Nodes.single(np.zeros(0))
+_NONE = Posterior.single(np.zeros(0))
 
 
 class Group(NamedTuple):
@@ -168,7 +168,7 @@ class Task:
             settings: dict[str, Any] = {"assumption": text, "arguments": arguments, "groups": len(groups)}
             return self.question.in_scope(self.question.answer_given(nodes, data, deepcopy(rng), **settings))
 
-    def _fit(self, data: EvaluationSet) -> Nodes:
+    def _fit(self, data: EvaluationSet) -> Posterior:
         return self.question.model_of(data).nodes(data)
 
     def of_all(self, total: Evaluation) -> GroupSummary:

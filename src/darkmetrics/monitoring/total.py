@@ -16,7 +16,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import LabelModel, Tilted, label_model_from
 from darkmetrics.label_models.auto import BOTH
 from darkmetrics.monitoring.borrowing import Lender, Shape, borrowed
-from darkmetrics.nodes import Nodes, columns_of
+from darkmetrics.posterior import Posterior, columns_of
 
 # Nodes of the total where several groups have nodes of their own; never fewer than one of them has.
 _NODES = 128
@@ -47,11 +47,11 @@ class Part(NamedTuple):
     decided: BoolArray
 
     @classmethod
-    def of(cls, data: EvaluationSet, nodes: Nodes, groups: int = 1) -> "Part":
+    def of(cls, data: EvaluationSet, nodes: Posterior, groups: int = 1) -> "Part":
         """The part of one set among so many."""
         cells, count = data.missing_cells, data.missing_counts.astype(np.float64)
         if not cells.size:
-            nodes = Nodes.single(np.zeros(0))  # however many there are, nothing depends on them
+            nodes = Posterior.single(np.zeros(0))  # however many there are, nothing depends on them
         own = columns_of(nodes)
         first, column = merged_keys(own, data.cells.decision[cells].astype(np.int64))
         size = len(nodes)
@@ -97,14 +97,14 @@ class Union(NamedTuple):
     """All rows as one set in which each group keeps its probabilities, and how many groups had to borrow theirs."""
 
     data: EvaluationSet
-    nodes: Nodes
+    nodes: Posterior
     borrowing: int
 
 
 def union(
     sets: Sequence[EvaluationSet],
     parts: Sequence[Part | None],
-    fit: Callable[[EvaluationSet], Nodes],
+    fit: Callable[[EvaluationSet], Posterior],
     *,
     shared: bool,
     paired: bool = False,
@@ -130,11 +130,11 @@ def union(
     numbers = np.concatenate(apart)
     data, places = EvaluationSet.merged_apart(sets, numbers)
     weight, probability, shift = _joint(fitted, number, shared=shared, paired=paired)
-    return Union(data, Nodes(weight, probability, bucket=numbers[places][data.missing_cells], shift=shift), lacking)
+    return Union(data, Posterior(weight, probability, bucket=numbers[places][data.missing_cells], shift=shift), lacking)
 
 
 def _filled(
-    sets: Sequence[EvaluationSet], parts: Sequence[Part | None], whole: EvaluationSet, nodes: Nodes
+    sets: Sequence[EvaluationSet], parts: Sequence[Part | None], whole: EvaluationSet, nodes: Posterior
 ) -> list[Part]:
     """The parts of all groups, those that lack one with what they borrow."""
     lenders = [

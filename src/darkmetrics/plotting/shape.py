@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.distribution import Discrete, MetricDistribution
+from darkmetrics.distributions import Discrete, MetricDistribution
 
 # More stems than these run into each other in a small picture; a curve is drawn instead.
 _MOST_STEMS = 25

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.distribution import MetricDistribution, Mixture, Normal
+from darkmetrics.distributions import MetricDistribution, Mixture, Normal
 from darkmetrics.plotting.shape import density_curve, few_atoms
 
 # Up to so many missing rows an exact law answers in milliseconds; beyond, a normal one differs by less than is seen.

@@ -11,7 +11,7 @@ from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.comparison.ranking import range_text
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import SharedRows
-from darkmetrics.distribution import MetricDistribution
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.report import sentences
 from darkmetrics.report.differences import SCOPES, About, Difference, Table, differences_page, law_entry, saved
 from darkmetrics.report.numbers import interval_shown, percent, shown

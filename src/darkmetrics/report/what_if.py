@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from darkmetrics.distribution import MetricDistribution, chance_of_target
+from darkmetrics.distributions import MetricDistribution, chance_of_target
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.functional import Functional

@@ -15,7 +15,7 @@ from darkmetrics.functional import CountFunctional, Extremes, Split
 from darkmetrics.methods import Exact, Method, MonteCarlo, Problem
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.metrics.targets import target_from
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 from darkmetrics.question import generator_from
 from darkmetrics.tables import html_lines, html_table, level_text
 from darkmetrics.threshold_curves.sweep import curve_metrics, fill_of, sweep
@@ -154,7 +154,7 @@ def probability_better(
     return float(law.sf(0.0))
 
 
-def _method(functional: CountFunctional, nodes: Nodes, drawn: Method) -> Method:
+def _method(functional: CountFunctional, nodes: Posterior, drawn: Method) -> Method:
     """Sums where there are few combinations; rows with weights have as many as there are labelings."""
     rows = functional.missing.sum() if functional.split.weight is not None else None
     sizes = [float(functional.missing[group].sum()) + 1.0 for group in functional.split.groups]

@@ -18,7 +18,7 @@ from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.methods import Exact, Method, Problem
 from darkmetrics.methods.base import CountLaws
 from darkmetrics.metrics import ConfusionMetric
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 from darkmetrics.threshold_curves.bands import Swept
 
 # A law per threshold and metric takes milliseconds; more thresholds than this are not waited for.
@@ -27,7 +27,7 @@ MOST_LAWS = 2000
 
 def sweep_by_laws(
     data: EvaluationSet,
-    nodes: Nodes,
+    nodes: Posterior,
     metrics: Sequence[ConfusionMetric],
     fills: Sequence[float],
     thresholds: FloatArray,
@@ -64,7 +64,7 @@ def sweep_by_laws(
     return [Swept(*column) for column in columns]
 
 
-def _counts_at(data: EvaluationSet, nodes: Nodes, thresholds: FloatArray) -> Iterator[CountLaws | None]:
+def _counts_at(data: EvaluationSet, nodes: Posterior, thresholds: FloatArray) -> Iterator[CountLaws | None]:
     """The laws of the numbers of positives on either side of each threshold, each made of the one before.
 
     None where they are found from scratch: of very many rows, of rows with weights, and where nothing is random.
@@ -87,7 +87,7 @@ def _of_side(
     return below if rows[0] < cut else above
 
 
-def thinned(data: EvaluationSet, nodes: Nodes, thresholds: FloatArray) -> tuple[EvaluationSet, Nodes]:
+def thinned(data: EvaluationSet, nodes: Posterior, thresholds: FloatArray) -> tuple[EvaluationSet, Posterior]:
     """A set with the same confusion matrix at each of the thresholds for every labeling, and nodes for its cells.
 
     Labelled rows between two thresholds become one cell, and so do missing ones of one column. Rows with weights stay

@@ -10,7 +10,7 @@ from darkmetrics._text import a_kind_of
 from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number, is_whole
-from darkmetrics.distribution import check_level
+from darkmetrics.distributions import check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, says_where
 from darkmetrics.metrics.metric import MetricsLike

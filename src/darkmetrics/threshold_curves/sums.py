@@ -18,7 +18,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.functional import RatioForm
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.metrics.confusion import Ratio
-from darkmetrics.nodes import Nodes, columns_of
+from darkmetrics.posterior import Posterior, columns_of
 from darkmetrics.threshold_curves.bands import Swept
 
 # Numbers held at once: nodes x thresholds, and nodes x cells.
@@ -32,7 +32,7 @@ class Blocks:
     what is left of a difference of large numbers.
     """
 
-    def __init__(self, data: EvaluationSet, nodes: Nodes, thresholds: FloatArray) -> None:
+    def __init__(self, data: EvaluationSet, nodes: Posterior, thresholds: FloatArray) -> None:
         self.data, self.nodes, self.size = data, nodes, thresholds.size
         cells = data.cells
         cuts = np.searchsorted(cells.score, thresholds)

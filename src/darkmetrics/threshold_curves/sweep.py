@@ -11,7 +11,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.methods import Exact, Gaussian
 from darkmetrics.metrics import ConfusionMetric, Metric, metrics_from
-from darkmetrics.nodes import Nodes
+from darkmetrics.posterior import Posterior
 from darkmetrics.threshold_curves.bands import Swept
 from darkmetrics.threshold_curves.laws import MOST_LAWS, sweep_by_laws
 from darkmetrics.threshold_curves.sums import Blocks, sweep_by_sums
@@ -50,7 +50,7 @@ def sweep(
 
 def _gaussian(
     data: EvaluationSet,
-    nodes: Nodes,
+    nodes: Posterior,
     metrics: Sequence[ConfusionMetric],
     fills: Sequence[float],
     thresholds: FloatArray,

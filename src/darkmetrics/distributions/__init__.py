@@ -3,11 +3,11 @@
 Import rule: laws know kernels and exceptions; they know no metric, no method and no label model.
 """
 
-from darkmetrics.distribution.base import Interval, MetricDistribution, NodeMoments, chance_of_target, check_level
-from darkmetrics.distribution.beta import BetaMixture, Rational
-from darkmetrics.distribution.kinds import Discrete, Normal, Tabulated, Undefined
-from darkmetrics.distribution.mixture import Mixture, image, mix
-from darkmetrics.distribution.product import ProductLaw
+from darkmetrics.distributions.base import Interval, MetricDistribution, NodeMoments, chance_of_target, check_level
+from darkmetrics.distributions.beta import BetaMixture, Rational
+from darkmetrics.distributions.kinds import Discrete, Normal, Tabulated, Undefined
+from darkmetrics.distributions.mixture import Mixture, image, mix
+from darkmetrics.distributions.product import ProductLaw
 
 __all__ = [
     "BetaMixture",

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray, IntArray
-from darkmetrics.distribution.base import MetricDistribution, slack
-from darkmetrics.distribution.search import LISTABLE
+from darkmetrics.distributions.base import MetricDistribution, slack
+from darkmetrics.distributions.search import LISTABLE
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -11,10 +11,10 @@ from scipy.special import ndtr
 from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray
 from darkmetrics._kernels.sums.normal_mixture import OF_BRACKET, PART
 from darkmetrics.certificate import Certificate, mixture_certificate
-from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
-from darkmetrics.distribution.kinds import Discrete, Normal, Tabulated, Undefined
-from darkmetrics.distribution.product import ProductLaw
-from darkmetrics.distribution.search import Search
+from darkmetrics.distributions.base import MetricDistribution, NodeMoments, slack
+from darkmetrics.distributions.kinds import Discrete, Normal, Tabulated, Undefined
+from darkmetrics.distributions.product import ProductLaw
+from darkmetrics.distributions.search import Search
 
 # Laws of atoms are joined into one list up to this many in all; sorting more takes longer than asking each law.
 _MOST_ATOMS = 1 << 20

@@ -306,7 +306,7 @@ def chance_of_target(law: MetricDistribution, target: float, better: str) -> flo
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> from darkmetrics.distribution import chance_of_target
+    >>> from darkmetrics.distributions import chance_of_target
     >>> law = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="accuracy")["accuracy"]
     >>> round(chance_of_target(law, 0.75, "higher"), 9), chance_of_target(law, 0.75, "lower")
     (0.6, 1.0)

@@ -16,8 +16,8 @@ from darkmetrics._kernels.sums.quadrature import (
     product_moments,
     product_moments_by_node,
 )
-from darkmetrics.distribution.base import MetricDistribution, NodeMoments, slack
-from darkmetrics.distribution.search import LISTABLE, Search
+from darkmetrics.distributions.base import MetricDistribution, NodeMoments, slack
+from darkmetrics.distributions.search import LISTABLE, Search
 
 # Rows, and values of the first variable, at which the formula shows about where it crosses a value.
 _CHARTED = 129

@@ -16,7 +16,7 @@ MOST_SINGLE = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
+class Posterior:
     """Weighted sets of probabilities: what a label model believes, as a mixture of cases in which they are known.
 
     One node means that the probabilities are taken as known. Laws are mixtures over the nodes.
@@ -42,11 +42,11 @@ class Nodes:
     Examples
     --------
     >>> import numpy as np
-    >>> from darkmetrics.nodes import Nodes
-    >>> known = Nodes.single(np.array([0.2, 0.9]))
+    >>> from darkmetrics.posterior import Posterior
+    >>> known = Posterior.single(np.array([0.2, 0.9]))
     >>> len(known), known.probability.shape
     (1, (1, 2))
-    >>> unsure = Nodes(np.array([0.5, 0.5]), np.array([[0.2], [0.4]]), bucket=np.array([0, 0, 0]))
+    >>> unsure = Posterior(np.array([0.5, 0.5]), np.array([[0.2], [0.4]]), bucket=np.array([0, 0, 0]))
     >>> unsure.of_cells(1).tolist()
     [0.4, 0.4, 0.4]
     """
@@ -64,7 +64,7 @@ class Nodes:
     __getstate__ = made_of
 
     @classmethod
-    def single(cls, probability: FloatArray) -> "Nodes":
+    def single(cls, probability: FloatArray) -> "Posterior":
         """Probabilities taken as known, one per missing cell."""
         return cls(np.ones(1), probability[None, :])
 
@@ -81,13 +81,13 @@ class Nodes:
         """The probabilities of each node, always the same objects."""
         return tuple(self.probability)
 
-    def on(self, bucket: IntArray) -> "Nodes":
+    def on(self, bucket: IntArray) -> "Posterior":
         """The same nodes for other cells, given the column of each (`bucket`): one probability per cell."""
         as_they_are = np.array_equal(bucket, np.arange(self.probability.shape[1]))
         return replace(self, probability=self.probability if as_they_are else self.probability[:, bucket], bucket=None)
 
     @cached_property
-    def on_all_cells(self) -> "Nodes":
+    def on_all_cells(self) -> "Posterior":
         """The same nodes with one probability per missing cell."""
         return self if self.bucket is None else self.on(self.bucket)
 
@@ -125,7 +125,7 @@ class Nodes:
                 f"says that they are not.{remedy}"
             )
 
-    def without_strata(self, data: EvaluationSet) -> tuple[EvaluationSet, "Nodes"]:
+    def without_strata(self, data: EvaluationSet) -> tuple[EvaluationSet, "Posterior"]:
         """The set these nodes are for, as metrics see it, and the nodes for its cells.
 
         Cells that differ in stratum and propensity alone are one, unless the nodes tell them apart.
@@ -157,6 +157,6 @@ class Nodes:
         return bool(np.all(self.probability[:, self.used] == first))
 
 
-def columns_of(nodes: Nodes) -> IntArray:
+def columns_of(nodes: Posterior) -> IntArray:
     """The column of the probabilities that each missing cell has."""
     return np.arange(nodes.probability.shape[1]) if nodes.bucket is None else nodes.bucket

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import betainc, betaincinv, betaln, xlog1py, xlogy
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.distribution.base import MetricDistribution
+from darkmetrics.distributions.base import MetricDistribution
 
 # Numbers in one block of probabilities of all parts.
 _CHUNK = 1 << 20

@@ -7,7 +7,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_density, normal_mixture_quantile
-from darkmetrics.distribution.base import NodeMoments, slack
+from darkmetrics.distributions.base import NodeMoments, slack
 
 # Among so many atoms a quantile is picked: they are listed in less time than a few crossings take.
 LISTABLE = 1 << 15
