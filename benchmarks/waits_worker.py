@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import darkmetrics as dm
-from darkmetrics.functional import CountFunctional, Split
+from darkmetrics.distributions.functionals import CountFunctional, Split
 from darkmetrics.metrics import Metric, metric_from_text, registered
 
 # Wherever the library measured, which may be older, keeps it.

@@ -239,6 +239,64 @@ def test_nothing_has_come_yet():
     assert str(found).startswith("No label has come since")
 
 
+def audit_probabilities(p, labels, arrival=None):
+    before = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], label_model=p, metrics="accuracy")
+    return dm.audit(before, dm.EvaluationSet(labels, [0.8, 0.3], probability=p), arrival=arrival)
+
+
+@pytest.mark.parametrize("arrival", ["alike", "any"])
+@pytest.mark.parametrize("labels", [[0, 1], [0, 0], [1, 1], [0, None], [None, 1]])
+def test_e_value_is_infinite_if_the_labels_have_probability_zero(labels, arrival):
+    result = audit_probabilities([1.0, 0.0], labels, arrival)
+    assert (result.e_value, result.largest_e_value, result.p_value) == (np.inf, np.inf, 0.0)
+    assert result.refuted
+    assert result.log_path.tolist() == [np.inf]
+
+
+@pytest.mark.parametrize("arrival", ["alike", "any"])
+@pytest.mark.parametrize("labels", [[1, 0], [1, None], [None, 0]])
+def test_e_value_is_one_if_the_labels_were_certain(labels, arrival):
+    assert audit_probabilities([1.0, 0.0], labels, arrival).e_value == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("arrival", ["alike", "any"])
+@pytest.mark.parametrize("p", [[1.0, 0.0], [0.6, 0.3], [0.99, 0.01]])
+def test_e_value_is_one_without_a_new_label(p, arrival):
+    result = audit_probabilities(p, [None, None], arrival)
+    assert (result.n_labels, result.e_value, result.p_value) == (0, 1.0, 1.0)
+
+
+def test_capital_drops_only_the_nodes_that_the_labels_contradict():
+    log_odds = np.array([[np.inf, -1.0], [0.5, -np.inf]])
+    first, both = (np.array([True, False])[: n + 1] for n in (0, 1))
+    mixed, alone = Capital(np.array([0.5, 0.5])), Capital(np.array([0.0, 1.0]))
+    for capital in (mixed, alone):
+        capital.add(log_odds[:, :1], first, np.array([0]), np.array([1]))
+    assert mixed.log_value == pytest.approx(alone.log_value, abs=1e-12)
+    mixed.add(log_odds, both, np.array([0, 1]), np.array([0, 0]))
+    assert mixed.log_value == np.inf
+
+
+def test_infinite_e_value_is_printed_stored_and_plotted():
+    before = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], label_model=[0.5, 0.0], metrics="accuracy")
+    sets = {day: dm.EvaluationSet([1], [s], probability=[p]) for day, s, p in ((1, 0.8, 0.5), (2, 0.3, 0.0))}
+    result = dm.audit(before, sets, arrival="alike")
+    assert np.isfinite(result.path).tolist() == [True, False]
+    assert repr(result) == "<Audit of 2 labels: e-value infinite, refuted>"
+    assert "has become infinite;" in str(result)
+    assert "probability zero" in result._repr_html_()
+    document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert (document["e_value"], document["largest_e_value"], document["p_value"]) == (None, None, 0.0)
+    assert document["refuted"] is True
+    assert [record["e_value"] for record in document["path"]] == [pytest.approx(result.path[0]), None]
+    ax = result.plot()
+    ax.figure.canvas.draw()
+    lines = {line.get_label(): np.asarray(line.get_xdata()).tolist() for line in ax.get_lines()}
+    assert lines["e-value"] == [0, 1]
+    assert lines["infinite e-value"] == [2]
+    assert np.isfinite(ax.get_ylim()).all()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import average_precision_score, brier_score_loss, roc_auc_score
 
 import darkmetrics as dm
-from darkmetrics.frames import joint_counting
+from darkmetrics.frames import counting
 
 pl = pytest.importorskip("polars")
 duckdb = pytest.importorskip("duckdb")
@@ -145,13 +145,13 @@ def test_a_metric_whose_bound_is_not_known_leaves_every_chance_open():
 
 
 def test_beyond_the_rows_that_fit_buckets_are_as_fine_as_cells_allow(monkeypatch):
-    monkeypatch.setattr(joint_counting, "MOST_EXACT", 200)
+    monkeypatch.setattr(counting, "MOST_EXACT", 200)
     table = few_positives(2000)
     told: Any = {"label": "y", "scores": list("ABCD"), "metrics": "roc_auc", "threshold": 0.02}
     fine = dm.compare_frame(table.lazy(), **told)
     assert fine.rows.buckets == 65_536
     assert max(fine.effects("roc_auc")) < 1e-4
-    monkeypatch.setattr(joint_counting, "_MOST_CELLS", 1000)
+    monkeypatch.setattr(counting, "_MOST_WEIGHTED", 1000)
     four, two = (dm.compare_frame(table.lazy(), **{**told, "scores": list(models)}).rows for models in ("ABCD", "AB"))
     assert four.missing.size <= 1000
     assert four.buckets is not None
@@ -160,8 +160,8 @@ def test_beyond_the_rows_that_fit_buckets_are_as_fine_as_cells_allow(monkeypatch
 
 
 def test_few_different_scores_of_many_rows_are_exact(monkeypatch):
-    monkeypatch.setattr(joint_counting, "MOST_EXACT", 4000)
-    monkeypatch.setattr(joint_counting, "_FINE", 256)
+    monkeypatch.setattr(counting, "MOST_EXACT", 4000)
+    monkeypatch.setattr(counting, "_BUCKETS", 256)
     rng = np.random.default_rng(0)
     columns = {name: rng.integers(300, 330, 20_000).astype(float) for name in "AB"}
     table = pl.DataFrame({"y": rng.integers(0, 2, 20_000), **columns})

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from sklearn.metrics import precision_recall_curve, roc_curve
 
 import darkmetrics as dm
 import oracle
-from darkmetrics.methods import counts
 
 NAMES = ["precision", "recall", "f1", "accuracy", "expected_cost(1, 10)", "mcc", "cohen_kappa", "specificity"]
 NAMES += ["predicted_to_actual"]  # highest next to its 0/0
@@ -216,7 +216,7 @@ def test_confidence_levels_are_printed_with_the_digits_they_have():
         ({"metrics": "roc_auc"}, "metrics: 'roc_auc' does not depend on the threshold"),
         ({"metrics": "precison"}, "Did you mean 'precision'"),
         ({"metrics": []}, "metrics: none given"),
-        ({"method": "monte_carlo"}, "method: unknown method 'monte_carlo'"),
+        ({"method": "bootstrap"}, "method: unknown method 'bootstrap'"),
         ({"confidence_levels": [0.9, 90]}, "confidence_levels: 90"),
         ({"confidence_levels": [0.9, 0.9]}, "names one twice"),
         ({"confidence_levels": []}, "confidence_levels: none given"),
@@ -245,11 +245,9 @@ def test_laws_one_by_one_have_a_limit_on_thresholds_and_sums_have_none():
     rng = np.random.default_rng(0)
     score = rng.random(2500)
     result = dm.evaluate(np.where(rng.random(2500) < 0.2, np.nan, score > 0.5), score, label_model=score)
-    assert dm.curves(result, thresholds="all").thresholds.size == 2501
-    asked: list[dict[str, Any]] = [{"metrics": "mcc"}, {"method": "exact"}]
-    for settings in asked:
-        with pytest.raises(dm.InputError, match="2,000 are the most"):
-            dm.curves(result, thresholds="all", **settings)
+    assert dm.curves(result, thresholds="all", metrics=["f1", "mcc"]).thresholds.size == 2501
+    with pytest.raises(dm.InputError, match="at most 2,000 are possible"):
+        dm.curves(result, thresholds="all", method="exact")
 
 
 def test_a_set_at_another_threshold_is_the_set_built_with_it():
@@ -338,37 +336,43 @@ def test_a_table_shows_about_ten_thresholds():
     assert len(str(dm.curves(result, method="gaussian")).splitlines()) == 10 + 5
 
 
-def test_auto_is_exact_for_few_missing_rows_and_gaussian_for_many():
-    for n, method in ((60, "exact"), (20_000, "gaussian")):
-        rng = np.random.default_rng(0)
-        score = rng.random(n)
-        y = np.where(rng.random(n) < 0.3, np.nan, rng.random(n) < score)
-        result = dm.evaluate(y, score, label_model=score, metrics="f1")
-        assert dm.curves(result).method == method
-
-
-def test_auto_is_gaussian_where_weights_make_exact_laws_slow():
+def large_evaluation(n, *, weighted=False, **settings):
     rng = np.random.default_rng(0)
-
-    def weighted(n: int) -> dm.Evaluation:
-        labels = np.where(np.arange(n) % 2, np.nan, rng.random(n) < 0.5)
-        return dm.evaluate(labels, rng.random(n), sample_weight=rng.random(n) + 0.5, label_model="half")
-
-    assert dm.curves(weighted(60)).method == "gaussian"
-    assert dm.curves(weighted(20)).method == "exact"  # ten missing rows: all labelings are gone through
+    score = rng.random(n) ** 2
+    y = np.where(rng.random(n) < 0.3, np.nan, rng.random(n) < score)
+    weight = rng.lognormal(size=n) if weighted else None
+    return dm.evaluate(y, score, sample_weight=weight, metrics="f1", **settings)
 
 
-def test_auto_is_gaussian_where_a_formula_has_no_exact_law(monkeypatch):
-    for limit in ("_TABLE_LIMIT", "EVERY_LIMIT"):
-        monkeypatch.setattr(counts, limit, 1000)  # as if there were millions of rows
-    rng = np.random.default_rng(0)
-    score = rng.random(2000)
-    y = np.where(rng.random(2000) < 0.5, np.nan, rng.random(2000) < score)
+def test_auto_is_exact_for_few_missing_rows_and_drawn_for_many():
+    small, large = (large_evaluation(n, label_model="half") for n in (60, 20_000))
+    assert dm.curves(small).method == "exact"
+    assert dm.curves(large).method == "monte_carlo"
+    assert dm.curves(large, thresholds=2000).method == "gaussian"
+
+
+def test_auto_is_drawn_where_weights_leave_no_exact_distribution():
+    assert dm.curves(large_evaluation(60, weighted=True, label_model="half")).method == "monte_carlo"
+    assert dm.curves(large_evaluation(20, weighted=True, label_model="half")).method == "exact"  # all are enumerated
+
+
+def test_a_metric_without_exact_distribution_is_drawn_or_refused():
     bumpy = dm.metrics.ConfusionMetric(name="bumpy", formula=lambda tp, fp, fn, tn: np.sin(tp) + np.sin(fn))
-    result = dm.evaluate(y, score, label_model=score, metrics="f1")
-    assert dm.curves(result, metrics=bumpy, thresholds=[0.5]).method == "gaussian"
-    with pytest.raises(dm.MethodError, match=r"metric: 'bumpy', threshold: 0\.5"):
-        dm.curves(result, metrics=bumpy, thresholds=[0.5], method="exact")
+    result = large_evaluation(100_000, label_model="half")
+    assert dm.curves(result, metrics=bumpy, thresholds=[0.2]).method == "monte_carlo"
+    with pytest.raises(dm.MethodError, match=r"metric: 'bumpy', threshold: 0\.2"):
+        dm.curves(result, metrics=bumpy, thresholds=[0.2], method="exact")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_curves_of_all_metrics_take_seconds(weighted):
+    result = large_evaluation(9000, weighted=weighted)
+    every = [metric for metric in dm.metrics.metrics_from("all") if isinstance(metric, dm.metrics.ConfusionMetric)]
+    begin = time.process_time()
+    curves = dm.curves(result, metrics=every)
+    # 2 to 4 seconds on a quiet machine; mcc alone took 30 when each threshold was a distribution of its own.
+    assert time.process_time() - begin < 15.0
+    assert all(np.isfinite(band.mean).any() for band in curves.values())
 
 
 def test_the_schema_page_names_every_key_of_to_dict():

@@ -134,6 +134,34 @@ def test_gaussian_bands_equal_evaluate_where_nodes_are_sure_of_some_or_all_rows(
         assert_equal_evaluate(result, curves, fill)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("learned", [False, True])
+def test_drawn_bands_are_near_evaluate(learned, weighted):
+    y, score, rng = rows(9, 3000)
+    weight = rng.lognormal(size=3000) if weighted else None
+    settings = {} if learned else {"label_model": score}
+    result = dm.evaluate(y, score, sample_weight=weight, metrics="recall", **settings)
+    thresholds = np.quantile(score, [0.0, 0.02, 0.1, 0.5, 0.9, 0.99, 0.999])
+    names = ["precision", "recall", "f1", "accuracy", "mcc", "balanced_accuracy", "npv"]
+    curves = dm.curves(result, metrics=names, thresholds=thresholds, method="monte_carlo")
+    for i, threshold in enumerate(thresholds.tolist()):
+        single = dm.evaluate(
+            result.data.with_threshold(threshold), label_model=Believed(result.nodes), metrics=names, zero_division=0
+        )
+        for name, band in curves.items():
+            law = single[name]
+            assert band.undefined[i] == pytest.approx(law.undefined, abs=0.005)
+            if law.std() < 1e-9:
+                assert band.mean[i] == pytest.approx(law.mean(), abs=1e-9)
+                continue
+            assert band.mean[i] == pytest.approx(law.mean(), abs=0.03 * law.std())
+            for level, ends in band.intervals.items():
+                for end, q in zip((end[i] for end in ends), (0.5 - level / 2, 0.5 + level / 2), strict=True):
+                    # The cdf jumps over q within rounding of the value; both sides are drawn where few rows decide.
+                    room = 1e-9 * max(1.0, abs(end))
+                    assert law.cdf(end - room) - 0.02 <= q <= law.cdf(end + room) + 0.02, (name, threshold, level)
+
+
 def test_a_denominator_that_changes_its_sign_takes_each_threshold_by_itself():
     y, score, _ = rows(6, 60)
     odd = dm.metrics.ConfusionMetric(
@@ -144,12 +172,12 @@ def test_a_denominator_that_changes_its_sign_takes_each_threshold_by_itself():
     assert_equal_evaluate(result, curves, np.nan)
 
 
-def test_bands_do_not_depend_on_how_thresholds_are_cut_into_stretches(monkeypatch):
+def test_bands_do_not_depend_on_how_thresholds_are_split_into_ranges(monkeypatch):
     y, score, rng = rows(7, 300)
     weight = rng.uniform(0.5, 2.0, 300)
     result = dm.evaluate(y, score, label_model=dm.label_models.Auto(n_nodes=6), sample_weight=weight, metrics="recall")
     whole = dm.curves(result, thresholds="all", method="gaussian").to_dict()["metrics"]
-    monkeypatch.setattr(sums, "_MOST_NUMBERS", 5 * len(result.nodes))
+    monkeypatch.setattr(sums, "_MAX_NUMBERS", 5 * len(result.nodes))
     parts = dm.curves(result, thresholds="all", method="gaussian").to_dict()["metrics"]
     for name in whole:
         for column in ("mean", "lowest_possible", "highest_possible"):

@@ -14,38 +14,11 @@ from darkmetrics.distributions import (
     Interval,
     Mixture,
     Normal,
-    ProductLaw,
     Tabulated,
     Undefined,
-    kinds,
-    product,
 )
 
 # ------------------------------------------------------------------------------------------------ the laws
-
-
-def binomial_axis(size, chance, offset=0):
-    """A lattice variable: a known count plus a binomial one."""
-    values = np.arange(size + 1.0)
-    return values + offset, scipy.stats.binom.pmf(values, size, chance)
-
-
-def product_law(formula, *variables, rising):
-    axes, masses = zip(*variables, strict=True)
-    return ProductLaw(formula=formula, axes=axes, masses=masses, rising=rising, bounds=Interval(0.0, 1.0))
-
-
-def node_axis(size, chances, offset=0):
-    """A lattice variable whose law differs between nodes."""
-    values = np.arange(size + 1.0)
-    return values + offset, np.array([scipy.stats.binom.pmf(values, size, chance) for chance in chances])
-
-
-def product_law_of_nodes(formula, *variables, weight, rising):
-    axes, masses = zip(*variables, strict=True)
-    return ProductLaw(
-        formula=formula, axes=axes, masses=masses, rising=rising, weight=np.array(weight), bounds=Interval(0.0, 1.0)
-    )
 
 
 def mixture(*names, weight):
@@ -73,12 +46,6 @@ def evaluated(metric, method="exact", n=300, rng=1, **options):
     return next(iter(result.values()))
 
 
-ON_DEMAND = (
-    "ProductLaw, rising",
-    "ProductLaw, falling",
-    "ProductLaw of three nodes, rising",
-    "ProductLaw of nodes, three variables",
-)
 LAWS: dict[str, Callable[[], Any]] = {
     "scipy.stats.norm": lambda: scipy.stats.norm(0.3, 0.1),
     "Normal": lambda: Normal(loc=0.3, scale=0.1),
@@ -101,41 +68,6 @@ LAWS: dict[str, Callable[[], Any]] = {
     "Tabulated with a gap": lambda: Tabulated(
         grid=skewed_table()[0], levels=skewed_table()[1], bounds=Interval(0.0, 1.0)
     ),
-    "ProductLaw, rising": lambda: product_law(
-        lambda a, b: a / (a + b), binomial_axis(40, 0.6, 10), binomial_axis(30, 0.3, 20), rising=True
-    ),
-    "ProductLaw, falling": lambda: product_law(
-        lambda a, b: b / (a + b), binomial_axis(40, 0.6, 10), binomial_axis(30, 0.3, 20), rising=False
-    ),
-    "ProductLaw, three variables": lambda: product_law(
-        lambda a, b, c: (a + 0.5 * c) / (a + b + c),
-        binomial_axis(20, 0.6, 10),
-        binomial_axis(10, 0.3, 20),
-        binomial_axis(5, 0.5),
-        rising=True,
-    ),
-    "ProductLaw of three nodes, rising": lambda: product_law_of_nodes(
-        lambda a, b: a / (a + b),
-        node_axis(40, [0.6, 0.2, 0.9], 10),
-        node_axis(30, [0.3, 0.3, 0.8], 20),
-        weight=[0.5, 0.2, 0.3],
-        rising=True,
-    ),
-    "ProductLaw of two nodes far apart, falling": lambda: product_law_of_nodes(
-        lambda a, b: b / (a + b),
-        node_axis(200, [0.1, 0.9], 10),
-        node_axis(100, [0.9, 0.05], 20),
-        weight=[0.5, 0.5],
-        rising=False,
-    ),
-    "ProductLaw of nodes, three variables": lambda: product_law_of_nodes(
-        lambda a, b, c: (a + 0.5 * c) / (a + b + c),
-        node_axis(20, [0.6, 0.2], 10),
-        node_axis(10, [0.3, 0.5], 20),
-        node_axis(5, [0.5, 0.0]),
-        weight=[0.7, 0.3],
-        rising=True,
-    ),
     "Mixture of Gaussians far apart": lambda: Mixture(
         components=[Normal(loc=0.1, scale=0.01), Normal(loc=0.8, scale=0.05)], weight=np.array([0.4, 0.6])
     ),
@@ -144,17 +76,11 @@ LAWS: dict[str, Callable[[], Any]] = {
         "Discrete", "Tabulated with a gap", "Normal", weight=[0.3, 0.5, 0.2]
     ),
     "Mixture of atoms": lambda: mixture("Discrete", "Discrete, ten equal", weight=[0.5, 0.5]),
-    "Mixture of laws on demand": lambda: mixture(
-        "ProductLaw, rising", "ProductLaw, falling", "Tabulated", weight=[0.2, 0.3, 0.5]
-    ),
-    "Mixture of laws on demand and atoms": lambda: mixture(
-        *ON_DEMAND, "Discrete, ten equal", weight=[0.2, 0.3, 0.3, 0.1, 0.1]
-    ),
     "exact recall": lambda: evaluated("recall"),
     "exact recall of many rows": lambda: evaluated("recall", n=20_000),
     "exact ROC-AUC of few rows": lambda: evaluated("roc_auc", n=30, zero_division=np.nan),
-    "lattice ROC-AUC": lambda: evaluated("roc_auc", n=60),
-    "Edgeworth ROC-AUC": lambda: evaluated("roc_auc", n=2_000),
+    "drawn ROC-AUC": lambda: evaluated("roc_auc", "auto", n=60),
+    "expanded ROC-AUC": lambda: evaluated("roc_auc", n=2_000),
     "gini": lambda: evaluated("gini", n=2_000),
     "Brier score": lambda: evaluated("brier", n=2_000),
     "sampled F1": lambda: evaluated("f1", "monte_carlo"),
@@ -250,7 +176,7 @@ def check_interval_is_90_percent_unless_told(law):
 def moment_bounds(law):
     """Bounds on mean and variance from sums below and above the integrals of the cdf."""
     # Each point of a product law is a sum over a window: fewer points, wider bounds.
-    number = 301 if isinstance(law, (ProductLaw, Mixture)) else 2_001
+    number = 301 if isinstance(law, Mixture) else 2_001
     low, high = float(law.ppf(1e-12)), float(law.ppf(1.0 - 1e-12))
     pad = 1e-6 * max(1.0, high - low)
     t = np.linspace(low - pad, high + pad, number)
@@ -301,7 +227,7 @@ def check_rvs_have_the_shape_asked_for(law):
 
 def check_rvs_follow_the_cdf(law):
     # Quantiles of a law of two lattice variables are searched for one by one, so these get a smaller sample.
-    size = 200 if isinstance(law, (ProductLaw, Mixture)) else 4_000
+    size = 200 if isinstance(law, Mixture) else 4_000
     draws = np.sort(law.rvs(size, 5))
     rank = np.arange(1, size + 1) / size
     last = np.append(np.diff(draws) > 1e-9, True)
@@ -421,7 +347,7 @@ def test_mean_off_by_a_percent_of_a_standard_deviation_is_seen():
 
 # ------------------------------------------------------------------------------- beyond what scipy promises
 
-OURS = ["Normal", "Discrete", "Tabulated", "ProductLaw, rising", "Mixture of atoms", "Undefined"]
+OURS = ["Normal", "Discrete", "Tabulated", "Mixture of atoms", "Undefined"]
 
 
 def our_law(name):
@@ -442,7 +368,7 @@ def test_a_confidence_level_outside_0_to_1_is_an_error(name, level):
         our_law(name).interval(level)
 
 
-@pytest.mark.parametrize("name", ["Normal", "Discrete", "Tabulated", "ProductLaw, rising", "Mixture of atoms"])
+@pytest.mark.parametrize("name", ["Normal", "Discrete", "Tabulated", "Mixture of atoms"])
 def test_levels_0_and_1_are_the_ends(name):
     law = law_named(name)
     assert law.ppf(0.0) <= law.ppf(1e-12)
@@ -493,45 +419,6 @@ def test_values_that_differ_by_rounding_are_one_atom():
     assert isinstance(law, Discrete)
     assert law.atoms.size == 2
     assert law.cdf(0.3) == law.cdf(0.1 + 0.2) == pytest.approx(2.0 / 3.0, abs=1e-15)
-
-
-@pytest.mark.parametrize("falling", [False, True])
-def test_product_law_equals_its_table(falling):
-    first, second = binomial_axis(25, 0.6, 3), binomial_axis(15, 0.3, 4)
-
-    def formula(a, b):
-        return b / (a + b) if falling else a / (a + b)
-
-    law = product_law(formula, first, second, rising=not falling)
-    values = formula(first[0][:, None], second[0]).ravel()
-    masses = np.multiply.outer(first[1], second[1]).ravel()
-    mean = float(masses @ values)
-    # Sums of 416 products: rounding only.
-    assert law.mean() == pytest.approx(mean, abs=1e-13)
-    assert law.var() == pytest.approx(float(masses @ (values - mean) ** 2), rel=1e-10)
-    order = np.argsort(values)
-    values, level = values[order], np.cumsum(masses[order])
-    for t in values[::7]:
-        assert law.cdf(t) == pytest.approx(float(masses[order][values <= t + 1e-12].sum()), abs=1e-12)
-    for q in (0.01, 0.2, 0.5, 0.77, 0.999):
-        assert law.ppf(q) == pytest.approx(values[np.searchsorted(level, q)], abs=1e-12)
-
-
-@pytest.mark.parametrize("name", ["ProductLaw of three nodes, rising", "ProductLaw of two nodes far apart, falling"])
-def test_product_law_of_nodes_equals_its_table(name):
-    law = law_named(name)
-    values = law.formula(law.axes[0][:, None], law.axes[1]).ravel()
-    masses = np.einsum("k,ka,kb->ab", law.weight, *law.masses).ravel()
-    mean = float(masses @ values)
-    # Sums of up to 60,000 products: rounding only.
-    assert law.mean() == pytest.approx(mean, abs=1e-13)
-    assert law.var() == pytest.approx(float(masses @ (values - mean) ** 2), rel=1e-10)
-    order = np.argsort(values)
-    level = np.cumsum(masses[order])
-    for t in values[:: values.size // 50]:
-        assert law.cdf(t) == pytest.approx(float(masses[values <= t + 1e-12].sum()), abs=1e-12)
-    for q in (0.001, 0.01, 0.2, 0.499, 0.501, 0.77, 0.999):
-        assert law.ppf(q) == pytest.approx(values[order][np.searchsorted(level, q)], abs=1e-12)
 
 
 def realised(law, size, rng):
@@ -587,61 +474,3 @@ def test_a_level_in_percent_is_understood():
 
 
 # ------------------------------------------------------------------------------- quantiles of laws summed on demand
-
-
-def all_atoms(law):
-    """Values and masses of every atom, from the parts of the law alone."""
-    if isinstance(law, Mixture):
-        found = [all_atoms(part) for part in law.components]
-        masses = [weight * mass for weight, (_, mass) in zip(law.weight, found, strict=True)]
-        return np.concatenate([values for values, _ in found]), np.concatenate(masses)
-    if isinstance(law, Discrete):
-        return law.atoms, law.masses
-    weight = np.ones(1) if law.weight is None else law.weight
-    values = law.formula(*np.meshgrid(*law.axes, indexing="ij")).ravel()
-    total = np.zeros(values.size)
-    for node, share in enumerate(weight):
-        mass = np.ones(1)
-        for each in law.masses:
-            mass = np.multiply.outer(mass, np.atleast_2d(each)[node]).ravel()
-        total += share * mass
-    return values, total
-
-
-@pytest.mark.parametrize("listed", [3, 100, 1 << 15])
-@pytest.mark.parametrize("name", [*ON_DEMAND, "Mixture of laws on demand and atoms"])
-def test_quantiles_on_demand_are_those_of_the_list_of_all_atoms(name, listed, monkeypatch):
-    """However many atoms are left when they are listed."""
-    for module in (product, kinds):
-        monkeypatch.setattr(module, "LISTABLE", listed)
-    monkeypatch.setattr(product, "_FEW", min(listed, product._FEW))
-    law = LAWS[name]()
-    values, masses = all_atoms(law)
-    order = np.argsort(values)
-    level = np.cumsum(masses[order])
-    rng = np.random.default_rng(0)
-    # Levels between those of atoms, where rounding cannot matter.
-    q = rng.random(60)
-    q = q[np.abs(level - q[:, None]).min(axis=1) > 1e-12]
-    expected = values[order][np.searchsorted(level, q)]
-    assert q.size > 50
-    np.testing.assert_allclose(law.ppf(q), expected, rtol=1e-13, atol=0.0)
-
-
-def test_many_places_of_a_product_ask_for_few_values_of_the_formula():
-    """Rows that lie between others cross between them, so that two or three values of each are enough."""
-    asked = 0
-
-    def ratio(x, y):
-        nonlocal asked
-        asked += np.size(x)
-        return (x + 50.0) / (x + y + 60.0)
-
-    size, places = 1_500, np.linspace(0.3, 0.7, 20)
-    axes, mass = [np.arange(size, dtype=float)] * 2, scipy.stats.binom.pmf(np.arange(size), size - 1, 0.4)
-    law = ProductLaw(formula=ratio, axes=axes, masses=[mass, mass], rising=True, bounds=Interval(0.0, 1.0))
-    found = law.cdf(places)
-    assert asked <= 4 * size * places.size
-    values, masses = ratio(*np.meshgrid(*axes, indexing="ij")).ravel(), np.multiply.outer(mass, mass).ravel()
-    expected = [masses[values <= t + 1e-12].sum() for t in places]
-    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-12)

@@ -57,6 +57,7 @@ def counted(**columns) -> Any:
         "weight": None,
         "probability": None,
         "stratum": None,
+        "age": None,
         "propensity": None,
         "low": None,
         "high": None,

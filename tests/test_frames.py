@@ -1,6 +1,7 @@
 """Columns of every engine come in the same, and what is no column is refused in words."""
 
 import datetime as dt
+import re
 import subprocess
 import sys
 from array import array
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from darkmetrics import InputError
-from darkmetrics.frames import label_column, number_column, to_native_frame
+from darkmetrics.frames import label_column, number_column, to_native_frame, value_column
 
 NAN = float("nan")
 ODD_INDEX = [7, 7, 3, -1, 0]  # duplicates, and not in order: positions count, labels of the index do not
@@ -66,6 +67,7 @@ LABELS_WITH_GAPS = {
     "polars NaN and null": pl.Series([1.0, 0.0, NAN, 1.0, None]),
     "polars float32": pl.Series([1.0, 0.0, NAN, 1.0, None], dtype=pl.Float32),
     "polars bool": pl.Series([True, False, None, True, None]),
+    "polars name of a pattern": pl.Series("^x.*$", [1, 0, None, 1, None]),
     "polars decimal": pl.Series([1, 0, None, 1, None], dtype=pl.Decimal(5, 2)),
     "polars object": pl.Series([1, 0, None, 1, None], dtype=pl.Object),
     "arrow int": pa.array([1, 0, None, 1, None]),
@@ -124,9 +126,42 @@ def test_text_and_gaps_are_the_same_in_every_container(values):
 
 @pytest.mark.parametrize("values", DATES_WITH_GAPS.values(), ids=DATES_WITH_GAPS.keys())
 def test_dates_stay_dates_beside_gaps(values):
-    labels, missing = label_column(values, "y_true")
+    days, missing = value_column(values, "time")
     assert missing.tolist() == GAPS
-    assert labels[~missing].tolist() == [DAYS[0], DAYS[1], DAYS[0]]
+    assert days[~missing].tolist() == [DAYS[0], DAYS[1], DAYS[0]]
+
+
+MOMENTS = np.array(["NaT", "2020-01-01", "2020-01-02"], "M8[ns]")
+NO_LABELS = {
+    **DATES_WITH_GAPS,
+    "nanoseconds": MOMENTS,
+    "durations": MOMENTS - MOMENTS[1],
+    "masked": np.ma.masked_array(MOMENTS, mask=[True, False, False]),
+    "objects": np.array([None, *MOMENTS[1:]], dtype=object),
+    "date among numbers": [1, 0, None, dt.date(2020, 1, 1)],
+    "datetimes": [dt.datetime(2020, 1, 1), None],
+    "times of day": pl.Series([dt.time(1), None]),
+    "timedeltas": [dt.timedelta(days=1), None],
+    "pandas": pd.Series(MOMENTS),
+    "pandas with a zone": pd.Series(MOMENTS).dt.tz_localize("UTC"),
+    "pandas index": pd.DatetimeIndex(MOMENTS),
+    "pandas period": pd.Series(pd.PeriodIndex(["2020-01", "2020-02"], freq="M")),
+    "pandas category": pd.Series(MOMENTS).astype("category"),
+    "polars duration": pl.Series([dt.timedelta(days=1), None]),
+}
+
+
+@pytest.mark.parametrize("values", NO_LABELS.values(), ids=NO_LABELS.keys())
+def test_label_column_refuses_dates_and_times(values):
+    with pytest.raises(InputError) as error:
+        label_column(values, "y_true")
+    assert re.match(r"y_true: found .* of type \w+ at row [0-3]\. Dates and times are not labels\.", str(error.value))
+    assert "1577" not in str(error.value)  # a date, and not its nanoseconds since 1970
+
+
+def test_label_column_takes_nothing_but_nat_as_missing():
+    labels, missing = label_column(np.array(["NaT", "NaT"], "M8[ns]"), "y_true")
+    assert (labels.dtype.kind, missing.tolist()) == ("f", [True, True])
 
 
 @pytest.mark.parametrize("empty", [pl.Series([None] * 3), pa.nulls(3), pd.Series([None] * 3), [pd.NA] * 3])
@@ -213,6 +248,7 @@ NO_NUMBERS = {
     "complex": ([0.1, 1j], "found (0.1+0j) of type complex at row 0"),
     "complex objects": (np.array([0.1, 1j], dtype=object), "found 1j of type complex at row 1"),
     "dates": (np.array(["2020-01-01"], "M8[D]"), "found datetime.date(2020, 1, 1) of type date at row 0"),
+    "nanoseconds": (np.array(["2020-01-01"], "M8[ns]"), "found datetime.datetime(2020, 1, 1, 0, 0) of type datetime"),
     "pandas dates": (pd.Series(pd.to_datetime(["2020"])), "of type Timestamp at row 0"),
     "polars dates": (pl.Series([dt.date(2020, 1, 1)]), "of type date at row 0"),
     "durations": (np.array([1, 2], "m8[D]"), "of type timedelta at row 0"),

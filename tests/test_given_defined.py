@@ -9,10 +9,9 @@ import pytest
 from matplotlib.text import Text
 
 import darkmetrics as dm
-from darkmetrics.distributions import Discrete, Normal
+from darkmetrics.distributions import Discrete, Normal, mix
 from darkmetrics.exceptions import UndefinedMetricWarning
 from darkmetrics.methods import Method
-from darkmetrics.methods.base import mixed
 from darkmetrics.metrics import registered
 from darkmetrics.monitoring.p_values import verdict
 from darkmetrics.posterior import Posterior
@@ -29,7 +28,7 @@ class Delta(Method):
 
     name = "delta"
 
-    def law(self, functional: Any, problem: Any, *, rng: Any) -> Any:
+    def distribution(self, functional: Any, problem: Any) -> Any:
         return Normal(loc=0.5, scale=0.1, undefined=NONE_POSITIVE, method="delta")
 
 
@@ -39,7 +38,7 @@ class Counting(Method):
 
     name = "counting"
 
-    def law(self, functional: Any, problem: Any, *, rng: Any) -> Any:
+    def distribution(self, functional: Any, problem: Any) -> Any:
         values, masses = np.array([np.nan, 0.5, 1.0]), np.array([NONE_POSITIVE, 0.5, 0.3])
         return Discrete.from_atoms(values, masses, functional.fill, method="gaussian")
 
@@ -92,9 +91,8 @@ def test_a_target_is_missed_only_where_the_metric_is_defined(name):
 
 @pytest.mark.parametrize("name", ["delta", "gaussian"])
 def test_laws_given_that_the_metric_is_defined_are_mixed_by_how_likely_that_is(name):
-    functional = registered("recall").bind(dm.EvaluationSet(Y, SCORE), 0.0)  # type: ignore[union-attr]
     laws = [Normal(loc=loc, scale=0.1, undefined=u, method=name) for loc, u in ((0.2, 0.0), (0.6, 0.5))]
-    law = mixed(functional, laws, np.array([0.5, 0.5]))
+    law = mix(laws, np.array([0.5, 0.5]), given_defined=True)
     assert law.given_defined
     assert law.mean() == pytest.approx((0.5 * 0.2 + 0.25 * 0.6) / 0.75, abs=1e-12)
 

@@ -8,16 +8,14 @@ import pytest
 
 import darkmetrics as dm
 import oracle
-from darkmetrics._kernels.auc.expansion import settle_leading_rows
-from darkmetrics.exceptions import MethodError
-from darkmetrics.functional import CountFunctional
+from darkmetrics.distributions.functionals import CountFunctional
+from darkmetrics.distributions.problem import Problem as PosteriorProblem
 from darkmetrics.label_models import Posterior
-from darkmetrics.methods.gaussian import gaussian_moments
-from darkmetrics.metrics import Family
+from darkmetrics.methods.gaussian import moments_at_draws
 from oracle import Problem
 
 LOSSES = ["brier", "log_loss"]
-RANKS = ["roc_auc", "gini", "roc_auc(ties='full')"]
+RANKS = ["roc_auc", "gini", "roc_auc(ties='full')", "average_precision"]
 COUNTS = [
     *("accuracy", "precision", "recall", "specificity", "npv", "fpr", "fnr", "f1", "fbeta(beta=2)", "mcc"),
     *("cohen_kappa", "balanced_accuracy", "jaccard", "g_mean", "youden_j", "markedness", "prevalence"),
@@ -31,6 +29,8 @@ COUNTS = [
 ]
 # Errors of a five-point difference with this step: 1e-12 by the fifth derivative, 1e-13 by rounding.
 STEP, CLOSE = 1e-3, 1e-8
+# Metrics of ranks are differentiated numerically, with a step of 2% of a standard deviation of their sums.
+NUMERICAL = 1e-6
 
 
 def random_problem(seed, *, weighted, rows=24, missing=10) -> Problem:
@@ -79,23 +79,13 @@ def test_influence_is_the_slope_of_the_definition(name, weighted):
         problem = random_problem(seed, weighted=weighted)
         functional, p, rows = bound(name, problem)
         expected = [slope(name, problem, row) for row in rows]
-        np.testing.assert_allclose(functional.influence(p), expected, rtol=CLOSE, atol=CLOSE)
+        close = NUMERICAL if name in RANKS else CLOSE
+        np.testing.assert_allclose(functional.influence(p), expected, rtol=close, atol=close)
 
 
-def test_every_metric_with_a_gaussian_law_is_looked_at():
-    looked_at = {name.split("(")[0] for name in [*COUNTS, *LOSSES, *RANKS]}
-    data = dm.EvaluationSet(*random_problem(0, weighted=False)[:2])
-    without = set()
-    for name in dm.list_metrics():
-        record = dm.metrics.registered(name)
-        metric = record.example if isinstance(record, Family) else record
-        functional = metric.bind(data, math.nan)
-        try:
-            functional.influence(np.full(functional.missing.size, 0.5))
-        except MethodError:
-            without.add(name)
-    assert looked_at | without == set(dm.list_metrics())
-    assert without == {"average_precision"}
+def test_every_metric_is_looked_at():
+    names = {name.split("(")[0] for name in [*COUNTS, *LOSSES, *RANKS]}
+    assert names == set(dm.list_metrics())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -105,7 +95,7 @@ def test_variance_of_the_gaussian_adds_up_the_influence_of_all_rows(name, weight
     functional, p, rows = bound(name, problem)
     of_rows = np.array([slope(name, problem, row) for row in rows])
     expected = float(functional.missing @ (of_rows**2 * p * (1.0 - p)))
-    assert gaussian_moments(functional, dm.methods.Problem(Posterior.single(p)))[1] == pytest.approx(expected, rel=1e-7)
+    assert moments_at_draws(functional, PosteriorProblem(Posterior.single(p)))[1] == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.parametrize("name", ["mcc", "g_mean", "cohen_kappa", "balanced_accuracy", "f1", "brier"])
@@ -122,7 +112,7 @@ def test_sure_rows_take_no_more_part_in_the_variance_than_labelled_ones(name, su
     moments = []
     for one in (given, settled):
         functional, p, _ = bound(name, one)
-        moments.append([float(m) for m in gaussian_moments(functional, dm.methods.Problem(Posterior.single(p)))])
+        moments.append([m.item() for m in moments_at_draws(functional, PosteriorProblem(Posterior.single(p)))])
     assert moments[0] == pytest.approx(moments[1], rel=1e-9)
     assert moments[0][1] > 0.0
 
@@ -132,23 +122,6 @@ def test_influence_is_nan_where_a_class_is_absent():
     for name in ("roc_auc", "recall"):
         [metric] = dm.metrics.metrics_from(name)
         assert np.isnan(metric.bind(data, math.nan).influence(np.zeros(1))).all()
-
-
-def test_the_rows_that_are_settled_first_are_those_of_the_largest_influence():
-    rng = np.random.default_rng(0)
-    score, weight = np.sort(rng.random(60)), np.ones(60)
-    weight[[30, 50]] = 40.0
-    y = np.where(np.arange(60) % 3 == 0, np.arange(60) % 2, math.nan)
-    y[[30, 50]] = math.nan
-    problem = Problem(y, score, (score >= 0.5).astype(int), weight, np.full(int(np.isnan(y).sum()), 0.5))
-    functional, p, rows = bound("roc_auc", problem)
-    share = np.array([slope("roc_auc", problem, row) for row in rows]) ** 2
-    share /= share.sum()
-    leading = rows[share > 0.2]
-    assert leading.size
-    cases = settle_leading_rows(functional.data, p[None], np.ones(1), 0.2)
-    assert cases is not None
-    assert all(not np.isin(weight[leading], data.weight).any() for data, _, _ in cases)
 
 
 @pytest.mark.parametrize("left", [0.5, 0.06, 1e-3])

@@ -10,8 +10,7 @@ import pytest
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score, roc_auc_score
 
 import darkmetrics as dm
-from darkmetrics._kernels.age_grid import age_bin
-from darkmetrics.data.ages import bin_start, read_ages
+from darkmetrics._kernels.age_grid import age_bin, bin_start
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models import LateLabels, late
 
@@ -179,11 +178,11 @@ def test_weekly_files_of_labels_are_taken_by_age() -> None:
 def test_timedeltas_are_days(as_given: Any) -> None:
     days = [0.0, 1.0, 30.0, 400.0]
     data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.8, 0.7, 0.6], age=as_given(days))
-    assert data.cells.stratum is not None
-    ages = read_ages(data.cells.stratum[::-1])
+    ages = data.cells.ages
+    assert ages is not None
     assert ages.days
     assert ages.whole
-    assert ages.age.tolist() == age_bin(np.array(days)).tolist()
+    assert ages.age[::-1].tolist() == age_bin(np.array(days)).tolist()
 
 
 def test_bins_of_ages_are_a_quarter_of_a_doubling() -> None:

@@ -16,7 +16,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import LateLabels
 from darkmetrics.label_models.base import missing_rows
 from darkmetrics.label_models.late_groups import GroupArrivals, fit_groups
-from darkmetrics.monitoring.total import Part, union
+from darkmetrics.monitoring.total import GroupPosterior, stack_groups
 from darkmetrics.posterior import Posterior
 
 pytest.importorskip("experiments.late.months")
@@ -141,10 +141,11 @@ def test_a_group_without_any_label_answers_and_is_wider_than_with_labels(year):
 
 def test_total_is_the_sum_of_the_months_draw_by_draw(year):
     sets = year.sets()
-    nodes = [model.nodes(data) for model, data in zip(fit_groups(LateLabels(), sets), sets, strict=True)]
-    parts = [Part.of(data, one, len(sets)) for data, one in zip(sets, nodes, strict=True)]
-    whole, joint, borrowing = union(sets, parts, LateLabels().nodes, shared=False, paired=True)
-    assert not borrowing
+    models = fit_groups(LateLabels(), sets)
+    nodes = [model.nodes(data) for model, data in zip(models, sets, strict=True)]
+    posteriors = [GroupPosterior.of(data, one, len(sets)) for data, one in zip(sets, nodes, strict=True)]
+    whole, joint, n_borrowing, _ = stack_groups(sets, posteriors, models, LateLabels().nodes)
+    assert not n_borrowing
     assert whole.n_rows == year.y.size
     months = sum(one.probability @ missing_rows(data, one) for data, one in zip(sets, nodes, strict=True))
     assert np.allclose(joint.probability @ missing_rows(whole, joint), months, rtol=1e-9)

@@ -55,7 +55,7 @@ def test_merged_days_from_files_are_all_rows(tmp_path, clock, buckets):
     at_once = EvaluationSet.from_frame(rows, **SETTINGS, buckets=buckets)
     if buckets == 64:  # days of few rows may have one score in each bucket, and then are exact
         merged = merged.coarsened(64)
-    for name in ("stratum", "decision", "positives", "negatives", "missing"):
+    for name in ("age", "decision", "positives", "negatives", "missing"):
         np.testing.assert_array_equal(getattr(merged.cells, name), getattr(at_once.cells, name), err_msg=name)
     np.testing.assert_allclose(merged.cells.score, at_once.cells.score, rtol=1e-12)
     if clock == (buckets == 64):  # a fit takes longer than all else, and each value has had one
@@ -80,6 +80,31 @@ def test_rows_are_taken_out_and_labels_away():
         part - whole
 
 
+def test_set_counts_ages_and_strata_together(tmp_path):
+    rows = table(600).with_columns(slice=pl.Series(np.arange(600) % 3))
+    data = EvaluationSet.from_frame(rows, **SETTINGS, stratum="slice")
+    parts = rows.partition_by("slice", as_dict=True)
+    for (number,), part in parts.items():
+        kept = data.cells.stratum == number
+        alone = EvaluationSet.from_frame(part, **SETTINGS)
+        for name in ("score", "age", "positives", "negatives", "missing"):
+            np.testing.assert_array_equal(getattr(data.cells, name)[kept], getattr(alone.cells, name), err_msg=name)
+    halves = [EvaluationSet.from_frame(half, **SETTINGS, stratum="slice") for half in (rows[:250], rows[250:])]
+    same(sum(halves), data)
+    same(data - halves[0], halves[1])
+    same(EvaluationSet.from_parquet(data.to_parquet(tmp_path / "cells.parquet")), data)
+
+
+def test_late_labels_ignore_strata():
+    rows = table(600).with_columns(slice=pl.Series(np.arange(600) % 3))
+    both = EvaluationSet.from_frame(rows, **SETTINGS, stratum="slice", buckets=64)
+    results = [
+        dm.evaluate(data, metrics="recall") for data in (both, EvaluationSet.from_frame(rows, **SETTINGS, buckets=64))
+    ]
+    assert results[0].stated == "late"
+    assert results[0]["recall"].mean() == pytest.approx(results[1]["recall"].mean(), rel=1e-9)
+
+
 def test_late_labels_are_counted_anew():
     data = EvaluationSet.from_frame(table(), **SETTINGS)
     with pytest.raises(InputError, match=r"^late: the rows of the set have ages, .* Count the rows anew"):
@@ -88,11 +113,11 @@ def test_late_labels_are_counted_anew():
 
 def test_ages_are_not_put_together_with_anything_else():
     data = EvaluationSet.from_frame(table(100), **SETTINGS)
-    with pytest.raises(InputError, match=r"^age: one set has ages, the other has strata\."):
+    with pytest.raises(InputError, match=r"^strata: one set has them, the other has not\."):
         data + EvaluationSet([1, 0], [0.2, 0.3], strata=[1, 2])
     with pytest.raises(InputError, match=r"^age: one set has ages in days, .* the other in numbers"):
         data + EvaluationSet([1, 0], [0.2, 0.3], age=[1.0, 2.0])
-    with pytest.raises(InputError, match=r"^strata: one set has them, the other has not\."):
+    with pytest.raises(InputError, match=r"^age: one set has them, the other has not\."):
         data + EvaluationSet([1, 0], [0.2, 0.3])
 
 
@@ -121,7 +146,7 @@ def test_evaluating_a_table_uses_its_ages():
         ({"label_model": "calibrated"}, r"^scored_at: label_model='calibrated' does not use it\."),
         ({"missingness": "by_score"}, r"^scored_at: missingness also says why labels are missing\."),
         ({"propensity": "p"}, r"^scored_at: propensity also says why labels are missing\."),
-        ({"strata": "p"}, r"^strata: cannot be given beside scored_at, for ages are the strata"),
+        ({"strata": "p"}, r"^scored_at: strata also says why labels are missing\."),
         ({"scored_at": None}, r"^labelled_at: needs scored_at="),
         ({"scored_at": None, "labelled_at": None}, r"^as_of: needs scored_at="),
         ({"maturity": "90"}, r"^maturity: '90'\. It must be a positive number or a timedelta\."),

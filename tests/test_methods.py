@@ -10,7 +10,6 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 import darkmetrics as dm
-from darkmetrics.methods import Problem, monte_carlo
 from darkmetrics.posterior import Posterior
 
 METRICS = [
@@ -118,20 +117,6 @@ def test_a_generator_is_as_good_as_its_seed():
     by_seed = evaluate("roc_auc", "monte_carlo", rng=7)["roc_auc"]
     by_generator = evaluate("roc_auc", "monte_carlo", rng=np.random.default_rng(7))["roc_auc"]
     assert by_seed.atoms.tolist() == by_generator.atoms.tolist()
-
-
-@pytest.mark.parametrize("metric", ["roc_auc", "brier", "average_precision", "precision"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_numbers_do_not_depend_on_the_size_of_the_chunks(metric, weighted, monkeypatch):
-    weight = np.random.default_rng(3).choice([0.5, 1.0, 2.5], rows()[0].size) if weighted else None
-    laws = []
-    for chunk in (1 << 22, 7_000, 1):
-        monkeypatch.setattr(monte_carlo, "_CHUNK", chunk)
-        laws.append(evaluate(metric, dm.methods.MonteCarlo(300), sample_weight=weight, rng=9)[metric])
-    for law in laws[1:]:
-        # Matrix products of different shapes may round their last bit differently.
-        np.testing.assert_allclose(law.atoms, laws[0].atoms, rtol=1e-13, atol=0.0)
-        np.testing.assert_allclose(law.masses, laws[0].masses, rtol=1e-13, atol=0.0)
 
 
 def test_scenarios_of_cells_of_many_rows_have_binomial_counts():
@@ -451,20 +436,3 @@ def test_every_method_gives_a_point_when_nothing_is_missing(method):
         law = dm.evaluate(complete, score, metrics=metric, method=method, label_model="half", rng=0)[metric]
         assert law.method == "exact"
         assert law.std() == 0.0
-
-
-def test_a_law_that_is_refused_is_an_error_of_its_own_each_time():
-    """One error raised again and again grows a traceback that keeps the rows of every call that was refused."""
-    rng = np.random.default_rng(1)
-    n = 30
-    label, score = np.append(np.zeros(5), np.full(n, np.nan)), np.arange(n + 5) / (n + 5)
-    weight = np.append(np.full(5, 100.0), 10.0 ** rng.uniform(-4.0, 4.0, n))
-    data = dm.EvaluationSet(label, score, sample_weight=weight, threshold=0.0)
-    nodes = Posterior(np.array([0.01, 0.99]), np.where(rng.random((2, n)) < 0.5, 0.05, 0.95))
-    (metric,) = dm.metrics.metrics_from("precision")
-    errors = []
-    for _ in range(2):
-        with pytest.raises(dm.MethodError, match="very different weights") as caught:
-            dm.methods.Exact().law(metric.bind(data, math.nan), Problem(nodes), rng=np.random.default_rng(0))
-        errors.append(caught.value)
-    assert errors[0] is not errors[1]

@@ -540,7 +540,7 @@ def test_fifteen_missing_rows_are_few_enough_for_a_callable_and_sixteen_are_not(
     law = evaluated([None] * 15, score[:15], {"m": lambda y, s: y.mean()}, method="exact")["m"]
     # Mean and variance of a share of 15 fair coins.
     assert (law.mean(), law.var()) == pytest.approx((0.5, 0.25 / 15))
-    with pytest.raises(dm.MethodError, match="16 missing rows forbid"):
+    with pytest.raises(dm.MethodError, match="16 missing rows are too many"):
         evaluated([None] * 16, score, {"m": lambda y, s: y.mean()}, method="exact")
 
 

@@ -17,6 +17,7 @@ import darkmetrics as dm
 import oracle
 from darkmetrics.monitoring import Alert, GroupedEvaluation, evaluate_by, groups
 from darkmetrics.processes import generators_from, run_each
+from darkmetrics.question import Question
 
 NUMBERS = ("mean", "low", "high", "labelled_only", "lowest_possible", "highest_possible", "undefined")
 
@@ -153,23 +154,32 @@ def test_a_group_looked_at_twice_has_the_same_numbers():
     assert restored.to_dict() == result.to_dict()
 
 
-@pytest.mark.parametrize(("numbers", "kept"), [(1 << 22, 20), (0, 16)])
-def test_only_a_few_evaluations_are_kept_unless_they_are_small(numbers, kept, monkeypatch):
-    monkeypatch.setattr(groups, "_NUMBERS", numbers)
-    n = 60 * 20
-    table = rows(n, shop=np.arange(n) % 20)
+def test_groups_are_evaluated_once_while_their_evaluations_fit_into_memory(monkeypatch):
+    evaluated, answer = [], Question.answer
+
+    def count(self: Any, data: Any, *others: Any) -> Any:
+        evaluated.append(data)
+        return answer(self, data, *others)
+
+    monkeypatch.setattr(Question, "answer", count)
+    table = rows(1200, shop=np.arange(1200) % 12)
     result = quietly(table, "shop", metrics="accuracy", label_model="half")
     assert [evaluation["accuracy"].mean() for evaluation in result.values()] == [
         group.metrics["accuracy"].mean for group in result.groups.values()
     ]
-    assert len(result._kept) == kept
+    result.gap("accuracy")
+    result.change(1, 0)
+    assert len(evaluated) == 12
 
 
-def test_never_more_evaluations_are_kept_than_are_compared_at_once():
-    n = 4 * 260
-    result = quietly(rows(n, shop=np.arange(n) % 260), "shop", metrics="accuracy", label_model="half", min_labels=0)
-    assert sum(len(evaluation.laws) for evaluation in result.values()) == 260
-    assert len(result._kept) == 256
+def test_groups_that_do_not_fit_into_memory_are_evaluated_again_with_the_same_numbers(monkeypatch):
+    monkeypatch.setattr(groups, "_MAX_KEPT", 0)
+    monkeypatch.setattr(groups, "_MAX_KEPT_AGAIN", 0)
+    result = quietly(rows(400, shop=np.arange(400) % 4), "shop", metrics="accuracy", label_model="half")
+    assert not result.evaluations
+    assert result[2]["accuracy"].mean() == result.groups[(2,)].metrics["accuracy"].mean
+    assert result[1] is result[1]
+    assert result.gap("accuracy").means["3"] == result.groups[(3,)].metrics["accuracy"].mean
 
 
 # ----------------------------------------------------------------------------------------------------- keys and mapping
@@ -448,8 +458,8 @@ def test_an_error_in_one_group_names_it():
     table.loc[np.flatnonzero(table["country"] == "FR")[:3], "p"] = 1.0
     with pytest.raises(dm.InputError, match=r"not to my liking\. \(Found in the group country='FR'\.\)"):
         by(table, label_model=Picky())
-    with pytest.raises(dm.MethodError, match=r"average_precision.*\(Found in the group country='DE'\.\)"):
-        by(table, metrics="average_precision", method="exact", label_model="half")
+    with pytest.raises(dm.MethodError, match=r"ks.*\(Found in the group country='DE'\.\)"):
+        by(table, metrics="ks", method="exact", label_model="half")
 
 
 def test_a_mistake_in_code_of_the_user_names_the_group():

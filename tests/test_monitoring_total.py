@@ -1,6 +1,7 @@
 """The total of groups: the sum of what they say, against labels drawn group by group; never a fit over all rows."""
 
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.special import expit
 from sklearn.metrics import f1_score, recall_score, roc_auc_score
 
 import darkmetrics as dm
+import oracle
 from darkmetrics.label_models import LabelShift
 from darkmetrics.monitoring.total import in_words
 from darkmetrics.posterior import Posterior
@@ -121,8 +123,8 @@ def test_the_total_has_the_law_of_labels_drawn_group_by_group(label_model):
     table = months(1, shares=(0.2, 0.5, 0.8), n=250).round({"p": 2})  # scores are shared by rows of all groups
     result = by(table, metrics=list(ORACLES), label_model=label_model)
     labelings = drawn(result)
-    for name, oracle in ORACLES.items():
-        assert distance(result.total[name], oracle(labelings)) < SLACK
+    for name, value_of in ORACLES.items():
+        assert distance(result.total[name], value_of(labelings)) < SLACK
 
 
 def distance(law: dm.MetricDistribution, values: np.ndarray) -> float:
@@ -276,27 +278,56 @@ def test_groups_without_labels_of_a_class_borrow_and_the_result_says_so():
     assert result.total["recall"].mean() == pytest.approx(everything.mean(), abs=0.1)
 
 
-def test_what_groups_borrow_is_found_once_per_lender(monkeypatch):
-    """Groups of one row: as many borrow as can lend, and each pair of them by itself would grow with the square."""
-    import darkmetrics.monitoring.borrowing as borrowing
+def test_groups_that_borrow_from_many_others_have_as_few_draws_as_any():
+    """Each of 1,408 groups of one row had a draw for each of 3,592 lenders."""
+    rng = np.random.default_rng(0)
+    score = rng.random(600)
+    y = np.where(np.arange(600) % 3 == 0, np.nan, rng.random(600) < score)
+    table = pd.DataFrame({"month": np.arange(600), "y": y, "p": score})
+    total = by(table, metrics="prevalence", label_model="calibrated").total
+    assert len(total.nodes) == 128
+    # Groups of one row are unlike each other: the labeled ones have a fraction of positives, and so may any.
+    assert total["prevalence"].mean() == pytest.approx(np.nanmean(y), abs=0.03)
 
-    work, shift = [], borrowing._shift
 
-    def counted(log_odds: Any, rows: Any, positives: Any) -> Any:
-        work.append(1)
-        return shift(log_odds, rows, positives)
+class ThreeDraws(dm.label_models.LabelModel):
+    """Three posterior draws, which differ between groups of different size."""
 
-    monkeypatch.setattr(borrowing, "_shift", counted)
-    done = {}
-    for size in (30, 120):
-        rng = np.random.default_rng(size)
-        score = rng.random(size)
-        y = np.where(np.arange(size) % 3 == 0, np.nan, rng.random(size) < score)
-        work.clear()
-        by(pd.DataFrame({"month": np.arange(size), "y": y, "p": score}), metrics="recall")
-        done[size] = len(work)
-    assert done[30] > 0
-    assert done[120] <= 4.5 * done[30]
+    weight = np.array([0.2, 0.3, 0.5])
+
+    def probability(self, n_missing: int) -> np.ndarray:
+        return np.random.default_rng(n_missing).random((3, n_missing))
+
+    def nodes(self, data: dm.EvaluationSet) -> Posterior:
+        return Posterior(self.weight, self.probability(data.missing_cells.size))
+
+    def describe(self, data: dm.EvaluationSet, nodes: Posterior) -> str:
+        return "Given."
+
+
+@pytest.mark.parametrize("metric", ["precision", "f1", "roc_auc", "average_precision", "brier"])
+def test_the_total_of_groups_with_few_draws_equals_brute_force(metric):
+    rng = np.random.default_rng(2)
+    tables, labels, masses = [], [], []
+    for group, missing in (("a", 4), ("b", 5)):
+        score = np.sort(rng.random(missing + 4))
+        y = np.append(np.full(missing, np.nan), [0.0, 1.0, 0.0, 1.0])
+        tables.append(pd.DataFrame({"g": group, "y": y, "p": score}))
+        assigned = np.array(list(product([0.0, 1.0], repeat=missing)))
+        p = ThreeDraws().probability(missing)[:, None]
+        masses.append(ThreeDraws.weight @ np.prod(np.where(assigned == 1.0, p, 1.0 - p), axis=2))
+        labels.append(np.hstack([assigned, np.tile(y[missing:], (len(assigned), 1))]))
+    first, second = (x.ravel() for x in np.meshgrid(*(np.arange(len(x)) for x in labels), indexing="ij"))
+    score = np.concatenate([table["p"] for table in tables])
+    definition = oracle.DEFINITIONS.get(metric) or oracle.FAMILIES[metric]()
+    values = definition(
+        np.hstack([labels[0][first], labels[1][second]]), score, (score >= 0.5).astype(float), np.ones(score.size)
+    )
+    mass = masses[0][first] * masses[1][second]
+    total = by(pd.concat(tables), "g", metrics=metric, label_model=ThreeDraws()).total[metric]
+    assert total.method == "exact"
+    for t in np.quantile(values, np.linspace(0.0, 1.0, 41)):
+        assert total.cdf(t + oracle.ATOM) == pytest.approx(mass[values <= t + oracle.ATOM].sum(), abs=1e-12)
 
 
 @pytest.mark.parametrize("complete", [False, True])
@@ -372,8 +403,8 @@ def test_few_columns_stand_for_many(monkeypatch):
     settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "missingness": "by_score"}
     table = months(2, n=300)
     many = by(table, **settings).total
-    monkeypatch.setattr(total, "_COLUMNS", 200)
-    monkeypatch.setattr(total, "_KEPT", 100 * 6 * 64)
+    monkeypatch.setattr(total, "_MAX_COLUMNS", 200)
+    monkeypatch.setattr(total, "_MAX_PROBABILITIES", 100 * 6 * 64)
     few = by(table, **settings).total
     assert many.nodes.probability.shape[1] > 200 >= few.nodes.probability.shape[1]
     for name in many:

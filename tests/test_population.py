@@ -111,7 +111,7 @@ def test_thinned_mixture_is_the_whole_one(n, missing, reason):
     whole = np.stack([tp + a, fp + joint.shape[0] - 1 - a, fn + b, tn + joint.shape[1] - 1 - b])
     held = joint > 1e-13
     for name in result:
-        law = asked.law(result.metrics[name], result[name])
+        law = asked.distribution(result.metrics[name], result[name])
         assert law.method == "near exact"
         for t in law.ppf([0.01, 0.05, 0.5, 0.95]):
             first, second = (0.5 + np.tensordot(side, whole, 1)[held] for side in SHARES[name])

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import darkmetrics as dm
@@ -178,3 +179,25 @@ def test_a_page_is_written_to_a_text_or_a_path(result):
 def test_what_rounds_to_zero_has_no_sign():
     assert number_text(-0.0004, 3) == "0.000"
     assert number_text(-0.0005001, 3) == "-0.001"
+
+
+DATES = np.array(["2026-01-01", "2026-01-02", "NaT", "2026-01-01"] * 5, dtype="datetime64[ns]")
+DATE_SCORES = np.linspace(0.1, 0.9, DATES.size)
+
+
+@pytest.mark.parametrize("unit", ["D", "us", "ns"])
+@pytest.mark.parametrize("function", [dm.evaluate, dm.bounds, dm.diagnose, dm.backtest, dm.EvaluationSet])
+def test_dates_as_labels_are_refused_by_every_function(function, unit):
+    with pytest.raises(dm.InputError, match=r"^y_true: found datetime\..* at row 0\. Dates and times are not labels\."):
+        function(DATES.astype(f"datetime64[{unit}]"), DATE_SCORES)
+
+
+def test_dates_as_predictions_are_refused():
+    with pytest.raises(dm.InputError, match=r"^y_pred: found datetime\..* Dates and times are not labels\."):
+        dm.evaluate([1, 0, None, 1] * 5, DATE_SCORES, y_pred=DATES)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pl.LazyFrame])
+def test_dates_as_labels_of_a_frame_are_refused(frame):
+    with pytest.raises(dm.InputError, match=r"^label column 'y': .*Dates and times are not labels\. Pass two classes"):
+        dm.evaluate_frame(frame({"y": DATES, "p": DATE_SCORES}), label="y", score="p")

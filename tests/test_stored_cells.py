@@ -1,6 +1,7 @@
 """Sets in Parquet files: nothing is lost, any engine reads them, and what is not such a file is refused by name."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,18 @@ def test_the_file_is_an_ordinary_table(engine, tmp_path):
     assert table == [cell(0.2, False, 0, 1, 0), cell(0.7, True, 0, 0, 2), cell(0.9, True, 1, 0, 0)]
     kinds = {str(field.type).removeprefix("large_") for field in pq.read_schema(path)}
     assert kinds == {"int64", "double", "string", "bool"}
+
+
+def test_from_parquet_reads_ages_that_were_stored_as_strata(engine):
+    """Until ages had a column of their own (November 2026), files stored them as strata from 2**52 on."""
+    age = pd.to_timedelta([0, 1, 2, 9, 40, 40, 400, 400, 3, 9], unit="D")
+    delay = pd.to_timedelta([None, 1, None, 2, None, 30, 5, None, 1.5, None], unit="D")
+    score = [0.1, 0.2, 0.2, 0.7, 0.7, 0.7, 0.9, 0.9, 0.5, 0.7]
+    labels = [None, 0, None, 1, None, 0, 1, None, 1, None]
+    data = EvaluationSet(labels, score, age=age, delay=delay, maturity=pd.Timedelta(days=60))
+    back = EvaluationSet.from_parquet(Path(__file__).parent / "stored" / "ages_in_strata.parquet")
+    for name, array in data.cells.arrays().items():
+        np.testing.assert_array_equal(getattr(back.cells, name), array, err_msg=name)
 
 
 def test_a_glob_or_a_list_of_days_is_their_sum(tmp_path):

@@ -19,7 +19,7 @@ from darkmetrics.label_models import (
     Prevalence,
     Tilted,
 )
-from darkmetrics.label_models.tilted import Moves
+from darkmetrics.label_models.tilted import find_shifts
 
 NAN = float("nan")
 PREVALENCES = [1e-6, 0.01, 0.2, 0.5, 0.75, 0.999]
@@ -94,8 +94,8 @@ def test_any_share_is_met_whatever_the_last_bit_of_a_step_is():
         p = rng.choice([0.5, 0.25, rng.random()], size=(1, rng.integers(1, 6)))
         rows = rng.integers(1, 100, p.size).astype(float)
         e = rng.choice([rng.random(), 10.0 ** rng.uniform(-9.0, -0.1)])
-        moves = Moves(Posterior(np.ones(1), p), rows)
-        found = expit(logit(p[0]) + moves.to(e)) @ rows / rows.sum()
+        [shift] = find_shifts(Posterior(np.ones(1), p), rows, [e])
+        found = expit(logit(p[0]) + shift) @ rows / rows.sum()
         assert found == pytest.approx(e, rel=1e-9)
 
 
@@ -231,3 +231,22 @@ def test_without_weight_on_missing_rows_there_is_nothing_to_tilt():
     data = EvaluationSet([1, 0, None], [0.9, 0.1, 0.5], sample_weight=[1, 1, 0])
     result = dm.evaluate(data, label_model=Tilted("half", prevalence=0.3), metrics="accuracy")
     assert result["accuracy"].mean() == 1.0
+
+
+@pytest.mark.parametrize("shift", [-800.0, -30.0, -0.7, 0.0, 2.5, 40.0, 800.0])
+def test_shifted_log_odds_neither_overflow_nor_move_certain_labels(shift):
+    p = np.array([[0.0, 1e-300, 0.2, 0.5, 1.0 - 1e-12, 1.0], [0.0, 1e-6, 0.3, 0.9, 0.99, 1.0]])
+    shifted = Posterior(np.array([0.4, 0.6]), p).shift_log_odds(shift).probability
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(shifted, expit(logit(p) + shift), rtol=1e-12, atol=1e-300)
+    assert shifted[:, [0, -1]].tolist() == [[0.0, 1.0], [0.0, 1.0]]
+
+
+def test_split_columns_shift_cells_of_one_kind():
+    posterior = Posterior(np.ones(1), np.array([[0.2, 0.6]]), bucket=np.array([0, 0, 1, 1]))
+    kind = np.array([0, 1, 1, 1])
+    split, of_column = posterior.split_columns(kind)
+    np.testing.assert_array_equal(split.on_all_cells.probability, posterior.on_all_cells.probability)
+    np.testing.assert_array_equal(of_column[split.bucket], kind)
+    shifted = split.shift_log_odds(np.where(of_column == 1, 0.5, 0.0)).on_all_cells.probability[0]
+    np.testing.assert_allclose(shifted, expit(logit([0.2, 0.2, 0.6, 0.6]) + 0.5 * kind))

@@ -2,7 +2,12 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
+from functools import wraps
 from math import isfinite
+from typing import Any, TypeVar
+
+_Class = TypeVar("_Class", bound=type)
 
 # What is a number in a text, in a regular expression that all engines read alike.
 NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
@@ -69,14 +74,61 @@ def short(name: object) -> str:
     """
     raw = str(name)
     if len(raw) <= _LONGEST_NAME:
-        return _written_out(raw)
+        return printable(raw)
     # Long names often differ at their end. Cut before it is written out: one of a million signs takes no time.
     half = _LONGEST_NAME // 2
-    return f"{_written_out(raw[:half])[:half]}…{_written_out(raw[1 - half :])[1 - half :]}"
+    return f"{printable(raw[:half])[:half]}…{printable(raw[1 - half :])[1 - half :]}"
 
 
-def _written_out(text: str) -> str:
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+def printable(text: str, keep: str = "") -> str:
+    r"""Return the text with visible escapes for characters that cannot be printed, except those in `keep`.
+
+    Use it for all text that may reach a terminal, which control characters steer.
+
+    Examples
+    --------
+    >>> from darkmetrics._text import printable
+    >>> print(printable("re\x1b[31mcall"))
+    re\x1b[31mcall
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode() for sign in text
+    )
+
+
+def prints_plainly(kind: _Class) -> _Class:
+    """Make `str` and `repr` of a class printable: names of metrics and groups may hold control characters."""
+    for name in ("__str__", "__repr__"):
+        if name in vars(kind):
+            setattr(kind, name, _made_printable(vars(kind)[name]))
+    return kind
+
+
+def _made_printable(method: Callable[[Any], str]) -> Callable[[Any], str]:
+    @wraps(method)
+    def printed(self: Any) -> str:
+        return printable(method(self), keep="\n")
+
+    return printed
+
+
+# What spreadsheets take for the start of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_text(text: str) -> str:
+    r"""Return text for a cell of a CSV file: no control characters, and a quote before what looks like a formula.
+
+    Examples
+    --------
+    >>> from darkmetrics._text import csv_text
+    >>> csv_text("=1+1"), csv_text("a-b"), csv_text("\x1b[31m")
+    ("'=1+1", 'a-b', '\\x1b[31m')
+    """
+    plain = printable(text, keep="\n\t")
+    return f"'{plain}" if text.startswith(_FORMULA) else plain
 
 
 def counted(number: int, word: str) -> str:

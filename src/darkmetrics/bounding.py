@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkmetrics import frames
-from darkmetrics._text import counted
+from darkmetrics._text import counted, prints_plainly
 from darkmetrics.argument_types import ArrayLike, LabelValue
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -74,6 +74,7 @@ class MetricBounds:
         return {"better": self.better, **numbers, "bounds_sharp": self.bounds_sharp}
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False)
 class Bounds(Mapping[str, MetricBounds]):
     """Between which values each metric must lie: a mapping from metric name to `MetricBounds`.

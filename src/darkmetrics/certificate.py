@@ -10,6 +10,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.cdf_bounds import CdfBounds, largest_gap
+from darkmetrics._text import prints_plainly
 
 # P(metric <= t), or P(metric < t) when `left`.
 Cdf: TypeAlias = Callable[..., FloatArray]
@@ -51,6 +52,7 @@ class Assumption(NamedTuple):
     holds: bool | None
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """How far can this law be from the true one? A proven bound for the data at hand, not an estimate.

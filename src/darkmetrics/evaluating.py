@@ -22,7 +22,7 @@ from darkmetrics.argument_types import (
 )
 from darkmetrics.call_as_code import arguments_given
 from darkmetrics.data import rules
-from darkmetrics.data.ages import are_ages, table_times
+from darkmetrics.data.ages import table_times
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
@@ -390,7 +390,7 @@ def rows_asked_of(model: LabelModel, label_model: Any, y_true: Any, y_score: Any
     kinds = {name: settings.pop(name) for name in _KINDS if settings.get(name) is True}
     data = evaluation_set_from(y_true, y_score, **settings)
     cells = data.cells
-    there = (cells.propensity is not None, cells.stratum is not None, are_ages(cells.stratum))
+    there = (cells.propensity is not None, cells.stratum is not None, cells.age is not None)
     for name, is_there in zip(_KINDS, there, strict=True):
         if name in kinds and not is_there:
             raise InputError(f"{name}: True, but the EvaluationSet has none. Give them when building the set.")

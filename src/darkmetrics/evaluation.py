@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._text import counted
+from darkmetrics._text import counted, prints_plainly
 from darkmetrics.argument_types import PathLike, ReportSettings, Scope
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _ODDS = 3.0
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False)
 class Evaluation(Mapping[str, MetricDistribution]):
     """The law of each metric on one evaluation set: a mapping from metric name to `MetricDistribution`.
@@ -117,7 +118,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         if self.scope == "population":
             return self
         asked = Population(self.data, self.nodes)
-        laws = {name: asked.law(self.metrics[name], law) for name, law in self.laws.items()}
+        laws = {name: asked.distribution(self.metrics[name], law) for name, law in self.laws.items()}
         return replace(self, laws=laws, scope="population", on_rows=self)
 
     @property
@@ -163,7 +164,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
         Notes
         -----
-        With more than 64 missing rows, ends move as far as those of a mixture of Gaussians, one per posterior node.
+        Approximate distributions find the factors at which an end is lowest or highest; the evaluation's method
+        computes the end there.
 
         Examples
         --------
@@ -175,7 +177,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         >>> result = dm.evaluate(y_true, y_score, missingness="random", metrics=["precision", "recall"])
         >>> print(result.sensitivity(odds=2))
                       90% interval   if odds 2x off
-        precision   0.736 to 0.791   0.697 to 0.813
+        precision   0.736 to 0.791   0.697 to 0.812
         recall      0.768 to 0.806   0.734 to 0.828
         """
         from darkmetrics.sensitivity import check_odds, sensitivity_of
@@ -227,9 +229,9 @@ class Evaluation(Mapping[str, MetricDistribution]):
         for k in np.flatnonzero(weight_of_reasons(self.nodes) >= REFUTED):
             rows, nodes = nodes_of_reason(self.nodes, int(k)).without_strata(self.data)
             functional = self.metrics[metric].bind(rows, self.fills[metric])
-            law = next(self.method.laws([functional], nodes, rng=0))
+            law = next(self.method.distributions([functional], nodes, rng=0))
             if self.scope == "population":
-                law = Population(rows, nodes).law(self.metrics[metric], law)
+                law = Population(rows, nodes).distribution(self.metrics[metric], law)
             found[self.nodes.reasons[k]] = chance_of_target(law, target, self.metrics[metric].better)
         return found
 

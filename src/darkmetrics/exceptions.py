@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
+from darkmetrics._text import printable
+
 # What stands in quotes is the user's own: messages write it as Python does.
 QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 
@@ -44,6 +46,9 @@ class InputError(ValueError):
             argument = head if head.isidentifier() else ""
         self.argument = argument
 
+    def __str__(self) -> str:
+        return printable(str(self.args[0]), keep="\n")
+
     @classmethod
     def about(cls, argument: object, rule: str) -> Self:
         """The error for an argument, a column or a file, whatever its name."""
@@ -58,12 +63,12 @@ class InputError(ValueError):
         argument = names.get(self.argument, self.argument)
         code = sorted((name for name in names if "_" in name), key=len, reverse=True)
         known = "|".join([QUOTED, *(rf"\b{re.escape(name)}\b" for name in code)])
-        rule = re.sub(known, lambda found: names.get(found[0], found[0]), str(self)[len(self.argument) :])
+        rule = re.sub(known, lambda found: names.get(found[0], found[0]), self.args[0][len(self.argument) :])
         return type(self)(argument + rule, argument)
 
     def also(self, text: str) -> Self:
         """The same error with more said at its end."""
-        return type(self)(f"{self} {text}", self.argument)
+        return type(self)(f"{self.args[0]} {text}", self.argument)
 
 
 class UnknownNameError(InputError):
@@ -72,9 +77,6 @@ class UnknownNameError(InputError):
 
 class MissingKeyError(UnknownNameError, KeyError):
     """A name that a result does not have: also a KeyError, as mappings raise, printed as it is written."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class UnknownArgumentError(UnknownNameError, TypeError):
@@ -120,6 +122,7 @@ _HEARD: ContextVar[list[Warned] | None] = ContextVar("darkmetrics_heard", defaul
 
 def warn(message: str, category: type[Warning]) -> None:
     """A Python warning, at the user's own line, that the result being made keeps as well (`heard`)."""
+    message = printable(message, keep="\n")
     kept = _HEARD.get()
     if kept is not None:
         kept.append(Warned(category.__name__, message))

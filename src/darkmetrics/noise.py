@@ -6,20 +6,21 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, betaincinv, ndtri
+from scipy.special import betainc, betaincinv
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.cdf_bounds import dkw_radius
-from darkmetrics._text import counted
+from darkmetrics._text import counted, prints_plainly
 from darkmetrics.argument_types import Numbers, RngLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
-from darkmetrics.distributions import Discrete, MetricDistribution, Mixture, ProductLaw, check_level
+from darkmetrics.distributions import Discrete, MetricDistribution, check_level
+from darkmetrics.distributions.drawing import N_IMPUTATIONS
+from darkmetrics.distributions.functional import Functional
 from darkmetrics.exceptions import InputError
-from darkmetrics.functional import Functional
-from darkmetrics.methods import Auto, MonteCarlo, Problem
+from darkmetrics.methods import Auto
 from darkmetrics.methods.base import check_n_resamples
-from darkmetrics.methods.proofs import sampled_certificate
+from darkmetrics.methods.proofs import band
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.paper_bounds import known_probabilities
@@ -36,8 +37,8 @@ _SHARED_CASES = 64
 # Above this many different probabilities the noise is worked out at so many of them and interpolated.
 _KNOTS = 1024
 _CHUNK = 1 << 20
-# Places at which laws are compared that do not list their atoms; fewer if each place takes long.
-_PLACES, _FEW_PLACES = 1_000, 50
+# Quantiles at which distributions are compared that do not list their atoms.
+_PLACES = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +73,7 @@ class NoiseEffect:
         return self.shared.std() / self.known.std() if self.known.std() > 0.0 else None
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False)
 class Robustness:
     """What noise in the probabilities does to each metric, if rows err by themselves and if they err together.
@@ -288,21 +290,17 @@ def robustness(
     functionals = [metric.bind(evaluation_set, metric.undefined_as) for metric in chosen]
     values = _simulated(functionals, chance, alpha, beta, size, generator)
     nodes = Posterior.single(chance), _shared_nodes(chance, variance_of)
-    laws = (Auto(size).laws(functionals, cases, rng=generator) for cases in nodes)
+    laws = (Auto(max(size, N_IMPUTATIONS)).distributions(functionals, cases, rng=generator) for cases in nodes)
     effects = {}
     for metric, functional, drawn, known, shared in zip(chosen, functionals, values, *laws, strict=True):
         counted = size if not functional.given_defined else int(np.isfinite(drawn).sum())
         slack = dkw_radius(max(counted, 1), _CONFIDENCE)
-        certify = partial(sampled_certificate, size, counted, np.ones(1), np.ones(1), 0.0, True)
+        certify = partial(band, radius=slack, theorem="Dvoretzky-Kiefer-Wolfowitz", n=counted, independent=True)
         facts: dict[str, Any] = {"method": "monte carlo", "bounds": known.bounds, "certify": certify}
         independent = Discrete.from_atoms(drawn, np.ones(size), functional.fill, **facts)
-        plain = known
-        if known.method == "near exact" and evaluation_set.cells.weight is not None:
-            # A law on a lattice of weights has its atoms in other places than labelings have them.
-            plain = MonteCarlo(size).law(functional, Problem(nodes[0]), rng=generator)
-        if plain.method == "monte carlo":
+        if known.method == "monte carlo":
             slack += dkw_radius(size, _CONFIDENCE)
-        apart, together = _distance(independent, plain), _distance(shared, known)
+        apart, together = _distance(independent, known), _distance(shared, known)
         effects[metric.name] = NoiseEffect(known, independent, shared, apart, together, slack)
     n_certain = int(evaluation_set.missing_counts[~uncertain].sum())
     counts = evaluation_set.counts()
@@ -411,28 +409,19 @@ def _shared_nodes(p: FloatArray, variance_of: Callable[[FloatArray], FloatArray]
 
 
 def _distance(first: MetricDistribution, second: MetricDistribution) -> float | None:
-    """Kolmogorov-Smirnov distance: exact for a law that lists its atoms, else at places close to each other."""
+    """Kolmogorov-Smirnov distance: exact if both list their atoms, else at many quantiles."""
     if np.isnan(first.mean()) or np.isnan(second.mean()):
         return None
-    slow = _is_slow(first) or _is_slow(second)
-    places = np.unique(np.concatenate([_places(law, slow) for law in (first, second)]))
-    # Between two jumps of one law the other only rises, so that the distance is largest next to a jump. A law that is
-    # summed on demand has jumps too small to matter.
-    sides = (False,) if slow else (False, True)
-    return float(max(np.abs(first._cdf(places, left=x) - second._cdf(places, left=x)).max() for x in sides))
+    places = np.unique(np.concatenate([_places(one) for one in (first, second)]))
+    # Between two jumps of one distribution the other only rises, so the distance is largest next to a jump.
+    return float(max(np.abs(first._cdf(places, left=x) - second._cdf(places, left=x)).max() for x in (False, True)))
 
 
-def _is_slow(law: MetricDistribution) -> bool:
-    """Whether the law sums over counts anew for each place it is asked about."""
-    return isinstance(law, ProductLaw) or (isinstance(law, Mixture) and any(map(_is_slow, law.components)))
-
-
-def _places(law: MetricDistribution, slow: bool) -> FloatArray:
-    """The atoms, or the quantiles of a Gaussian with the law's mean and standard deviation."""
-    if isinstance(law, Discrete) and not slow:
-        return law.atoms
-    number = _FEW_PLACES if slow else _PLACES
-    return np.asarray(law.mean() + law.std() * ndtri((np.arange(number) + 0.5) / number))
+def _places(one: MetricDistribution) -> FloatArray:
+    """The atoms, or quantiles."""
+    if isinstance(one, Discrete):
+        return one.atoms
+    return np.asarray(one.ppf((np.arange(_PLACES) + 0.5) / _PLACES))
 
 
 def _number(value: float | None) -> str:

@@ -15,11 +15,12 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, dot
 from darkmetrics._kernels.cdf_bounds import CONSTANT
+from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import ArrayLike, Numbers
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, is_number, is_whole
+from darkmetrics.distributions.functionals import CountFunctional
 from darkmetrics.exceptions import InputError, MethodError
-from darkmetrics.functional import CountFunctional
 from darkmetrics.label_models import Given, LabelModel, label_model_from
 from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.metrics.metric import number_argument
@@ -55,6 +56,7 @@ class Hypothesis:
     found: str
 
 
+@prints_plainly
 @dataclass(frozen=True, repr=False)
 class PaperBound:
     """How far is the law from a Gaussian at most, by the paper? A number, or None and what it lacks.

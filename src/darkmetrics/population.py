@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaincinv
+from scipy.special import gammaincinv, ndtr, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.beta_parts import PRIOR, few_betas, matched_beta
+from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions import (
     BetaMixture,
@@ -28,20 +29,26 @@ from darkmetrics.distributions import (
     Rational,
     Undefined,
 )
+from darkmetrics.distributions.functionals import CountFunctional
+from darkmetrics.distributions.problem import Problem
 from darkmetrics.exceptions import InputError, MethodError
-from darkmetrics.functional import CountFunctional
 from darkmetrics.label_models.clusters import ClusteredPosterior
-from darkmetrics.methods import Problem
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.metrics.confusion import Share
 from darkmetrics.posterior import Posterior
 
 # Combinations of counts whose Beta laws are mixed as they are; of more, Gauss rules stand for them.
 _EVERY = 512
+# Gauss and Hermite's points for a count that is nearly normal.
+_NORMAL_POINTS, _NORMAL_SHARES = np.polynomial.hermite_e.hermegauss(5)
 # Numbers in one block of influences, and nodes at which the variance of sampling is found where cells are many.
 _CHUNK, _MANY, _NODES = 1 << 21, 1 << 22, 12
 # Samples of rows and labels where a metric is known by its values alone.
 _DRAWS = 2_000
+# Quantiles of a distribution that drawn values are mapped to, and how many standard deviations these reach.
+_N_QUANTILES, _REACH = 385, 4.8
+# Cells of which one more row is tried, of a metric that is known by its values alone.
+_CELLS_MOVED = 256
 # Multiples of a variance that is known from few groups.
 _MULTIPLES = 16
 # Labelings over which the spread of sums of groups is averaged, at all nodes together.
@@ -78,8 +85,8 @@ class Population:
         # Labelings at each node over which sums of groups are averaged, for all metrics.
         self._labels: dict[int, FloatArray] = {}
 
-    def law(self, metric: Metric, on_rows: MetricDistribution) -> MetricDistribution:
-        """The law of a metric in the population, given its law on the rows."""
+    def distribution(self, metric: Metric, on_rows: MetricDistribution) -> MetricDistribution:
+        """Return the distribution of a metric in the population, given that on the rows."""
         if on_rows.undefined >= 1.0:  # whatever stands for a 0/0 on the rows, it says nothing about others
             return Undefined(undefined=1.0, method=on_rows.method, bounds=Interval(*metric.range))
         share = metric.as_share() if isinstance(metric, ConfusionMetric) else None
@@ -95,29 +102,38 @@ class Population:
         rows, nodes = self._rows, self._nodes
         if rows.cells.weight is not None or not nodes.independent:
             return None
-        functional, problem = self._problem.on_cells(metric.bind(rows, np.nan))
+        functional = metric.bind(rows, np.nan)
         assert isinstance(functional, CountFunctional)
-        laws = problem.groups(functional).laws
-        if laws is None:
-            return None
         (tp, fn), (fp, tn), (open_yes, open_no) = (
             rows.by_decision[name] for name in ("positives", "negatives", "missing")
         )
         known = np.array([tp, fp + open_yes, fn, tn + open_no])
         moved = np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0]])
         sides = share.first, share.second
-        used = [i for i in range(2) if any(moved[i] @ side for side in sides) and laws.axes[i].values.size > 1]
-        every = np.prod([laws.axes[i].values.size for i in used], dtype=np.float64) <= _EVERY
+        used = [i for i in range(2) if any(moved[i] @ side for side in sides) and functional.split.groups[i].size]
+        cells = [functional.split.groups[i] for i in used]
+        every = np.prod([self._problem.count_window(own, functional.missing) for own in cells]) <= _EVERY
         points = [np.broadcast_to(known @ side, (len(nodes), 1)).astype(np.float64) for side in sides]
         mass = np.ones((len(nodes), 1))
-        for i in used:
-            axis = laws.axes[i]
-            value, chance = (axis.values[None, :], axis.pmf) if every else axis.rules[0]
+        for i, own in zip(used, cells, strict=True):
+            value, chance = (self._counts if every else self._few_counts)(own, functional.missing)
             for j, side in enumerate(sides):
                 step = float(moved[i] @ side) * value
                 points[j] = (points[j][:, :, None] + step[:, None, :]).reshape(len(nodes), -1)
             mass = (mass[:, :, None] * chance[:, None, :]).reshape(len(nodes), -1)
         return _Parts(points[0], points[1], nodes.weight[:, None] * mass, bool(every))
+
+    def _counts(self, cells: IntArray, missing: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Every number of positives in some cells, and its probability at every draw."""
+        low, pmf = self._problem.count_pmfs(cells, missing)
+        return low + np.arange(float(pmf.shape[1]))[None, :], pmf
+
+    def _few_counts(self, cells: IntArray, missing: IntArray) -> tuple[FloatArray, FloatArray]:
+        """A few numbers of positives with the mean and variance of all of them, at every draw."""
+        p = self._nodes.on_all_cells.probability[:, cells]
+        mean, sd = p @ missing[cells], np.sqrt((p * (1.0 - p)) @ missing[cells])
+        value = np.clip(mean[:, None] + sd[:, None] * _NORMAL_POINTS, 0.0, float(missing[cells].sum()))
+        return value, np.broadcast_to(_NORMAL_SHARES / _NORMAL_SHARES.sum(), value.shape)
 
     def _of_parts(self, metric: Metric, share: Share, parts: _Parts) -> MetricDistribution:
         """The mixture of Beta laws; counts without a single row on either side say nothing and are left out."""
@@ -306,6 +322,142 @@ class Population:
             return (counts * rng.multinomial(number, np.full(number, 1.0 / number))[self._groups]).astype(np.float64)
         total = int(counts.sum())
         return rng.multinomial(total, counts.ravel() / total).reshape(counts.shape).astype(np.float64)
+
+
+class View(NamedTuple):
+    """One model's metric on shared rows: its own evaluation set, and the shared cell of each of the set's cells."""
+
+    metric: Metric
+    data: EvaluationSet
+    cell: IntArray | None = None
+
+
+def sampling_correlation(views: Sequence[View], posterior: Posterior) -> FloatArray:
+    """Compute how the sampling errors of several metrics of the same rows are correlated, to first order.
+
+    A row that is sampled once more moves every metric by its influence. One more row of either class, of which the
+    models know nothing, counts too, so that rows on which all models agree do not make their difference certain.
+    Metrics without influences use resampled rows. `posterior` is that of the missing cells of the shared rows.
+    """
+    mean = posterior.weight @ posterior.on_all_cells.probability / posterior.weight.sum()
+    moves = [_influence_of_rows(view, mean) for view in views]
+    covariance = np.zeros((len(views), len(views)))
+    for i, (one, blind) in enumerate(moves):
+        for j, (other, _) in enumerate(moves[: i + 1]):
+            covariance[i, j] = covariance[j, i] = float((one * other).sum())
+            if i == j:
+                covariance[i, i] += blind
+    # Metrics that no row tells apart are one.
+    orders = [_order_of_rows(view) for view in views]
+    for i, (one, _) in enumerate(moves):
+        for j, (other, _) in enumerate(moves[:i]):
+            if np.array_equal(orders[i], orders[j]) and np.allclose(one, other, rtol=1e-9, atol=0.0):
+                covariance[i], covariance[:, i] = covariance[j], covariance[:, j]
+                covariance[i, i] = covariance[j, j]
+                break
+    sd = np.sqrt(np.diag(covariance))
+    safe = np.where(sd > 0.0, sd, 1.0)
+    correlation: FloatArray = covariance / np.outer(safe, safe)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
+
+
+def _order_of_rows(view: View) -> IntArray:
+    """Rank of the score and prediction of each shared cell."""
+    cells = view.data.cells
+    rank = np.cumsum(np.diff(cells.score, prepend=cells.score[:1]) > 0.0)
+    result = np.stack([rank, cells.decision.astype(np.int64)])
+    if view.cell is not None:
+        result[:, view.cell] = result.copy()
+    return result
+
+
+def _influence_of_rows(view: View, mean: FloatArray) -> tuple[FloatArray, float]:
+    """Root of the rows times their influence (2 classes x shared cells), and the variance from a row nobody knows."""
+    cells, places = view.data.cells, view.data.missing_cells
+    p = np.zeros(cells.score.size)
+    order = np.arange(cells.score.size) if view.cell is None else view.cell
+    missing_number = np.searchsorted(np.sort(order[places]), order[places])
+    p[places] = mean[missing_number]
+    counts = np.stack([cells.negatives + cells.missing * (1.0 - p), cells.positives + cells.missing * p])
+    weight = np.ones(cells.score.size) if cells.weight is None else cells.weight
+    effect = view.metric.row_influence(cells, (counts * weight)[:, None, :])
+    moved = _resampled_influence(view.metric, cells, counts) if effect is None else np.nan_to_num(effect[:, 0]) * weight
+    shared = np.empty_like(moved)
+    shared[:, order] = np.sqrt(counts) * moved
+    sides = [side for side in (cells.decision, ~cells.decision) if side.any()]
+    rows = cells.total
+    centre = [np.mean([rows[side] @ own[side] / rows[side].sum() for side in sides]) for own in moved]
+    blind = sum(
+        float(np.mean([rows[side] @ (own[side] - c) ** 2 / rows[side].sum() for side in sides]))
+        for own, c in zip(moved, centre, strict=True)
+    )
+    return shared, blind
+
+
+def _resampled_influence(metric: Metric, cells: Cells, counts: FloatArray) -> FloatArray:
+    """Influence of a row on a metric that is known by its values alone: what one row more of each cell does to it."""
+    weight = np.ones(cells.score.size) if cells.weight is None else cells.weight
+    value = float(metric.of_counts(cells, (counts * weight)[:, None, :])[0])
+    chosen = np.unique(np.linspace(0, cells.score.size - 1, min(cells.score.size, _CELLS_MOVED)).astype(np.int64))
+    moved = np.zeros((2, cells.score.size))
+    for label in (0, 1):
+        more = np.repeat(counts[:, None, :], chosen.size, axis=1)
+        more[label, np.arange(chosen.size), chosen] += 1.0
+        change = metric.of_counts(cells, more * weight) - value
+        moved[label] = np.interp(np.arange(cells.score.size), chosen, np.nan_to_num(change))
+    return moved
+
+
+def draw_in_population(
+    values: FloatArray,
+    on_rows: Sequence[MetricDistribution],
+    in_population: Sequence[MetricDistribution],
+    *,
+    correlation: FloatArray | None = None,
+    given: bool | Sequence[bool] = False,
+    seed: int = 0,
+) -> FloatArray:
+    """Turn values drawn together on the rows into values in the population (both n_metrics x n, equally likely).
+
+    Each metric has the distribution `in_population`; how the metrics depend on each other comes from the drawn values
+    plus sampling errors with this correlation (independent by default, as on different rows). `given`: probabilities
+    of missing labels that were given stand for the labels, so that drawn values add nothing.
+    """
+    size, n = values.shape
+    rng = np.random.default_rng([seed, 9])
+    noise = rng.standard_normal((size, n))
+    if correlation is not None:
+        scale, axes = np.linalg.eigh(correlation)
+        noise = (axes * np.sqrt(np.maximum(scale, 0.0))) @ noise
+        first = (np.abs(correlation - 1.0) < 1e-9).argmax(axis=0)
+        noise = noise[first]  # metrics that no row tells apart move together to the last digit
+    result = np.empty_like(values)
+    fixed = np.broadcast_to(given, size)
+    for k, (own, rows, population) in enumerate(zip(values, on_rows, in_population, strict=True)):
+        sampling = population.var() if fixed[k] else max(population.var() - rows.var(), 0.0)
+        moved = (0.0 if fixed[k] else own) + np.sqrt(sampling) * noise[k]
+        result[k] = np.where(np.isnan(own), np.nan, _quantiles_by_rank(moved, population))
+    return result
+
+
+def _quantiles_by_rank(values: FloatArray, distribution: MetricDistribution) -> FloatArray:
+    """The quantile of a distribution at the rank of each value."""
+    defined = ~np.isnan(values)
+    result = np.full(values.shape, np.nan)
+    if distribution.undefined >= 1.0 or not defined.any():
+        return result
+    _, rank, counts = np.unique(values[defined], return_inverse=True, return_counts=True)
+    level = (np.cumsum(counts) - 0.5 * counts)[rank] / defined.sum()
+    scores = np.linspace(-_REACH, _REACH, _N_QUANTILES)
+    if isinstance(distribution, Discrete):
+        quantiles = np.asarray(distribution.ppf(ndtr(scores)))
+    else:  # one table of the cdf takes less than a search for each quantile
+        low, high = (float(distribution.ppf(ndtr(end))) for end in (-_REACH, _REACH))
+        quantiles = np.linspace(low, high, 2 * _N_QUANTILES)
+        scores = np.maximum.accumulate(ndtri(np.clip(distribution.cdf(quantiles), 1e-12, 1.0 - 1e-12)))
+    result[defined] = np.interp(ndtri(level), scores, quantiles)
+    return result
 
 
 def _node_moments(a: FloatArray, b: FloatArray, mass: FloatArray, form: Rational) -> NodeMoments:

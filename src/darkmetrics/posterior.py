@@ -91,6 +91,52 @@ class Posterior:
         """The same nodes with one probability per missing cell."""
         return self if self.bucket is None else self.on(self.bucket)
 
+    def split_columns(self, kind: IntArray) -> tuple["Posterior", IntArray]:
+        """Return the same posterior with separate columns for missing cells of different kinds.
+
+        Parameters
+        ----------
+        kind : array of int
+            Kind of each missing cell, from 0.
+
+        Returns
+        -------
+        Posterior
+            Every column has cells of a single kind.
+        array of int
+            Kind of each column.
+        """
+        if self.bucket is None:
+            return self, kind
+        n_kinds = int(kind.max(initial=0)) + 1
+        columns, bucket = np.unique(self.bucket * n_kinds + kind, return_inverse=True)
+        split = replace(self, probability=self.probability[:, columns // n_kinds], bucket=bucket)
+        return split, columns % n_kinds
+
+    def shift_log_odds(self, shift: float | FloatArray) -> "Posterior":
+        """Return the posterior with the log odds of all missing labels shifted; probabilities of 0 and 1 stay.
+
+        Parameters
+        ----------
+        shift : float or array
+            Added to the log odds: a number for all missing labels, or an array that broadcasts to `probability`, such
+            as a number for each column. log(2) doubles the odds.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from darkmetrics.posterior import Posterior
+        >>> Posterior.single(np.array([0.2, 0.5, 1.0])).shift_log_odds(np.log(4.0)).probability.round(9).tolist()
+        [[0.5, 0.8, 1.0]]
+        """
+        if not np.any(shift):
+            return self
+        p = self.probability
+        # The odds are multiplied, and divided where they grow, so that no exponential overflows.
+        positive, negative = p * np.exp(np.minimum(shift, 0.0)), (1.0 - p) * np.exp(-np.maximum(shift, 0.0))
+        total = positive + negative
+        return replace(self, probability=np.divide(positive, total, out=p.copy(), where=total > 0.0))
+
     def draw(
         self,
         node: int,
@@ -128,9 +174,9 @@ class Posterior:
     def without_strata(self, data: EvaluationSet) -> tuple[EvaluationSet, "Posterior"]:
         """The set these nodes are for, as metrics see it, and the nodes for its cells.
 
-        Cells that differ in stratum and propensity alone are one, unless the nodes tell them apart.
+        Cells that differ in stratum, age and propensity alone are one, unless the nodes tell them apart.
         """
-        if (data.cells.stratum is None and data.cells.propensity is None) or not self.independent:
+        if not data.cells.kinds() or not self.independent:
             return data, self
         apart = self.probability if self.bucket is None else self.bucket[None]
         joined, kept = data.without_strata(np.any(apart[:, 1:] != apart[:, :-1], axis=0))

@@ -1,7 +1,7 @@
 """Question: what is asked of rows, parsed and checked once."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.argument_types import Scope
-from darkmetrics.data.ages import are_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import MetricDistribution, check_level
@@ -156,7 +155,7 @@ class Question:
             model=_named_model(label_model, **stated) if is_named(label_model) else _given(stated),
             missingness=reason_from(missingness),
             believes=auto and all(value is None for value in stated.values()),
-            rng=generator_from(rng),
+            rng=generator_from(0 if rng is None else rng),
             scope=scope_from(scope),
         )
 
@@ -170,18 +169,18 @@ class Question:
             return Half()  # nothing depends on the model, which may have nothing to learn from
         if self.believes and data.cells.probability is not None:
             return Given()
-        if self.believes and are_ages(data.cells.stratum):
+        if self.believes and data.cells.age is not None:
             return LateLabels()
         return Propensity() if self.believes and data.cells.propensity is not None else self.model
 
     def _is_late(self, data: EvaluationSet) -> bool:
         """Whether ages of rows are to say why labels are missing, if any is."""
-        return are_ages(data.cells.stratum) and (self.believes or isinstance(self.model, LateLabels))
+        return data.cells.age is not None and (self.believes or isinstance(self.model, LateLabels))
 
     def answer(
         self,
         data: EvaluationSet,
-        rng: np.random.Generator | None = None,
+        rng: np.random.Generator | int | None = None,
         arguments: Mapping[str, str] | None = None,
         as_of: date | None = None,
         warned: Sequence[Warned] = (),
@@ -239,17 +238,19 @@ class Question:
         self,
         nodes: Posterior,
         data: EvaluationSet,
-        rng: np.random.Generator,
+        rng: np.random.Generator | int,
         *,
         assumption: str,
         arguments: Mapping[str, str],
         stated: str | None = None,
         groups: int = 0,
         whose: str = "",
+        distributions: Iterator[MetricDistribution] | None = None,
     ) -> Evaluation:
         """The law of each metric on a set whose missing labels have these probabilities; about the rows.
 
-        `whose`: what warnings say after the name of a metric, such as " of champion".
+        `whose`: what warnings say after the name of a metric, such as " of champion". `distributions`: those of the
+        metrics, where they are known already.
         """
         laws: dict[str, MetricDistribution] = {}
         fills = {metric.name: self.fill_of(metric) for metric in self.metrics}
@@ -257,7 +258,7 @@ class Question:
         labelled_only: dict[str, float] = {}
         warned: list[Warned] = []
         functionals = (metric.bind(rows, fills[metric.name]) for metric in self.metrics)
-        found = self.method.laws(functionals, cases, rng=rng)
+        found = distributions or self.method.distributions(functionals, cases, rng=rng)
         for metric in self.metrics:
             try:
                 law = next(found)

@@ -1,50 +1,51 @@
-"""Sensitivity: how far metrics move when the odds of missing rows are other ones than assumed."""
+"""Sensitivity analysis: metrics when the odds of the missing labels differ from what was assumed."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, singledispatch
+from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import ndtr
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, same_arrays
-from darkmetrics._kernels.posterior.draws import representatives
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.sums.enumeration import number_of_labelings
-from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
+from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
+from darkmetrics._text import prints_plainly
 from darkmetrics.data.rules import is_number
-from darkmetrics.distributions import Interval, MetricDistribution, NodeMoments
+from darkmetrics.distributions import Interval, MetricDistribution, chance_of_target
+from darkmetrics.distributions.choice import distribution_of_atoms, exact_atoms
+from darkmetrics.distributions.expansion import Expansion
+from darkmetrics.distributions.functional import Functional
+from darkmetrics.distributions.problem import Cells, Problem
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
-from darkmetrics.functional import CountFunctional, DrawnFunctional, Functional, LinearFunctional, RankFunctional
-from darkmetrics.methods import Auto, Method, MonteCarlo, Problem
-from darkmetrics.methods.base import alike
-from darkmetrics.methods.gaussian import moments_at_nodes
-from darkmetrics.posterior import Posterior, columns_of
+from darkmetrics.methods import Auto, MonteCarlo
+from darkmetrics.population import Population
+from darkmetrics.posterior import Posterior
 from darkmetrics.tables import decimals_for, interval_text, level_text, text_table
 
-# Nodes that stand for all of them where an extreme is looked for; there all are asked how far they move.
-_NODES = 32
-# Up to so many missing rows the laws themselves are moved, beyond it their Gaussians; fewer where laws take long: of
-# weighted counts, and of ranks while an extreme is looked for.
-_FEW_MISSING, _FEW_SLOW = 64, 16
-# What the expansion of average precision may be off by where its moments are enough: with 45 positives it is 0.1.
-_SKEWED = 0.5
-# Labelings of a black box that are gone through at every tilt; beyond, so many are drawn.
-_LABELINGS = 1024
-# Labels that may be drawn at a tilt, half of them while an extreme is looked for, and the fewest labelings: the more
-# rows there are, the less labelings differ.
-_LABELS, _FEWEST = 1 << 23, 128
-# How often the search for an extreme inside the square of tilts halves its step.
-_HALVINGS = 3
-# Factors beyond this one are called infinite.
-_FARTHEST = 1e6
+# Missing rows and combinations of label counts up to which a quick answer is exact.
+_MAX_ROWS, _MAX_COMBINATIONS = 256, 2**12
+# Variance of the labels that a metric depends on from which it is nearly normal; with less it is drawn this often, and
+# this often if it is known only by calling it.
+_MIN_VARIANCE, _N_IMPUTATIONS, _N_CALLS = 8.0, 4096, 1024
+# Probabilities in memory at a time; fewer with pair terms, which take many steps for each of them.
+_MAX_NUMBERS, _MAX_PAIR_NUMBERS = 2**19, 2**15
+# Fractions of the largest shift on the first grid of a search, and how often the grid's step is halved.
+_GRID, _N_HALVINGS = (-1.0, -0.5, 0.0, 0.5, 1.0), 2
+# Relative accuracy of the quantiles of mixtures, and the fraction of their range by which equal ones may differ.
+_ACCURACY, _SAME = 1e-9, 1e-7
+_ROOT = float(np.sqrt(2.0 * np.pi))
+# Larger factors are reported as infinite.
+_MAX_ODDS = 1e6
 
-# How far the log odds of missing rows move: of those decided positive, and of those decided negative.
-Tilt = tuple[float, float]
+# Added to the log odds of missing rows: of those predicted positive, and of those predicted negative.
+Shift = tuple[float, float]
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False)
 class Sensitivity(Mapping[str, Interval]):
     """The interval of each metric if the odds of missing rows are up to `odds` times higher or lower than assumed.
@@ -90,6 +91,7 @@ class Sensitivity(Mapping[str, Interval]):
         return f"if odds {self.odds:g}x off"
 
 
+@prints_plainly
 @dataclass(frozen=True)
 class TippingPoint:
     """The smallest factor on the odds of missing rows at which a target is no longer met, as a number and in words.
@@ -138,7 +140,7 @@ class TippingPoint:
 
 
 def check_odds(odds: Any) -> float:
-    """A factor on the odds, checked."""
+    """Validate a factor on the odds."""
     if not is_number(odds) or not 1.0 <= odds < np.inf:
         raise InputError(
             f"odds: {odds!r}. It must be a finite number of at least 1: how many times higher or lower the odds of the "
@@ -147,333 +149,319 @@ def check_odds(odds: Any) -> float:
     return float(odds)
 
 
+@dataclass(frozen=True, eq=False)
+class ShiftedDistributions:
+    """The distributions of a metric at several shifts: nearly normal at every posterior draw, or listed.
+
+    The skewness of the former is corrected to first order (Edgeworth).
+    """
+
+    listed: Sequence[MetricDistribution | None]
+    weight: FloatArray  # n_draws
+    mean: FloatArray  # n_shifts x n_draws
+    sd: FloatArray
+    skewness: FloatArray
+    bounds: Interval
+
+    @classmethod
+    def of_list(cls, distributions: Sequence[MetricDistribution]) -> "ShiftedDistributions":
+        """Return these distributions, one for each shift."""
+        none = np.full((len(distributions), 1), np.nan)
+        return cls(distributions, np.ones(1), none, none, none, Interval(-np.inf, np.inf))
+
+    @classmethod
+    def join(cls, batches: Sequence["ShiftedDistributions"]) -> "ShiftedDistributions":
+        """Return the distributions of several batches of shifts."""
+        mean, sd, skewness = (
+            np.concatenate([getattr(batch, name) for batch in batches]) for name in ("mean", "sd", "skewness")
+        )
+        listed = [distribution for batch in batches for distribution in batch.listed]
+        return replace(batches[0], listed=listed, mean=mean, sd=sd, skewness=skewness)
+
+    @property
+    def method(self) -> str:
+        """How the distributions were computed; at the ends, where nothing is random, any method is exact."""
+        middle = self.listed[len(self.listed) // 2]
+        return "gaussian" if middle is None else middle.method
+
+    def means(self) -> FloatArray:
+        """Return the mean at every shift."""
+        return self._fill(self.mean @ self.weight, lambda distribution: distribution.mean())
+
+    def quantiles(self, q: float) -> FloatArray:
+        """Return the quantile at every shift."""
+        mean, sd = self.mean.T, self.sd.T
+        weight = np.broadcast_to(self.weight[:, None], mean.shape)
+        values = normal_mixture_quantiles(np.array([q]), weight, mean, sd, tolerance=_ACCURACY)[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = (values[:, None] - self.mean) / self.sd
+            density = (np.exp(-0.5 * score**2) / (_ROOT * self.sd)) @ self.weight
+            values = values + np.nan_to_num((self._correction(score) @ self.weight) / density, posinf=0.0, neginf=0.0)
+        return self._fill(np.clip(values, *self.bounds), lambda distribution: float(distribution.ppf(q)))
+
+    def target_probabilities(self, target: float, better: str) -> FloatArray:
+        """Return the probability of meeting a target at every shift."""
+        sign = 1.0 if better == "lower" else -1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.where(self.mean == target, 0.0, (target - self.mean) / self.sd)
+        values = np.clip((ndtr(sign * score) - sign * self._correction(score)) @ self.weight, 0.0, 1.0)
+        return self._fill(values, lambda distribution: chance_of_target(distribution, target, better))
+
+    def _correction(self, score: FloatArray) -> FloatArray:
+        """Return what the skewness takes from the cdf at these standardized values."""
+        finite = np.isfinite(score)
+        square = np.where(finite, score**2, 0.0)
+        return np.where(finite, self.skewness / 6.0 * (square - 1.0) * np.exp(-0.5 * square) / _ROOT, 0.0)
+
+    def _fill(self, values: FloatArray, compute: Callable[[MetricDistribution], float]) -> FloatArray:
+        """Return values at all shifts: `compute` is for the distributions that are listed."""
+        known = [
+            value if law is None else compute(law) for value, law in zip(values.tolist(), self.listed, strict=True)
+        ]
+        return np.array(known)
+
+
+class ShiftedMetrics:
+    """The metrics of an evaluation when the log odds of its missing labels are shifted.
+
+    `distribution` computes what the evaluation's method finds; `approximate` is much faster, for searches and curves.
+    """
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
+        self._rows, posterior = evaluation.nodes.without_strata(evaluation.data)
+        predicted = self._rows.cells.decision[self._rows.missing_cells]
+        self._posterior, kind = posterior.split_columns(predicted.astype(np.int64))
+        self._predicted = kind.astype(np.bool_)  # whether the rows of each column are predicted positive
+        self._functionals: dict[str, Functional] = {}
+        self._merged: dict[str, tuple[Functional, Cells]] = {}
+
+    def problem(self, shift: Shift) -> Problem:
+        """Return the shifted posterior, to be shared by the metrics that are computed from it."""
+        return Problem(self._posterior.shift_log_odds(np.where(self._predicted, *shift)))
+
+    def distribution(self, name: str, problem: Problem) -> MetricDistribution:
+        """Compute the distribution of a metric by the evaluation's method, in the evaluation's scope."""
+        functional, evaluation = self._functional(name), self._evaluation
+        try:
+            result = evaluation.method.distribution(functional, problem)
+        except MethodError:  # such as "exact" where the shifted distribution has to be drawn
+            result = Auto().distribution(functional, problem)
+        if evaluation.scope == "rows":
+            return result
+        return Population(self._rows, problem.posterior).distribution(evaluation.metrics[name], result)
+
+    def approximate(self, names: Sequence[str], shifts: Sequence[Shift]) -> dict[str, ShiftedDistributions]:
+        """Compute the distributions of metrics at several shifts.
+
+        They are exact if few combinations of labels are possible, and else mixtures of normals. Metrics that are not
+        smooth functions of sums are drawn.
+        """
+        answers: dict[str, list[ShiftedDistributions]] = {name: [] for name in names}
+        size = max(1, _MAX_NUMBERS // max(1, self._posterior.probability.size))
+        for start in range(0, len(shifts), size):
+            batch = shifts[start : start + size]
+            problem = self._stack(batch)
+            shared: dict[bytes, Cells] = {}
+            for name in names:
+                answers[name].append(self._approximate(name, problem, batch, shared))
+        return {name: ShiftedDistributions.join(batches) for name, batches in answers.items()}
+
+    def is_drawn(self, name: str) -> bool:
+        """Return whether even an approximation has to draw labels."""
+        return not (self._posterior.independent and self._functional(name).is_smooth)
+
+    def _functional(self, name: str) -> Functional:
+        if name not in self._functionals:
+            evaluation = self._evaluation
+            self._functionals[name] = evaluation.metrics[name].bind(self._rows, evaluation.fills[name])
+        return self._functionals[name]
+
+    def _stack(self, shifts: Sequence[Shift]) -> Problem:
+        """Return one posterior with the draws of all shifts, a shift after the other."""
+        posterior, n = self._posterior, len(shifts)
+        move = np.array([np.where(self._predicted, *shift) for shift in shifts])
+        stacked = Posterior(np.tile(posterior.weight, n) / n, np.tile(posterior.probability, (n, 1)), posterior.bucket)
+        return Problem(stacked.shift_log_odds(np.repeat(move, len(posterior), axis=0)))
+
+    def _draw(self, name: str, shift: Shift) -> MetricDistribution:
+        """Draw a metric a few times; every shift has the same random numbers."""
+        functional, method = self._functional(name), self._evaluation.method
+        n = _N_CALLS if functional.columns is None else _N_IMPUTATIONS
+        n = min(n, method.n_resamples) if isinstance(method, Auto | MonteCarlo) else n
+        return Auto(n).distribution(functional, self.problem(shift))
+
+    def _approximate(
+        self, name: str, problem: Problem, shifts: Sequence[Shift], shared: dict[bytes, Cells]
+    ) -> ShiftedDistributions:
+        """Compute the distributions of a metric; `problem` has the draws of all shifts."""
+        if self.is_drawn(name):
+            return ShiftedDistributions.of_list([self._draw(name, shift) for shift in shifts])
+        functional, weight, evaluation = self._functional(name), self._posterior.weight, self._evaluation
+        sampling = max(evaluation[name].var() - evaluation.rows[name].var(), 0.0)  # in the scope of the population
+        if not sampling and is_small(functional):
+            atoms = exact_atoms(functional, problem)
+            if atoms is not None:
+                draws = (slice(i * weight.size, (i + 1) * weight.size) for i in range(len(shifts)))
+                blocks = [tuple(block[rows] for block in atoms.blocks) for rows in draws]
+                at_shifts = (replace(atoms, blocks=pmfs, weight=weight) for pmfs in blocks)
+                return ShiftedDistributions.of_list(
+                    [distribution_of_atoms(functional, shifted) for shifted in at_shifts]
+                )
+        merged, cells = self._cells(name, problem, shared)
+        cumulants = (*_compute_cumulants(merged, cells), _label_variance(merged, cells))
+        mean, variance, third, labels = (values.reshape(len(shifts), weight.size) for values in cumulants)
+        weight, sd = weight / weight.sum(), np.sqrt(variance + sampling)
+        skewness = np.divide(third, sd**3, out=np.zeros_like(sd), where=sd > 0.0)
+        # With few labels that vary it is not nearly normal, and without finite moments it is 0/0 next to some mean.
+        drawn = ~np.isfinite(mean + sd).all(axis=1) | ((labels @ weight < _MIN_VARIANCE) & (sampling == 0.0))
+        listed = [self._draw(name, shift) if draw else None for shift, draw in zip(shifts, drawn, strict=True)]
+        bounds = Interval(*functional.extremes[:2])
+        return ShiftedDistributions(listed, weight, mean, sd, np.clip(skewness, -1.0, 1.0), bounds)
+
+    def _cells(self, name: str, problem: Problem, shared: dict[bytes, Cells]) -> tuple[Functional, Cells]:
+        """Return the functional on merged cells with their probabilities; metrics with equal cells share these."""
+        if name not in self._merged:
+            self._merged[name] = problem.cells(self._functional(name))
+        functional, cells = self._merged[name]
+        key = b"" if cells.column is None else cells.column.tobytes()
+        if key not in shared:
+            shared[key] = Cells(problem.posterior.probability, cells.column, problem.weight)
+        return functional, shared[key]
+
+
+def _compute_cumulants(functional: Functional, cells: Cells) -> Sequence[FloatArray]:
+    """Compute three cumulants of a metric at every draw, for a part of the draws at a time with pair terms."""
+    if not functional.pairs:  # what is computed for all draws is shared with other metrics
+        return Expansion(functional, cells).value_cumulants
+    size = max(1, _MAX_PAIR_NUMBERS // max(1, functional.missing.size))
+    draws: list[IntArray] = np.array_split(np.arange(cells.n_draws), -(-cells.n_draws // size))
+    batches = [
+        Expansion(functional, Cells(cells.p[batch], cells.column, cells.weight[batch])).value_cumulants
+        for batch in draws
+    ]
+    return [np.concatenate(values) for values in zip(*batches, strict=True)]
+
+
+def _label_variance(functional: Functional, cells: Cells) -> FloatArray:
+    """Return the variance of the number of positives among the rows that the metric depends on, at every draw."""
+    columns = functional.columns
+    assert columns is not None
+    rows: FloatArray = np.where(columns.any(axis=1), functional.missing, 0.0)
+    return np.asarray(cells.cumulants[1] @ cells.add_up(rows))
+
+
+def is_small(functional: Functional) -> bool:
+    """Return whether a metric depends on few combinations of counts of positives: of each kind of rows, or cell."""
+    if functional.missing.sum() > _MAX_ROWS:
+        return False
+    n_combinations = number_of_labelings(functional.missing)
+    if functional.kinds is not None:
+        columns, kind = functional.kinds
+        rows = np.bincount(kind, functional.missing, len(columns))[columns.any(axis=1)]
+        n_combinations = min(n_combinations, number_of_labelings(rows))
+    return n_combinations <= _MAX_COMBINATIONS
+
+
 def sensitivity_of(evaluation: Evaluation, odds: float) -> Sensitivity:
-    """The intervals over all tilts of the missing rows by up to this factor (see `Evaluation.sensitivity`)."""
+    """Compute the intervals over all shifts by up to this factor on the odds (see `Evaluation.sensitivity`)."""
     level = evaluation.confidence_level
-    assumed = evaluation.intervals
-    found = dict(assumed)
-    reach = float(np.log(odds))
-    if evaluation.data.missing_cells.size and reach > 0.0:
-        tail = 0.5 * (1.0 - level)
-        for name, moved in _all_moved(evaluation, list(evaluation)).items():
-            if moved is None:
-                found[name] = Interval(np.nan, np.nan)
-            elif np.isfinite(assumed[name].low):
-                low = moved.farthest(tail, assumed[name].low, -1, reach).value
-                high = moved.farthest(1.0 - tail, assumed[name].high, 1, reach).value
-                found[name] = Interval(low, high)
-    return Sensitivity(odds, level, assumed, found)
+    assumed, intervals = evaluation.intervals, dict(evaluation.intervals)
+    result = partial(Sensitivity, odds, level, assumed)
+    if not evaluation.data.missing_cells.size or evaluation.nodes.certain or odds == 1.0:
+        return result(intervals)
+    if not evaluation.nodes.independent:
+        return result(dict.fromkeys(intervals, Interval(np.nan, np.nan)))
+    names = [name for name in intervals if np.isfinite(assumed[name].low)]
+    search = _Search(ShiftedMetrics(evaluation), names, float(np.log(odds)))
+    tail = 0.5 * (1.0 - level)
+    # Ends at the same shift share its posterior.
+    ends: dict[Shift, list[tuple[str, int]]] = {}
+    for name, sign in product(names, (-1, 1)):
+        ends.setdefault(search.extreme_shift(name, 0.5 + sign * (0.5 - tail), sign), []).append((name, sign))
+    for shift, questions in ends.items():
+        problem = search.metrics.problem(shift)
+        for name, sign in questions:
+            value = search.metrics.distribution(name, problem).ppf(0.5 + sign * (0.5 - tail))
+            low, high = intervals[name]
+            intervals[name] = Interval(min(low, value), high) if sign < 0 else Interval(low, max(high, value))
+    return result(intervals)
 
 
 def tipping_point_of(evaluation: Evaluation, name: str, target: float) -> TippingPoint:
-    """The smallest factor at which a target is no longer met (see `Evaluation.tipping_point`)."""
-    law = evaluation[name]
+    """Find the smallest factor at which a target is no longer met (see `Evaluation.tipping_point`)."""
+    assumed = evaluation[name]
     lower = evaluation.metrics[name].better == "lower"
     level = evaluation.confidence_level
-    at = partial(TippingPoint, name, target, "at most" if lower else "at least", level)
-    if np.isnan(law.mean()):
-        return at(np.nan)
+    result = partial(TippingPoint, name, target, "at most" if lower else "at least", level)
+    if np.isnan(assumed.mean()):
+        return result(np.nan)
     if not evaluation.target_probability(name, target) >= level:
-        return at(1.0)
-    worst = law.support()[1 if lower else 0]
-    moved = None if (worst <= target if lower else worst >= target) else _all_moved(evaluation, [name])[name]
-    if moved is None:
-        return at(np.inf if evaluation.nodes.independent else np.nan)
+        return result(1.0)
+    worst = assumed.support()[1 if lower else 0]
+    if (worst <= target if lower else worst >= target) or not evaluation.data.missing_cells.size:
+        return result(np.inf)
+    if not evaluation.nodes.independent:
+        return result(np.nan)
     sign, q = (1, level) if lower else (-1, 1.0 - level)
-    start = float(law.ppf(q))
+    metrics = ShiftedMetrics(evaluation)
+    shifts: dict[float, Shift] = {}
 
-    def room(reach: float) -> float:
-        value = moved.farthest(q, start, sign, reach).value
-        return target - value if lower else value - target
+    def margin(reach: float) -> float:
+        """Return by how much the extreme quantile meets the target."""
+        shifts[reach] = _Search(metrics, [name], reach).extreme_shift(name, q, sign)
+        distribution = metrics.distribution(name, metrics.problem(shifts[reach]))
+        return sign * (target - float(distribution.ppf(q)))
 
     from scipy.optimize import brentq
 
-    end = float(np.log(_FARTHEST))
-    if room(end) >= 0.0:
-        return at(np.inf)
-    # As it is the target is met, perhaps with nothing to spare: the sign there is known, whatever rounding says.
-    reach = float(brentq(lambda reach: room(reach) if reach > 0.0 else max(room(0.0), 1e-300), 0.0, end, xtol=1e-4))
-    tilt = moved.farthest(q, start, sign, reach).tilt
-    flagged, unflagged = (int(np.sign(move)) for move in tilt)
-    return at(float(np.exp(reach)), flagged, unflagged)
+    end = float(np.log(_MAX_ODDS))
+    if margin(end) >= 0.0:
+        return result(np.inf)
+    # Without a shift the target is met, so the sign there is known.
+    reach = float(brentq(lambda x: margin(x) if x > 0.0 else 1e-300, 0.0, end, xtol=1e-4))
+    margin(reach)
+    above, below = (int(np.sign(shift)) for shift in shifts[reach])
+    return result(float(np.exp(reach)), above, below)
 
 
-def _all_moved(evaluation: Evaluation, names: list[str]) -> "dict[str, _Moved | None]":
-    """Each metric as a function of the tilts; None where labels depend on each other, so that odds say too little."""
-    if not evaluation.nodes.independent:
-        return dict.fromkeys(names)
-    rows, nodes = evaluation.nodes.without_strata(evaluation.data)
-    decided = rows.cells.decision[rows.missing_cells]
-    tilted = _Tilted.of(nodes, decided)
-    few = tilted.thinned(rows.missing_counts)
-    return {
-        name: _Moved(
-            evaluation.metrics[name].bind(rows, evaluation.fills[name]),
-            evaluation[name],
-            few,
-            tilted,
-            decided,
-            _draws_few(evaluation.method),
-            _Sampling.of(evaluation, name),
-        )
-        for name in names
-    }
+class _Search:
+    """A search for the shift within reach at which a quantile of a metric is lowest or highest."""
+
+    def __init__(self, metrics: ShiftedMetrics, names: Sequence[str], reach: float) -> None:
+        self.metrics, self._reach = metrics, reach
+        drawn = [name for name in names if metrics.is_drawn(name)]
+        self._grids: dict[str, tuple[list[Shift], ShiftedDistributions]] = {}
+        for group, fractions in (([name for name in names if name not in drawn], _GRID), (drawn, _GRID[::2])):
+            grid = [(reach * a, reach * b) for a, b in product(fractions, repeat=2)]
+            if group:
+                self._grids |= {name: (grid, known) for name, known in metrics.approximate(group, grid).items()}
+
+    def extreme_shift(self, name: str, q: float, sign: int) -> Shift:
+        """Return the shift at which the quantile is lowest (`sign` -1) or highest (1), the smallest of equal ones."""
+        grid, known = self._grids[name]
+        values = dict(zip(grid, (sign * known.quantiles(q)).tolist(), strict=True))
+        tolerance = _SAME * float(np.ptp(list(values.values())))
+        extreme, step = _largest(values, tolerance), 0.5 * self._reach
+        for _ in range(0 if self.metrics.is_drawn(name) else _N_HALVINGS):
+            step *= 0.5
+            above, below = ((x,) if abs(x) >= self._reach else (x - step, x, x + step) for x in extreme)
+            shifts = [shift for shift in product(above, below) if shift != extreme]
+            if not shifts:
+                break
+            near = sign * self.metrics.approximate([name], shifts)[name].quantiles(q)
+            if np.abs(near - values[extreme]).max() <= tolerance:
+                break  # the metric does not depend on these rows
+            values |= zip(shifts, near.tolist(), strict=True)
+            extreme = _largest(values, tolerance)
+        return extreme
 
 
-class _Sampling(NamedTuple):
-    """What the population adds to the spread of a metric on the rows: variance, and whether labels spread it at all."""
-
-    var: float
-    labels: bool
-
-    @classmethod
-    def of(cls, evaluation: Evaluation, name: str) -> "_Sampling | None":
-        """None for an evaluation of the rows."""
-        if evaluation.on_rows is None:
-            return None
-        if evaluation.nodes.given:
-            return cls(evaluation[name].var(), labels=False)
-        return cls(max(evaluation[name].var() - evaluation.on_rows[name].var(), 0.0), labels=True)
-
-
-class _Tilted(NamedTuple):
-    """The log odds of nodes, for columns of missing cells with one decision each."""
-
-    weight: FloatArray
-    log_odds: FloatArray
-    decided: BoolArray
-    column: IntArray
-    # Buckets of cells and the problem there, by tilt: metrics of the same groups of rows share what they need.
-    shared: dict[Tilt, list[tuple[IntArray, Problem]]]
-    # Of each kind of buckets a problem at some tilt, and metrics of groups of rows with what these are in buckets.
-    alike: list[tuple[IntArray, Problem]]
-    merged: list[tuple[CountFunctional, CountFunctional, IntArray]]
-
-    @classmethod
-    def of(cls, nodes: Posterior, decided: BoolArray) -> "_Tilted":
-        own: IntArray = columns_of(nodes)
-        kind, column = np.unique(2 * own + decided, return_inverse=True)
-        with np.errstate(divide="ignore"):
-            log_odds = np.asarray(logit(nodes.probability[:, kind // 2]))
-        return cls(nodes.weight, log_odds, (kind % 2).astype(np.bool_), column, {}, [], [])
-
-    def thinned(self, missing: IntArray) -> "_Tilted":
-        """Few nodes that stand for all."""
-        if self.weight.size <= _NODES:
-            return self
-        positive = expit(self.log_odds) * np.bincount(self.column, missing)
-        flagged, unflagged = (positive[:, rows].sum(axis=1) for rows in (self.decided, ~self.decided))
-        chosen = representatives(flagged, unflagged, self.weight, _NODES)
-        return self._replace(weight=np.full(_NODES, 1.0 / _NODES), log_odds=self.log_odds[chosen], shared={})
-
-    def at(self, tilt: Tilt, column: IntArray) -> Posterior:
-        """The nodes for cells in these columns, their log odds moved."""
-        move = np.where(self.decided, *tilt)
-        return Posterior(self.weight, np.asarray(expit(self.log_odds + move)), column)
-
-    def problem(self, tilt: Tilt, column: IntArray) -> Problem:
-        """The problem at all nodes, the same for all who ask with these columns."""
-        kept = self.shared.setdefault(tilt, [])
-        known = _with(column, kept)
-        if known is not None:
-            return known
-        like = _with(column, self.alike)
-        moved = self.at(tilt, column)
-        kept.append((column, Problem(moved) if like is None else alike(like, moved)))
-        if like is None:
-            self.alike.append(kept[-1])
-        return kept[-1][1]
-
-    def coarse(self, functional: Functional) -> tuple[Functional, IntArray]:
-        """The functional on cells that tilts leave alike; those of the same groups of rows are merged once."""
-        if not isinstance(functional, CountFunctional):
-            return functional.coarse(self.column)
-        for known, coarse, column in self.merged:
-            if same_arrays([known.missing], [functional.missing]) and known.split.same(functional.split):
-                own = replace(functional, split=coarse.split, missing=coarse.missing, bounds=functional.extremes)
-                return own, column
-        coarse, column = functional.coarse(self.column)
-        self.merged.append((functional, coarse, column))
-        return coarse, column
-
-
-def _with(column: IntArray, kept: list[tuple[IntArray, Problem]]) -> Problem | None:
-    """The problem that is kept for these columns."""
-    return next((own for known, own in kept if same_arrays([known], [column])), None)
-
-
-class _Farthest(NamedTuple):
-    value: float
-    tilt: Tilt
-
-
-class _Moved:
-    """The quantiles of one metric as functions of the tilt."""
-
-    def __init__(
-        self,
-        functional: Functional,
-        law: MetricDistribution,
-        few: _Tilted,
-        tilted: _Tilted,
-        decided: BoolArray,
-        method: Method,
-        sampling: _Sampling | None,
-    ) -> None:
-        self._sampling = sampling
-        self._functional, self._law, self._few, self._all, self._method = functional, law, few, tilted, method
-        self._decided = decided
-        self._known: dict[tuple[int, Tilt, bool], Callable[[float], float]] = {}
-
-    def farthest(self, q: float, start: float, sign: int, reach: float) -> _Farthest:
-        """The lowest (`sign` -1) or highest quantile over all tilts within reach, and a tilt that leads there.
-
-        `start` is the quantile without a tilt, which tilts never move beyond what is possible.
-        """
-        none = (0.0, 0.0)
-        known = [(0.0,) if d == 0 else (sign * d * reach,) if d is not None else None for d in self.direction]
-
-        def moved(tilt: Tilt) -> float:
-            return sign * self._at(self._few, tilt, search=True)(q)
-
-        tilt = max([none, *_all_tilts(*((-reach, 0.0, reach) if at is None else at for at in known))], key=moved)
-        for step in reach * 0.5 ** np.arange(1, 1 + _HALVINGS if None in known and self._smooth else 1):
-            near = (
-                (max(-reach, at - step), at, min(reach, at + step)) if fixed is None else (at,)
-                for at, fixed in zip(tilt, known, strict=True)
-            )
-            tilt = max([tilt, *_all_tilts(*near)], key=moved)
-        low, high = self._law.support()
-        # Of so many rows that there are fewer labelings than nodes, few nodes tell as much.
-        drawn = not (self._smooth or self._by_moments(False))
-        nodes = self._few if drawn and self._labelings(_LABELS) < self._all.weight.size else self._all
-        value = start + self._at(nodes, tilt)(q) - self._at(nodes, none)(q)
-        # Few nodes may see a move where all see none.
-        value = sign * max(sign * value, sign * start)
-        return _Farthest(min(max(value, low), high), tilt)
-
-    @cached_property
-    def direction(self) -> tuple[int | None, int | None]:
-        """How the metric moves with the odds of rows decided positive, and negative: +1, -1, 0, or None: either way."""
-        effect = _effects(self._functional)
-        if effect is None:
-            return None, None
-        return _sign(effect[self._decided]), _sign(effect[~self._decided])
-
-    def _by_moments(self, search: bool) -> bool:
-        weighted = isinstance(self._functional, CountFunctional) and self._functional.split.weight is not None
-        slow = weighted or (search and isinstance(self._functional, RankFunctional))
-        few = _FEW_SLOW if slow else _FEW_MISSING
-        moments = self._smooth or self._expands
-        return moments and (self._sampling is not None or int(self._functional.missing.sum()) > few)
-
-    @property
-    def _smooth(self) -> bool:
-        """Whether a search finds more than noise and is quick: not for black boxes."""
-        return isinstance(self._functional, CountFunctional | LinearFunctional | RankFunctional)
-
-    @cached_property
-    def _expands(self) -> bool:
-        """Whether average precision is near enough to normal that its moments tell quantiles: few positives skew it."""
-        if not isinstance(self._functional, DrawnFunctional):
-            return False
-        nodes = self._few.at((0.0, 0.0), self._few.column)
-        found = self._functional.expansion.at(nodes.probability, columns_of(nodes), nodes.weight)
-        return found is not None and float(nodes.weight @ found.off) <= _SKEWED * float(nodes.weight.sum())
-
-    @cached_property
-    def _coarse(self) -> tuple[Functional, IntArray]:
-        return self._all.coarse(self._functional)
-
-    def _at(self, nodes: _Tilted, tilt: Tilt, *, search: bool = False) -> Callable[[float], float]:
-        """The quantile function at a tilt; in a search, near enough to find the farthest one."""
-        by_moments = self._by_moments(search)
-        key = len(nodes.weight), tilt, by_moments
-        if key not in self._known:
-            labels = _LABELS // (2 if search else 1)
-            self._known[key] = self._gaussian(nodes, tilt) if by_moments else self._exactly(nodes, tilt, labels)
-        return self._known[key]
-
-    def _gaussian(self, nodes: _Tilted, tilt: Tilt) -> Callable[[float], float]:
-        functional, column = self._coarse
-        mean, var = _moments(functional, nodes.problem(tilt, column))
-        known = np.isfinite(mean) & np.isfinite(var)
-        if not known.any():  # 0/0 next to every mean: what the law says
-            return self._exactly(nodes, tilt)
-        weight = nodes.weight[known] / nodes.weight[known].sum()
-        return self._normal(weight, mean[known], var[known])
-
-    def _normal(self, weight: FloatArray, mean: FloatArray, var: FloatArray) -> Callable[[float], float]:
-        """Quantiles of a normal law at each node, with what the population adds."""
-        if self._sampling is not None:
-            var = self._sampling.var + (var if self._sampling.labels else np.zeros(mean.size))
-        sd = np.sqrt(np.maximum(var, 0.0))
-        return lambda q: normal_mixture_quantile(q, weight, mean, sd)
-
-    def _labelings(self, labels: int) -> int:
-        """Labelings of all missing rows that so many labels are, no more than are needed."""
-        return min(_LABELINGS, labels // max(1, int(self._functional.missing.sum())))
-
-    def _exactly(self, nodes: _Tilted, tilt: Tilt, labels: int = _LABELS) -> Callable[[float], float]:
-        moved = nodes.at(tilt, nodes.column)
-        method: Method = self._method
-        if not self._smooth:
-            few = number_of_labelings(self._functional.missing) <= _LABELINGS
-            method = Auto() if few else MonteCarlo(max(_FEWEST, self._labelings(labels)))
-        try:
-            law = next(method.laws([self._functional], moved, rng=0))
-        except MethodError:
-            law = next(Auto(_LABELINGS).laws([self._functional], moved, rng=0))
-        if self._sampling is not None:
-            own = law.by_node or NodeMoments(np.ones(1), np.array([law.mean()]), np.array([law.var()]))
-            return self._normal(*own)
-        return lambda q: float(law.ppf(q))
-
-
-def _all_tilts(flagged: tuple[float, ...], unflagged: tuple[float, ...]) -> list[Tilt]:
-    return list(product(flagged, unflagged))
-
-
-def _draws_few(method: Method) -> Method:
-    """The method of an evaluation with no more draws than are needed to see how far a law moves."""
-    if isinstance(method, Auto | MonteCarlo):
-        return replace(method, n_resamples=min(method.n_resamples, 2 * _LABELINGS))
-    return method
-
-
-def _moments(functional: Functional, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of the Gaussians at the nodes."""
-    if isinstance(functional, DrawnFunctional):
-        nodes = problem.nodes
-        return functional.expansion.moments(nodes.probability, columns_of(nodes), nodes.weight)
-    return moments_at_nodes(functional, problem)
-
-
-@singledispatch
-def _effects(functional: Functional) -> FloatArray | None:
-    """The sign of what a positive label does to the metric, per missing cell; None if it depends on other labels."""
-    return None
-
-
-@_effects.register
-def _(functional: CountFunctional) -> FloatArray | None:
-    effect = np.zeros(functional.missing.size)
-    for rows, direction in zip(functional.split.groups, functional.direction, strict=True):
-        if direction is None and rows.size:
-            return None
-        effect[rows] = direction or 0
-    return effect
-
-
-@_effects.register
-def _(functional: LinearFunctional) -> FloatArray | None:
-    return functional.weight
-
-
-def _sign(effect: FloatArray) -> int | None:
-    """The sign that all effects have; None if some are positive and some negative."""
-    up, down = bool(np.any(effect > 0.0)), bool(np.any(effect < 0.0))
-    return None if up and down else int(up) - int(down)
+def _largest(values: Mapping[Shift, float], tolerance: float) -> Shift:
+    """Return the smallest of the shifts with the largest value."""
+    largest = max(values.values())
+    equal = (shift for shift, value in values.items() if value >= largest - tolerance)
+    return min(equal, key=lambda shift: abs(shift[0]) + abs(shift[1]), default=(0.0, 0.0))  # all are NaN
 
 
 def _shown(interval: Interval) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics._text import markdown_text
+from darkmetrics._text import markdown_text, printable
 
 
 def decimals_for(width: float) -> int:
@@ -91,7 +91,7 @@ def chance_text(chance: float) -> str:
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> list[str]:
     """Lines of a table; the first `words` columns are words and stand on the left, the others on the right."""
-    lines = [header, *rows]
+    lines = [list(map(printable, line)) for line in (header, *rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     return [
         "   ".join(

@@ -89,6 +89,29 @@ def test_every_format_and_engine_reads_the_same_table(tmp_path, data, name, pipe
     np.testing.assert_array_equal(frames.number_column(columns["score"], "score"), data.score)
 
 
+@pytest.mark.parametrize("name", ["*", "^s.*$", 'a"b', "a.b", "COLUMNS(*)"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".feather", ".arrow"])
+def test_odd_names_of_columns_are_names(tmp_path, engine, name, suffix):
+    if (engine == "none" and suffix != ".csv") or (engine, suffix) == ("pandas", ".arrow"):
+        pytest.skip("no engine for it")
+    table = pl.DataFrame({"label": [1, 0], "score2": [0.1, 0.2], name: [0.3, 0.4]})
+    writers = {".csv": "write_csv", ".parquet": "write_parquet", ".feather": "write_ipc", ".arrow": "write_ipc_stream"}
+    path = tmp_path / f"x{suffix}"
+    getattr(table, writers[suffix])(path)
+    found = DataFile.of_path(path).read(["label", name])
+    assert frames.number_column(found[name], name).tolist() == [0.3, 0.4]
+
+
+@pytest.mark.parametrize("quick", [True, False], ids=["polars", "csv module"])
+def test_spaces_around_text_are_kept_but_those_around_classes_are_not(quick, monkeypatch):
+    if not quick:
+        monkeypatch.setattr(readers, "_installed", lambda name: False)
+    rows = [" yes , a", "no,a", " NA,a ", "yes,", "no,  "]
+    file = DataFile("x", "\n".join(["y,g", *rows]).encode())
+    found = file.read(["y", "g"], {"y": {"NA"}})
+    assert found == {"y": ["yes", "no", None, "yes", "no"], "g": [" a", "a", "a ", None, None]}
+
+
 @pytest.mark.parametrize("name", ["d[1]", "d*", "d?", "~"])
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".jsonl", ".parquet", ".feather", ".arrow"])
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside d1"])

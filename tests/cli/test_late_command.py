@@ -93,7 +93,7 @@ def test_every_command_that_reads_rows_knows_their_times(run, file, tmp_path, co
         ({}, (*AS_OF, "--maturity", "3"), "--maturity: 3 days, but 665 of 873 labels took longer, up to 147 days"),
         ({}, (*AS_OF, "--maturity", "0"), "--maturity: 0.0. It must be a positive number"),
         ({}, ("--as-of", "2026-06-29T12:00+00:00"), "--as-of: 2026-06-29T12:00:00+00:00 has the time zone UTC"),
-        ({"kind": pl.lit(1)}, (*AS_OF, "--strata", "kind"), "--strata: cannot be given beside --scored-at"),
+        ({"kind": pl.lit(1)}, (*AS_OF, "--strata", "kind"), "--scored-at: strata also says why labels are missing."),
         ({}, (*AS_OF, "--prob", "p"), "--prob: cannot be given beside --scored-at"),
         ({}, (*AS_OF, "--missingness", "by_label"), "--scored-at: missingness also says why"),
         ({"came": pl.date(2025, 1, 1)}, AS_OF, "column 'came' (--labelled-at): "),

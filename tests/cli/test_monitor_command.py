@@ -184,6 +184,23 @@ def test_values_of_several_kinds_are_told_apart_as_text(run, tmp_path):
     assert [group["key"][0] for group in found["groups"]] == ["1", "True", "[1, 2]", "one", None]
 
 
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_groups_that_differ_in_spaces_are_different_groups(run, rows, tmp_path, name):
+    shops = np.array([" a", "a", "a ", "b"])[np.arange(len(rows)) % 4].tolist()
+    path = write(rows.with_columns(shop=pl.Series(shops)), tmp_path / name)
+    done = run("monitor", path, "--by", "shop", *TOLD, "-f", "csv")
+    found = {record["shop"]: record["rows"] for record in csv.DictReader(io.StringIO(done.out)) if record["shop"]}
+    assert found == dict.fromkeys([" a", "a", "a ", "b"], "375")
+
+
+def test_times_with_spaces_around_them_are_times(run, rows, tmp_path):
+    spaced = rows.with_columns(booked=pl.concat_str(pl.lit(" "), pl.col("booked"), pl.lit(" ")))
+    options = ("--time", "booked", "--every", "month", *TOLD, "-f", "json")
+    found = [run("monitor", write(one, tmp_path / "rows.csv"), *options).out for one in (rows, spaced)]
+    assert found[0] == found[1]
+    assert json.loads(found[0])["groups"]
+
+
 def test_times_of_day_and_zones_are_read_as_written(run, rows, tmp_path):
     late = rows.with_columns(booked=pl.col("booked") + "T23:30:00-05:00")
     day = [*TOLD, "--time", "booked", "--every", "day", "-f", "json"]

@@ -140,10 +140,6 @@ def test_the_best_threshold_is_that_of_the_library(run, csv_file, data):
     ("options", "message"),
     [
         (["--risk", "mean"], "--risk: is for --best, which is not given. Give both or none."),
-        (
-            ["--method", "monte_carlo"],
-            "--method: curves are not drawn from samples. Choose from auto, exact, gaussian.",
-        ),
         (["--thresholds", "few"], "--thresholds: cannot read 'few'."),
         (["--best", "f1", "--risk", "low"], "--risk: 'low'. It must be 'mean' or a number"),
         (["--best", "f1", "--risk", "nan"], "--risk: nan. It must be 'mean' or a number"),

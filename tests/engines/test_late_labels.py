@@ -202,7 +202,7 @@ def test_in_buckets_counts_are_those_of_exact_scores(engine):
     settings = {**NAMES, "as_of": "2026-10-01"}
     coarse = EvaluationSet.from_frame(engine(table), **settings, buckets=16)
     exact = EvaluationSet.from_frame(engine(table), **settings, buckets="exact").coarsened(16)
-    for name in ("stratum", "positives", "negatives", "missing", "decision", "low", "high"):
+    for name in ("age", "positives", "negatives", "missing", "decision", "low", "high"):
         np.testing.assert_array_equal(getattr(coarse.cells, name), getattr(exact.cells, name))
 
 
@@ -296,7 +296,6 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"as_of": "2026-03-01T12:00+00:00"},
         r"^as_of: 2026-03-01T12:00:00\+00:00 has the time zone UTC, but the columns have no time zone\. Give it none",
     ),
-    "strata": ({}, {"stratum": "p"}, r"^stratum: cannot be given beside scored_at"),
     "probabilities": ({}, {"probability": "p"}, r"^probability: cannot be given beside scored_at"),
 }
 

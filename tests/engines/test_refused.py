@@ -34,6 +34,14 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         {"weight": "qqqqq"},
         r"weight: the frame has no column 'qqqqq'\. It has 'y', 'p', .* and 2 more\.",
     ),
+    "dates as labels": (
+        {"label": "days"},
+        r"label column 'days': (has type Date|found .* at row 0)\. Dates and times are not labels\. Pass two classes",
+    ),
+    "dates as decisions": (
+        {"decision": "days"},
+        r"decision column 'days': (has type Date|found .* at row 0)\. Dates and times are not labels\.",
+    ),
     "two parts": ({"score": "y"}, r"score: column 'y' is also the label\. Each needs a column of its own\."),
     "text scores": ({"score": "words"}, r"score column 'words': .*(xpected numbers)"),
     "null scores": (

@@ -1,6 +1,7 @@
 """Every engine finds the same cells: those that a loop over the rows finds."""
 
 import datetime as dt
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from darkmetrics import EvaluationSet
+from darkmetrics._kernels.bucket_grid import bucket_index
 from darkmetrics.frames import ColumnNames, counting
 from engines.reference import assert_same, bucketed_cells, exact_cells
 
@@ -196,6 +198,37 @@ def test_decisions_weights_and_probabilities_are_counted_alike(engine, parts, bu
     counted = count_cells(engine(columns), names, threshold=threshold, buckets=buckets)
     expected = exact_cells(rows) if buckets == "exact" else bucketed_cells(rows, 32)
     assert_same(counted, expected)
+
+
+@pytest.mark.parametrize("buckets", ["exact", 16])
+def test_count_cells_counts_several_scores_together(engine, buckets):
+    rng = np.random.default_rng(5)
+    scores = rng.choice([-0.0, 0.0, 0.01, 0.5, 0.51, 0.9], (3, 300))
+    scores[1] = rng.random(300)
+    label, weight = rng.choice([1.0, 0.0, NAN], 300), rng.choice([1.0, 2.0], 300)
+    names = dict(zip("abc", scores.tolist(), strict=True))
+    columns = ColumnNames("y", "a", weight="w", more_scores=("b", "c"))
+    frame = engine({"y": [None if np.isnan(y) else y for y in label], "w": weight.tolist(), **names})
+    cuts = (0.5, 0.25, 0.505)
+    counted = count_cells(frame, columns, threshold=cuts, buckets=buckets)
+    places, expected = scores + 0.0, np.empty((3, 300))
+    above = scores >= np.array(cuts)[:, None]
+    if buckets == 16:
+        places = np.stack([bucket_index(score, 16) * 2 + side for score, side in zip(scores, above, strict=True)])
+    for k in range(3):
+        expected[k] = [scores[k][places[k] == place].mean() for place in places[k]]
+    rows: Counter[Any] = Counter()
+    for row, key in enumerate(zip(*expected.round(12).tolist(), *above.tolist(), weight.tolist(), strict=True)):
+        rows[key, label[row] if label[row] in (0.0, 1.0) else None] += 1
+    found: Counter[Any] = Counter()
+    cells = zip(*counted.score.round(12).tolist(), *counted.decision.tolist(), counted.weight.tolist(), strict=True)
+    for cell, key in enumerate(cells):
+        for name, value in (("positives", 1.0), ("negatives", 0.0), ("missing", None)):
+            found[key, value] += int(getattr(counted, name)[cell])
+    assert +found == rows
+    assert counted.buckets == (16 if buckets == 16 else None)
+    order = np.lexsort([counted.weight, *counted.score[::-1]])
+    np.testing.assert_array_equal(order, np.arange(order.size))
 
 
 def test_cells_equal_those_of_arrays_bit_for_bit(engine):

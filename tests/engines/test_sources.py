@@ -234,16 +234,38 @@ def test_pandas_names_of_several_levels_are_refused():
         count_cells(frame, Y_P, threshold=0.5)
 
 
-@pytest.mark.parametrize("name", ["*", "^p.*$"])
-@pytest.mark.parametrize("lazy", [False, True])
-def test_names_that_polars_takes_for_patterns_are_names(name, lazy):
-    table = pl.DataFrame({"y": [1, 0, None, 1], name: [0.1, 0.2, 0.3, 0.4], "p2": [0.9, 0.8, 0.7, 0.6]})
-    frame = table.lazy() if lazy else table
-    cells = count_cells(frame, ColumnNames("y", name), threshold=0.5)
-    assert cells.score.tolist() == [0.1, 0.2, 0.3, 0.4]
+ODD_NAMES = ["*", "^p.*$", 'a"b', '"', "a.b", "COLUMNS(*)", "COLUMNS('p.*')", "* EXCLUDE p2", "a`b", "by 0", "score"]
+ODD_TABLE = {"p2": [0.9, 0.8, 0.7, 0.6], "y": [1, 0, None, 1]}
+FOUR = [0.1, 0.2, 0.3, 0.4]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names_of_columns_are_names(engine, name):
+    score = count_cells(engine({**ODD_TABLE, name: FOUR}), ColumnNames("y", name), threshold=0.5)
+    assert score.score.tolist() == FOUR
+    assert score.missing.tolist() == [0, 0, 1, 0]
+    key = count_cells(engine({**ODD_TABLE, name: FOUR}), ColumnNames("y", "p2"), threshold=0.5, by=[name])
+    assert key.keys == {name: FOUR}
+    label = count_cells(engine({"p2": FOUR, name: ODD_TABLE["y"]}), ColumnNames(name, "p2"), threshold=0.5)
+    assert label.missing.tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names_of_columns_are_names_in_files_of_different_columns(here, reader, name):
+    table = pa.table({**ODD_TABLE, name: FOUR})
+    pq.write_table(table.slice(0, 2), "a.parquet")
+    pq.write_table(table.slice(2).append_column("more", pa.array([1, 2])), "b.parquet")
+    cells = count_cells("*.parquet", ColumnNames("y", name), threshold=0.5)
+    assert cells.score.tolist() == FOUR
     assert cells.missing.tolist() == [0, 0, 1, 0]
-    counted = count_cells(frame, ColumnNames("y", "p2"), threshold=0.5, by=[name])
-    assert counted.keys == {name: [0.1, 0.2, 0.3, 0.4]}
+
+
+@pytest.mark.parametrize("name", ["*", "^p.*$", 'a"b'])
+def test_odd_names_of_columns_are_names_where_text_has_several_types(here, reader, name):
+    pq.write_table(pa.table({"y": [1, 0], "p": [0.1, 0.2], name: ["a", "b"]}), "a.parquet")
+    kinds = pa.array(["a", "b"]).dictionary_encode()
+    pq.write_table(pa.table({"y": [1, 0], "p": [0.3, 0.4], name: kinds}), "b.parquet")
+    assert count_cells("*.parquet", Y_P, threshold=0.5, by=[name]).keys == {name: ["a", "b"]}
 
 
 def test_keys_that_hold_lists_are_refused():

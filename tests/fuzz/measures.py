@@ -15,7 +15,7 @@ import numpy as np
 import darkmetrics as dm
 import oracle
 from certificate_problems import OWN
-from darkmetrics.functional import CountFunctional, Split
+from darkmetrics.distributions.functionals import CountFunctional, Split
 
 # Of positive weight by distinct score (labelings x scores), the whole weight and the score, both by rising score, and
 # the weight that every row has, if it is one.

@@ -35,5 +35,14 @@ def test_a_changed_digit_is_seen():
     assert [path for path, *_ in differences(before, after)] == [f".metrics.{metric}.mean"]
 
 
+def test_drawn_numbers_may_move_by_less_than_a_twentieth_of_a_standard_deviation():
+    answer = {"method": "monte carlo", "std": 0.1, "mean": 0.5, "undefined": 0.0}
+    assert not list(differences(answer, answer | {"mean": 0.504}))
+    assert [path for path, *_ in differences(answer, answer | {"mean": 0.506})] == [".mean"]
+    exact = answer | {"method": "exact"}
+    assert [path for path, *_ in differences(exact, exact | {"mean": 0.500001})] == [".mean"]
+    assert [path for path, *_ in differences(answer, answer | {"undefined": 0.001})] == [".undefined"]
+
+
 def test_public_names_are_those_that_were_kept():
     assert public_api() == API.read_text()

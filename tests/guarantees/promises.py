@@ -29,7 +29,7 @@ from guarantees.scenarios import (
     Scenario,
     qualities_of,
 )
-from test_auc_law import CASES, promised
+from test_auc_law import CASES, PROMISED
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +342,7 @@ def _distance(claim: str, kind: str, m: int, name: str, judged: Judges) -> Promi
 def roc_auc_promises() -> Iterator[Promise]:
     def close(m: int) -> Judges:
         # Taken at its word: the 0.0022 by which a right law may stray from a million scenarios (DKW) is part of it.
-        bar = Bar(at_most=promised(m))
+        bar = Bar(at_most=PROMISED)
         return lambda row: {"distance": (row["law"], bar), "distance of the Gaussian": (row["gaussian"], None)}
 
     for m in SIZES:
@@ -355,7 +355,7 @@ def roc_auc_promises() -> Iterator[Promise]:
             30,
             name,
             lambda row: {
-                "distance of the Gaussian": (row["gaussian"], Bar(above=promised(30))),
+                "distance of the Gaussian": (row["gaussian"], Bar(above=PROMISED)),
                 "distance of the Gaussian over that of the law": (row["gaussian"] / row["law"], Bar(above=1.0)),
             },
         )
@@ -364,7 +364,7 @@ def roc_auc_promises() -> Iterator[Promise]:
         "wrong chances",
         120,
         "distinct scores",
-        lambda row: {"distance": (row["law"], Bar(above=promised(120)))},
+        lambda row: {"distance": (row["law"], Bar(above=PROMISED))},
     )
 
 

@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 
 import darkmetrics as dm
 import oracle
-from darkmetrics._kernels.auc import lattice
-from darkmetrics._kernels.sums import linear_sum, weighted_sum
-from darkmetrics.distributions import Discrete, ProductLaw
-from darkmetrics.methods import counts, exact, rank_laws
+from darkmetrics.distributions import counting, drawing
 from oracle import Problem
 
 # Read when tests are collected, before any of them can register more.
@@ -238,22 +235,17 @@ patched = settings(max_examples=25, suppress_health_check=[HealthCheck.function_
 @count_groups
 @given(problem=problems(max_missing=10))
 @patched
-def test_law_on_demand_equals_brute_force(names, problem, monkeypatch):
-    monkeypatch.setattr(counts, "_TABLE_LIMIT", 1)
+def test_counting_equals_brute_force(names, problem, monkeypatch):
+    monkeypatch.setattr(counting, "MAX_ENUMERATED", 0)
     for name, found, truth in solutions(names, problem):
+        assert found.method == "exact"
         assert_same_law(name, found, truth)
-
-
-def test_law_on_demand_is_what_the_low_table_limit_leads_to(monkeypatch):
-    monkeypatch.setattr(counts, "_TABLE_LIMIT", 1)
-    found = solve(["recall", "mcc", "f1", "accuracy", "predicted_to_actual"], twelve_missing(0, rows=30))
-    assert {type(law) for law in found.values()} == {ProductLaw}
 
 
 @given(problem=problems(max_missing=6), one_sided=st.booleans())
 @patched
-def test_law_on_demand_of_a_formula_without_directions_equals_brute_force(problem, one_sided, monkeypatch):
-    monkeypatch.setattr(counts, "_TABLE_LIMIT", 1)
+def test_counting_a_formula_without_directions_equals_brute_force(problem, one_sided, monkeypatch):
+    monkeypatch.setattr(counting, "MAX_ENUMERATED", 0)
     if one_sided:
         problem = problem._replace(decision=np.ones(problem.y.size, dtype=int))
     formula = dm.metrics.ConfusionMetric(name="mine", formula=lambda tp, fp, fn, tn: (tp - 2.0 * fn) / (tp + fp + 1.0))
@@ -273,76 +265,25 @@ COUNT_FORMULAS = {
 
 @pytest.mark.parametrize("name", COUNT_FORMULAS)
 @pytest.mark.parametrize("missing", [30, 60])
-@pytest.mark.parametrize("limit", [1, 2**17], ids=["on demand", "tabulated"])
-def test_law_of_many_missing_rows_equals_the_table_of_two_counts(name, missing, limit, monkeypatch):
-    monkeypatch.setattr(counts, "_TABLE_LIMIT", limit)
+def test_counting_many_missing_rows_equals_the_table_of_two_counts(name, missing):
     rng = np.random.default_rng(missing)
     score = rng.random(missing + 40).round(2)
     y = np.concatenate([(rng.random(40) < score[:40]).astype(float), np.full(missing, math.nan)])
     problem = Problem(y, score, (score >= 0.4).astype(int), np.ones(y.size), rng.random(missing))
     found = solve(name, problem)[name]
-    assert isinstance(found, ProductLaw if limit == 1 else Discrete)
+    assert found.method == "exact"
     assert_same_law(name, found, oracle.law_by_counts(COUNT_FORMULAS[name], problem))
-
-
-@given(problem=problems())
-@patched
-def test_rank_sums_added_up_by_group_equal_brute_force(problem, monkeypatch):
-    monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    for name, found, truth in solutions(GROUPS["rank"], problem):
-        assert found.method == "exact"
-        assert_same_law(name, found, truth)
-
-
-@given(problem=problems())
-@patched
-def test_rank_sums_on_a_lattice_equal_brute_force(problem, monkeypatch):
-    monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    monkeypatch.setattr(rank_laws, "_MOST_ATOMS", 1)
-    for name, found, truth in solutions(GROUPS["rank"], problem):
-        assert found.method == "exact"
-        assert_same_law(name, found, truth)
-
-
-# Weights of which each is a whole multiple of one unit: the lattice then holds the true atoms.
-@count_groups
-@given(problem=problems(weights=whole_weights, max_missing=8))
-@patched
-def test_lattice_of_whole_weights_equals_brute_force(names, problem, monkeypatch):
-    monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    for name, found, truth in solutions(names, problem):
-        assert found.method == "exact"
-        assert_same_law(name, found, truth)
-
-
-@given(problem=problems(scores=[tied_scores]))
-@patched
-def test_lattice_of_commensurate_losses_equals_brute_force(problem, monkeypatch):
-    monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    for name, found, truth in solutions(["brier"], problem):
-        assert found.method == "exact"
-        assert_same_law(name, found, truth)
-
-
-@given(problem=problems(max_missing=8))
-@patched
-def test_sums_of_incommensurate_losses_equal_brute_force(problem, monkeypatch):
-    monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    for name, found, truth in solutions(["log_loss"], problem):
-        assert found.method == "exact"
-        assert_same_law(name, found, truth, moved=oracle.ATOM)
 
 
 def ks_distance(found, truth: oracle.Law) -> float:
     """Largest difference of the two cdfs, between the atoms of the truth and on both sides of them."""
     step = 1e-9 * max(1.0, float(np.abs(truth.values).max()))
     points = np.concatenate([truth.values - step, truth.values + step, 0.5 * (truth.values[1:] + truth.values[:-1])])
-    points = points[:: 1 + points.size // 300]  # a law summed on demand takes its time for each
     return float(np.max(np.abs(found.cdf(points) - truth.cdf(points))))
 
 
 def twelve_missing(seed, rows=400):
-    """Twelve missing rows whose labels are all open, so that no single labeling has a chance above 0.01."""
+    """Twelve missing rows that are uncertain, so that no single label assignment has a probability above 0.01."""
     rng = np.random.default_rng(seed)
     score = rng.random(rows)
     y = (rng.random(rows) < score).astype(float)
@@ -350,40 +291,24 @@ def twelve_missing(seed, rows=400):
     return Problem(y, score, (score >= 0.5).astype(int), np.ones(rows), 0.25 + 0.5 * rng.random(12))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_rank_sums_of_clusters_are_close_to_brute_force(seed, monkeypatch):
-    monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    monkeypatch.setattr(rank_laws, "_MOST_ATOMS", 1)
-    monkeypatch.setattr(lattice, "_WORK", 0.0)
-    for name, found, truth in solutions(GROUPS["rank"], twelve_missing(seed, rows=1000)):
-        assert found.method == "near exact"
-        # The bound that the library promises for ROC-AUC with few missing rows.
-        assert ks_distance(found, truth) < 0.01, name
+@every_group
+@pytest.mark.parametrize("way", ["kind", "flips", "row"])
+def test_draws_are_close_to_brute_force(names, way, monkeypatch):
+    monkeypatch.setattr(drawing, "_cheapest_way", lambda functional, problem, n: way)
+    many = dm.methods.MonteCarlo(2**16)
+    problem = twelve_missing(1)
+    if way == "kind":
+        names = [name for name in names if name in COUNT_FORMULAS]
+    found = solve(names, problem, method=many) if names else {}
+    for name in names:
+        truth = oracle.law(oracle.definition_of(name), problem)
+        assert found[name].method == "monte carlo"
+        assert ks_distance(found[name], truth) < 0.01, name
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_rounded_loss_lattice_is_close_to_brute_force(seed, monkeypatch):
-    monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    monkeypatch.setattr(linear_sum, "_FEW_LABELINGS", 0)
-    for name, found, truth in solutions(GROUPS["loss"], twelve_missing(seed)):
-        assert found.method == "near exact"
-        # Two atoms of at most 0.01 each may share a step of the lattice.
-        assert ks_distance(found, truth) < 0.01, name
-
-
-def test_rounded_weight_lattice_is_close_to_brute_force(monkeypatch):
-    monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    monkeypatch.setattr(weighted_sum, "_MOST_ATOMS", 1)
-    problem = twelve_missing(0, rows=60)._replace(weight=np.random.default_rng(1).random(60) + 0.5)
-    for name, found, truth in solutions(["recall", "f1"], problem):
-        assert found.method == "near exact"
-        assert ks_distance(found, truth) < 0.01, name
-
-
-def test_coarse_steps_fail_the_test_that_the_loss_lattice_passes(monkeypatch):
+def test_draws_of_wrong_probabilities_are_not_close_to_brute_force():
     """The control."""
-    monkeypatch.setattr(exact, "_ENUMERATE_LIMIT", 0)
-    monkeypatch.setattr(linear_sum, "_FEW_LABELINGS", 0)
-    monkeypatch.setattr(linear_sum, "_STEPS_PER_SD", 2.0)
-    ((_, found, truth),) = solutions(["brier"], twelve_missing(0))
-    assert ks_distance(found, truth) > 0.01
+    problem = twelve_missing(1)
+    wrong = problem._replace(p=0.7 * problem.p)
+    found = solve(["brier"], wrong, method=dm.methods.MonteCarlo(2**16))["brier"]
+    assert ks_distance(found, oracle.law(oracle.definition_of("brier"), problem)) > 0.05

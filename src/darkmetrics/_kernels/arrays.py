@@ -1,6 +1,7 @@
 """Array types that the whole package passes around, and what is done with arrays everywhere: sums, equality, keys."""
 
 from collections.abc import Callable, Iterable
+from hashlib import blake2b
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
@@ -13,7 +14,6 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 # Numbers of rows, in as many bits as they need.
 CountArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-ByteArray: TypeAlias = npt.NDArray[np.uint8]
 ComplexArray: TypeAlias = npt.NDArray[np.complex128]
 Formula: TypeAlias = Callable[..., Any]
 # Rounding in cumulated masses must not push a quantile to the next atom: levels are asked for less this.
@@ -37,6 +37,15 @@ def dots(a: Any, b: Any) -> Any:
 def same_arrays(some: Iterable[Any], others: Iterable[Any]) -> bool:
     """Whether two rows of arrays, numbers or nothing are equal one by one; objects that are the same are not read."""
     return all(a is b or np.array_equal(a, b) for a, b in zip_longest(some, others))
+
+
+def fingerprint(*arrays: AnyArray) -> bytes:
+    """A short key that equal arrays share: what is kept under it holds no copy of them."""
+    digest = blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(str(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
 
 
 def merged_keys(*keys: AnyArray | None) -> tuple[IntArray, IntArray]:

@@ -229,7 +229,7 @@ def logistic_score_test(
 TILTS: FloatArray = np.array([0.0, -2.0, -1.0, -0.5, -0.25, 0.25, 0.5, 1.0, 2.0])
 # Of one tilt for rows that are flagged and one for the others.
 _LOG_PAIRS = 2.0 * float(np.log(TILTS.size))
-# Log odds beyond this are those of chances that are 0 or 1 to the last bit, of which no bet is infinite.
+# Tilts are computed with log odds within this limit. Beyond it, probabilities are 0 or 1 to the last bit.
 FARTHEST = 36.0
 
 
@@ -241,10 +241,13 @@ class Capital:
 
     def __init__(self, weight: FloatArray) -> None:
         self._log_weight = np.log(np.maximum(weight, 1e-300))
+        self._possible = weight > 0.0
         self._likelihood = np.zeros((2, weight.size, TILTS.size))
 
     def add(self, log_odds: FloatArray, flagged: BoolArray, positives: IntArray, negatives: IntArray) -> None:
         """A batch of labels: so many positive and negative ones in each column of `log_odds` (nodes x columns)."""
+        self._possible &= allows_labels(log_odds, positives, negatives)
+        log_odds = np.clip(log_odds, -FARTHEST, FARTHEST)
         for side, own in enumerate((flagged, ~flagged)):
             if own.any():
                 eta, yes, labels = log_odds[:, own], positives[own], (positives + negatives)[own]
@@ -254,15 +257,25 @@ class Capital:
 
     @property
     def log_value(self) -> float:
-        """The logarithm of the capital."""
-        null = self._likelihood[:, :, 0].sum(axis=0)
-        bet = logsumexp(self._likelihood, axis=2).sum(axis=0) - _LOG_PAIRS
-        return float(logsumexp(self._log_weight + bet) - logsumexp(self._log_weight + null))
+        """The logarithm of the capital; infinite once the labels have probability zero under the mixture."""
+        if not self._possible.any():
+            return np.inf
+        log_weight, likelihood = self._log_weight[self._possible], self._likelihood[:, self._possible]
+        null = likelihood[:, :, 0].sum(axis=0)
+        bet = logsumexp(likelihood, axis=2).sum(axis=0) - _LOG_PAIRS
+        return float(logsumexp(log_weight + bet) - logsumexp(log_weight + null))
+
+
+def allows_labels(log_odds: FloatArray, positives: IntArray, negatives: IntArray) -> BoolArray:
+    """Whether the labels have a positive probability at each node: no probability of 0 or 1 contradicts one."""
+    contradicted = ((log_odds == -np.inf) & (positives > 0)) | ((log_odds == np.inf) & (negatives > 0))
+    return np.asarray(~contradicted.any(axis=1), dtype=np.bool_)
 
 
 def log_moments(weight: FloatArray, log_odds: FloatArray, flagged: BoolArray, rows: IntArray) -> FloatArray:
     """Logs of E exp(c A + d B) for each pair of tilts: A and B are the positives among flagged and other rows."""
     sides = []
+    log_odds = np.clip(log_odds, -FARTHEST, FARTHEST)
     for own in (flagged, ~flagged):
         eta, count = log_odds[:, own], rows[own]
         none = np.logaddexp(0.0, eta) @ count

@@ -6,11 +6,7 @@ set, or labeling, and a column for each group of tied scores; all are weights of
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.sums.precision_draws import Ranking
-
-# Labels that are gone through at a time: as many as the fastest memory holds.
-_PORTION = 1 << 16
+from darkmetrics._kernels.arrays import FloatArray
 
 
 def average_precision(positive: FloatArray, total: FloatArray) -> FloatArray:
@@ -24,34 +20,6 @@ def average_precision(positive: FloatArray, total: FloatArray) -> FloatArray:
         precision = np.where(seen > 0.0, found / seen, 0.0)
         result: FloatArray = (positive * precision).sum(axis=1) / everything
     return result
-
-
-def average_precision_of_labels(ranking: Ranking, positives: IntArray) -> FloatArray:
-    """Average precision of each labeling (row): the positives among the missing rows of each missing cell.
-
-    What labels are known leave the same in all labelings: only tie groups with a missing row are gone through.
-    """
-    group = ranking.group[::-1]  # cells are by rising score
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    of_group, several = group[starts], starts.size < group.size
-    seen = np.cumsum(ranking.total)
-    share = np.divide(1.0, seen, out=np.zeros(seen.size), where=seen > 0.0)
-    before = np.cumsum(ranking.known)
-    # A positive meets what is known above it, and what is known from it on meets the positive.
-    below = np.cumsum((ranking.known * share)[::-1])[::-1]
-    each, fixed = (below + before * share)[of_group], float((ranking.known * share) @ before)
-    share, weight, everything = share[of_group], ranking.weight[::-1], float(ranking.known.sum())
-    values = np.empty(len(positives))
-    step = max(1, _PORTION // max(1, group.size))
-    for start in range(0, len(positives), step):
-        own = positives[start : start + step, ::-1] * weight
-        if several:
-            own = np.add.reduceat(own, starts, axis=1)
-        found = np.cumsum(own, axis=1)
-        total = everything + (found[:, -1] if found.shape[1] else 0.0)
-        pairs = fixed + own @ each + np.multiply(found, own, out=found) @ share
-        values[start : start + step] = np.divide(pairs, total, out=np.full(len(own), np.nan), where=total > 0.0)
-    return np.minimum(values, 1.0)
 
 
 def auc_row_influence(positive: FloatArray, negative: FloatArray, *, full_ties: bool) -> FloatArray:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics._kernels.age_grid import without_delays
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.data import merging
-from darkmetrics.data.ages import ages_alone, are_ages, read_ages
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_length
@@ -142,7 +142,7 @@ def _came(before: EvaluationSet, after: EvaluationSet) -> Cells:
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """The cells of a set that miss labels, with ages as the only strata if there are ages."""
+    """The cells of a set that miss labels, with ages alone if there are ages and delays."""
 
     data: EvaluationSet
     cells: Cells
@@ -158,11 +158,11 @@ class _Open:
 
     def since(self, as_of: date | None, days: FloatArray) -> FloatArray | None:
         """Days since 1970 as time since the evaluation, negative before it; None if its day is not known."""
-        stratum = self.data.cells.stratum
-        if as_of is None or stratum is None or not are_ages(stratum) or not read_ages(stratum).days:
+        ages = self.data.cells.ages
+        if as_of is None or ages is None or not ages.days:
             return None
         start = float(frames.time_column([as_of], "as_of").number[0])
-        if read_ages(stratum).whole:  # counted from day to day
+        if ages.whole:  # counted from day to day
             return np.asarray(np.floor(days) - np.floor(start), dtype=np.float64)
         # Of a date, ages were counted up to its end.
         since = days - (start if isinstance(as_of, datetime) else start + 1.0)
@@ -198,13 +198,11 @@ class _Open:
             raise InputError(
                 "after: decided or labelled in another way than the earlier set. Build it in the same way."
             )
-        for name in ("stratum", "propensity", "probability"):
+        for name in ("stratum", "age", "propensity", "probability"):
             mine, theirs = getattr(own.cells, name) is not None, getattr(late.cells, name) is not None
             if mine != theirs and (mine or name != "probability"):
-                told = (own if mine else late).cells
-                word = "age" if name == "stratum" and are_ages(told.stratum) else name
                 there = "it has none, but the earlier set has" if mine else "it has some, but the earlier set has not"
-                raise InputError(f"after: {word}: {there}, and rows are matched by it. Build it in the same way.")
+                raise InputError(f"after: {name}: {there}, and rows are matched by it. Build it in the same way.")
 
     def batch(self, late: Cells, until: float | None) -> Batch:
         """Labels by the cells that they belong to."""
@@ -233,7 +231,7 @@ class _Open:
 
 def _unmatched(error: InputError, before: EvaluationSet) -> InputError:
     """The error for rows that are not those of the earlier set, with why that may be where they have ages."""
-    if not are_ages(before.cells.stratum):
+    if before.cells.age is None:
         return error
     return error.also(
         "Rows are matched by the age that they had in the earlier evaluation, and ages of a later as_of have moved on: "
@@ -243,10 +241,8 @@ def _unmatched(error: InputError, before: EvaluationSet) -> InputError:
 
 
 def _by_age(cells: Cells) -> Cells:
-    """The same cells with ages alone as strata, where these are ages."""
-    if cells.stratum is None or not are_ages(cells.stratum):
-        return cells
-    return replace(cells, stratum=ages_alone(cells.stratum))
+    """Return the same cells without the delays of their labels, which are not matched."""
+    return cells if cells.age is None else replace(cells, age=without_delays(cells.age))
 
 
 def _joined(cells: list[Cells]) -> Cells:

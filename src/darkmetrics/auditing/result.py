@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._text import prints_plainly
 from darkmetrics.distributions import Interval
 from darkmetrics.tables import (
     decimals_for,
@@ -26,7 +27,7 @@ _ASSUMED = {
     "alike": "Taken for granted: among rows of one score, labels that came are like those that did not.",
     "late": "Allowed for: positives and negatives come at speeds of their own, as they did before.",
 }
-# Of a logarithm, so that the number itself is finite.
+# Largest finite logarithm, so that a finite e-value does not overflow.
 _LARGEST = 690.0
 
 
@@ -42,6 +43,7 @@ class KnownMetric(NamedTuple):
     pit: float
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False)
 class Audit:
     """Were the probabilities of an earlier evaluation right? A bet against them, and what came beside what was said.
@@ -102,11 +104,15 @@ class Audit:
     @property
     def path(self) -> FloatArray:
         """The e-value after each batch."""
-        return np.asarray(np.exp(np.minimum(self.log_path, _LARGEST)), dtype=np.float64)
+        finite_path = np.exp(np.minimum(self.log_path, _LARGEST))
+        return np.where(np.isposinf(self.log_path), np.inf, finite_path)
 
     @property
     def e_value(self) -> float:
-        """What has become of a stake of 1 that was bet against the probabilities."""
+        """What has become of a stake of 1 that was bet against the probabilities.
+
+        It is infinite if the labels that arrived have probability zero.
+        """
         return float(self.path[-1])
 
     @property
@@ -136,8 +142,8 @@ class Audit:
             "schema": "darkmetrics.audit/1",
             "refuted": self.refuted,
             "alpha": self.alpha,
-            "e_value": self.e_value,
-            "largest_e_value": self.largest_e_value,
+            "e_value": finite(self.e_value),
+            "largest_e_value": finite(self.largest_e_value),
             "p_value": self.p_value,
             "arrival": self.arrival,
             "stated": self.stated,
@@ -157,7 +163,7 @@ class Audit:
         times = [None] * self.labels.size if self.times is None else self.times.tolist()
         columns = (times, self.labels.tolist(), self.positives.tolist(), self.path.tolist())
         return [
-            {"time": time, "labels": n, "positives": yes, "e_value": value}
+            {"time": time, "labels": n, "positives": yes, "e_value": finite(value)}
             for time, n, yes, value in zip(*columns, strict=True)
         ]
 
@@ -165,7 +171,10 @@ class Audit:
         """What came beside what was expected, the verdict, what it rests on."""
         if not self.n_labels:
             return [f"No label has come since; {self.n_missing:,} are missing."]
-        words = [f"{self._counts()}: {self._verdict()}", self._bet(), self._assumed()]
+        words = [f"{self._counts()}: {self._verdict()}", self._bet()]
+        if np.isinf(self.e_value):
+            words.append("The e-value is infinite because the labels have probability zero under these probabilities.")
+        words.append(self._assumed())
         if self.n_skipped:
             one = self.n_skipped == 1
             words.append(
@@ -241,6 +250,8 @@ class Audit:
 
 
 def _large(value: float) -> str:
+    if np.isinf(value):
+        return "infinite"
     return f"{value:.2g}" if value < 1.0 else f"{value:,.3g}" if value < 1e6 else f"{value:.0e}"
 
 

@@ -8,13 +8,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.hypothesis_tests import FARTHEST, Capital, least_log_capital, log_moments
+from darkmetrics._kernels.hypothesis_tests import Capital, allows_labels, least_log_capital, log_moments
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.argument_types import ArrayLike, Duration
 from darkmetrics.auditing.labels import Batch, batches_of
 from darkmetrics.auditing.result import Audit, KnownMetric
-from darkmetrics.data.ages import are_ages, positive_span, read_ages
+from darkmetrics.data.ages import positive_span
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions import Interval, check_level
 from darkmetrics.evaluating import evaluate
@@ -22,7 +22,6 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.label_models import Calibrated, Posterior
 from darkmetrics.label_models.late import Arrivals
-from darkmetrics.label_models.late_grid import Rows
 from darkmetrics.posterior import columns_of
 
 # Nodes that stand for what an evaluation leaves open. Its own are few, and the more labels come, the more does it
@@ -141,8 +140,8 @@ def _arrival_of(before: Evaluation, arrival: str | None) -> str:
     if arrival == "late" and not late:
         raise InputError("arrival: 'late', but the evaluation knows nothing of when labels come. Evaluate with age=.")
     if late:
-        stratum = before.data.cells.stratum
-        mature = stratum is not None and are_ages(stratum) and bool(read_ages(stratum).mature.any())
+        ages = before.data.cells.ages
+        mature = ages is not None and bool(ages.mature.any())
         if mature and arrival == "late":
             raise InputError(
                 "arrival: 'late', but only positives arrive before the maturity, so that a label that came says "
@@ -165,7 +164,7 @@ class _Columns:
     def of(cls, before: Evaluation) -> "_Columns":
         nodes = _finely(before)
         with np.errstate(divide="ignore"):
-            log_odds = np.clip(logit(nodes.probability), -FARTHEST, FARTHEST)
+            log_odds = logit(nodes.probability)
         return cls(nodes.weight, log_odds, columns_of(nodes))
 
 
@@ -205,7 +204,8 @@ def _late(before: Evaluation, batches: list[Batch], elapsed: Any) -> tuple[Float
     chances, labels = [], []
     since = 0.0
     for batch, until in zip(batches, _ends(batches, elapsed, data), strict=True):
-        odds, known = _coming(arrivals, rows, batch, data, since, until)
+        cells = rows.of_cell[data.missing_cells[batch.place]]
+        odds, known = arrivals.odds_of_coming(rows, cells, since, until)
         came = batch.positives + batch.negatives
         capital.add(odds[:, known], flagged[batch.place][known], batch.positives[known], batch.negatives[known])
         path.append(capital.log_value)
@@ -215,13 +215,6 @@ def _late(before: Evaluation, batches: list[Batch], elapsed: Any) -> tuple[Float
         since = until
     expected = _expected(weight, np.hstack(chances), np.concatenate(labels), before.confidence_level)
     return np.array(path), expected, skipped
-
-
-def _coming(
-    arrivals: Arrivals, rows: Rows, batch: Batch, data: EvaluationSet, since: float, until: float
-) -> tuple[FloatArray, Any]:
-    odds, known = arrivals.odds_of_coming(rows, rows.of_cell[data.missing_cells[batch.place]], since, until)
-    return np.clip(odds, -FARTHEST, FARTHEST), known
 
 
 def _ends(batches: list[Batch], elapsed: Any, data: EvaluationSet) -> list[float]:
@@ -237,8 +230,8 @@ def _ends(batches: list[Batch], elapsed: Any, data: EvaluationSet) -> list[float
             "timedelta in the unit of its ages (or as dates, where it knows its as_of), or elapsed= for all of them "
             "together."
         )
-    assert data.cells.stratum is not None
-    return [positive_span("elapsed", elapsed, days=read_ages(data.cells.stratum).days)]
+    assert data.cells.ages is not None
+    return [positive_span("elapsed", elapsed, days=data.cells.ages.days)]
 
 
 def _any(before: Evaluation, batches: list[Batch], _: Any) -> tuple[FloatArray, Interval, int]:
@@ -250,13 +243,19 @@ def _any(before: Evaluation, batches: list[Batch], _: Any) -> tuple[FloatArray, 
     log_odds, rows = columns.log_odds[:, used % size], counts[used]
     moments = log_moments(columns.weight, log_odds, used < size, rows)
     low, left = np.zeros(2), np.array([missing[flagged].sum(), missing[~flagged].sum()], dtype=np.float64)
+    possible, came = columns.weight > 0.0, 0
     path = []
     for batch in batches:
+        possible &= allows_labels(columns.log_odds[:, columns.of_cell[batch.place]], batch.positives, batch.negatives)
+        came += int((batch.positives + batch.negatives).sum())
         own = flagged[batch.place]
         for side, which in enumerate((own, ~own)):
             low[side] += batch.positives[which].sum()
             left[side] -= (batch.positives + batch.negatives)[which].sum()
-        path.append(least_log_capital(moments, low, low + left))
+        if not possible.any():
+            path.append(np.inf)
+        else:  # without a label there is no evidence: the stake is still 1
+            path.append(least_log_capital(moments, low, low + left) if came else 0.0)
     rows = rows.astype(np.int64)
     return np.array(path), _expected(columns.weight, expit(log_odds), rows, before.confidence_level), 0
 
@@ -284,7 +283,7 @@ def _known(before: Evaluation, batches: list[Batch]) -> dict[str, KnownMetric]:
         np.add.at(counts["positives"], cell, batch.positives)
         np.add.at(counts["negatives"], cell, batch.negatives)
         np.subtract.at(counts["missing"], cell, batch.positives + batch.negatives)
-    cells = replace(data.cells, stratum=None, propensity=None, **counts)
+    cells = replace(data.cells.without_kinds(), **counts)
     settings = {"threshold": data.threshold, "pos_label": data.pos_label, "buckets": data.buckets}
     now = EvaluationSet.from_cells(cells, **settings)
     found = {}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics._text import prints_plainly
 from darkmetrics.backtesting.scores import Scores
 from darkmetrics.exceptions import UnknownNameError, unknown_name
 from darkmetrics.tables import html_lines, html_table, level_text, text_table
@@ -27,6 +28,7 @@ class Replayed(NamedTuple):
     pit: float
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False)
 class Backtest:
     """How well did the laws hold where the labels are known? One `Scores` per setup and metric.

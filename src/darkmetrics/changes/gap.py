@@ -7,25 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import GroupLike
-from darkmetrics.changes.coupling import Block, coupled
-from darkmetrics.changes.laws import (
-    MOST_COMBINATIONS,
-    Measure,
-    Spread,
-    about_tables,
-    all_values,
-    node_draws,
-    picked,
-    spread_law,
-    value_draws,
-)
-from darkmetrics.changes.node_tables import AtNodes, NodeTable
+from darkmetrics.changes.several_sets import SeveralSets
 from darkmetrics.changes.wording import chance_above, chance_below, check_amount, names_text, zero_by_zero_text
 from darkmetrics.distributions import Interval, MetricDistribution, Undefined
+from darkmetrics.distributions.functional import Extremes
+from darkmetrics.distributions.joint import JointDraws
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.functional import CountFunctional
 from darkmetrics.metrics import Metric
 from darkmetrics.tables import (
     chance_text,
@@ -43,9 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SCHEMA = "darkmetrics.gap/1"
-# Draws where combinations are too many: a probability is off by 0.0014 in two of three cases, at most.
-_DRAWS, _MOST_NUMBERS = 1 << 17, 1 << 25
-_SEED = 29
+# Values of two groups that differ by this part of their size are equal but for rounding.
+_SAME = 1e-12
 _OF_ROWS = (
     "The gap is that of these rows. Groups of few rows differ by chance too, so that it is larger than what lies "
     "between the populations they come from."
@@ -59,6 +48,10 @@ _TPR = "true positive rate"
 _MOSTLY = 0.5
 # Groups of the printed table; more are not read.
 _SHOWN = 40
+
+
+# How far groups are apart, as a function of the largest and the smallest value.
+Measure = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class Kind(NamedTuple):
@@ -84,6 +77,7 @@ KINDS = {
 }
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Gap:
     """Do groups differ? The law of how far they are apart in a metric.
@@ -298,60 +292,47 @@ def gap_between(
     left_out: Sequence[str] = (),
     pair_of: Callable[[Any, Any], MetricDistribution] | None = None,
 ) -> Gap:
-    """The gap between evaluations of different rows in one metric, or the widest of several."""
-    found = coupled(evaluations)
-    size = min(_DRAWS, _MOST_NUMBERS // (len(metrics) * len(groups)))
-    rng = np.random.default_rng(_SEED)  # the same draws in every run
-    drawn = np.empty((len(groups), len(metrics), size))
-    undefined = np.zeros((len(metrics), len(groups)))
-    never = np.zeros((len(metrics), len(groups)), dtype=np.bool_)
-    tables: list[list[NodeTable]] = []
-    combinations = 1.0
-    for i, node in enumerate(node_draws(found.blocks, size, rng)):
-        rows = AtNodes(evaluations[i], found.nodes[i])
-        own = _tables(metrics, fills, rows, drawn=combinations * len(groups) > MOST_COMBINATIONS)
-        drawn[i] = _drawn(metrics, fills, rows, own, node, rng)
-        undefined[:, i] = [min(1.0, float(rows.cases.weight @ table.undefined)) for table in own]
-        never[:, i] = [not table.values.size or (table.mass.size > 0 and not table.mass.any()) for table in own]
-        combinations *= own[0].values.size
-        # The masses of many groups take more room than they are worth once there is no going through all of them.
-        keep = combinations * len(groups) <= MOST_COMBINATIONS
-        tables.append(own if keep else [table._replace(mass=table.mass[:, :0], method="near exact") for table in own])
-    by_metric = list(zip(*tables, strict=True))
-    some = np.flatnonzero(~never[0])
-    if never.any():
-        # No gap over groups of which one has no value; which of the others is highest is known all the same.
-        of_some = tuple(by_metric[0][i] for i in some)
-        blocks = [Block(block.weight, tuple(block.shares[i] for i in some)) for block in found.blocks]
-        spread = _spread([of_some], blocks, drawn[some][:, :1], "difference") if some.size else _NOTHING
-        spread = spread._replace(law=Undefined(undefined=1.0))
-    else:
-        spread = _spread(by_metric, found.blocks, drawn, kind)
-    chances = np.full((2, len(groups)), np.nan)
-    chances[:, some] = spread.largest, spread.smallest
-    own_nodes = (AtNodes(one, one.nodes) for one in evaluations)
-    laws = [rows.law(metrics[0], rows.bound(metrics[0], fills[0])) for rows in own_nodes]
+    """Return the gap between evaluations of different rows in one metric, or the widest of several."""
+    values_of_zero = dict(zip((metric.name for metric in metrics), fills, strict=True))
+    sets = SeveralSets(evaluations, values_of_zero)
+    in_groups = [sets.distributions(metric) for metric in metrics]
+    joint = sets.joint(metrics)
+    drawn = sets.draw(metrics, joint)
+    values = drawn.values.reshape(len(groups), len(metrics), -1)
+    has_value = np.array([x.undefined < 1.0 for x in in_groups[0]])
+    law: MetricDistribution = Undefined(undefined=1.0)
+    if all(x.undefined < 1.0 or not x.given_defined for by_group in in_groups for x in by_group):
+        has_value[:] = True
+        law = joint.distribution_of(drawn, _spread_of(kind, len(metrics)), bounds=_bounds(in_groups, kind))
+    ends = _ends(values[has_value, 0], drawn)
+    largest, smallest = np.full((2, len(groups)), np.nan)
+    largest[has_value], smallest[has_value] = ends.largest, ends.smallest
     level, scope = evaluations[0].confidence_level, evaluations[0].scope
     zeros = [
-        zero_by_zero_text(metric.name, dict(zip(groups, chance.tolist(), strict=True)), fill, scope=scope)
-        for metric, chance, fill in zip(metrics, undefined, fills, strict=True)
+        zero_by_zero_text(
+            metric.name,
+            {group: x.undefined for group, x in zip(groups, by_group, strict=True)},
+            values_of_zero[metric.name],
+            scope=scope,
+        )
+        for metric, by_group in zip(metrics, in_groups, strict=True)
     ]
-    if 0.0 < spread.lost < 1.0:
-        chance = chance_text(spread.lost)
+    if kind == "ratio" and 0.0 < ends.all_zero < 1.0:
+        chance = chance_text(ends.all_zero)
         zeros.append(f"The ratio is 0/0 where {metrics[0].name} is 0 in all groups ({chance}); that is left out.")
     return Gap(
         metric=metrics[0].name if len(metrics) == 1 else kind,
         kind=kind,
-        law=spread.law,
+        law=law,
         groups=tuple(groups),
-        means={group: law.mean() for group, law in zip(groups, laws, strict=True)},
-        intervals={group: law.interval(level) for group, law in zip(groups, laws, strict=True)},
-        largest=dict(zip(groups, chances[0].tolist(), strict=True)),
-        smallest=dict(zip(groups, chances[1].tolist(), strict=True)),
-        undefined=dict(zip(groups, undefined[0].tolist(), strict=True)),
-        tie=spread.tie,
+        means={group: x.mean() for group, x in zip(groups, in_groups[0], strict=True)},
+        intervals={group: x.interval(level) for group, x in zip(groups, in_groups[0], strict=True)},
+        largest=dict(zip(groups, largest.tolist(), strict=True)),
+        smallest=dict(zip(groups, smallest.tolist(), strict=True)),
+        undefined={group: x.undefined for group, x in zip(groups, in_groups[0], strict=True)},
+        tie=ends.tie,
         left_out=tuple(left_out),
-        together=found.words,
+        together=sets.pairing.describe(),
         zero_by_zero=" ".join(filter(None, zeros)),
         confidence_level=level,
         scope=scope,
@@ -359,71 +340,63 @@ def gap_between(
     )
 
 
-_NOTHING = Spread(Undefined(undefined=1.0), np.empty(0), np.empty(0), np.nan, 0.0)
+def _spread_of(kind: str, n_metrics: int) -> Callable[..., FloatArray]:
+    """Return the function from the values of all metrics in all groups to the spread over groups."""
+
+    def spread(*values: FloatArray) -> FloatArray:
+        # Of several metrics the largest spread counts.
+        by_metric = [np.stack(values[i::n_metrics]) for i in range(n_metrics)]
+        spreads = [KINDS[kind].measure(x.max(axis=0), x.min(axis=0)) for x in by_metric]
+        return np.asarray(np.max(spreads, axis=0))
+
+    return spread
 
 
-def _spread(by_metric: Sequence[Sequence[NodeTable]], blocks: Sequence[Block], drawn: FloatArray, kind: str) -> Spread:
-    """The spread over groups that all have a value: over all combinations of values, or over draws of them."""
-    about = [about_tables(of_sets, blocks, [1.0] * len(of_sets)) for of_sets in by_metric]
-    facts = about[0] | {
-        "bounds": _bounds(by_metric, kind),
-        "bounds_sharp": len(by_metric) == 1 and about[0]["bounds_sharp"],
-        "undefined": max(one["undefined"] for one in about),
-    }
-    size = drawn.shape[-1]
-    values, masses, listed = drawn, np.full(size, 1.0 / size), None
-    if len(by_metric) == 1:
-        listed = all_values(by_metric[0], blocks)
-    elif all(table.values.size == 1 for of_sets in by_metric for table in of_sets):
-        listed = drawn[:, :, :1], np.ones(1)  # nothing is random
-    if listed is not None:
-        values, masses = listed
-    return spread_law(values, masses, KINDS[kind].measure, facts, drawn=listed is None)
+class _Ends(NamedTuple):
+    """How likely each group has the largest and the smallest value, all are level, and all are zero."""
+
+    largest: FloatArray
+    smallest: FloatArray
+    tie: float
+    all_zero: float
 
 
-def _tables(metrics: Sequence[Metric], fills: Sequence[float], rows: AtNodes, *, drawn: bool) -> list[NodeTable]:
-    """What the metrics of one set can be; their ends alone if all else that is asked of them is `drawn` from counts."""
-    both = list(zip(metrics, fills, strict=True))
-    if drawn:
-        ends = [rows.ends(metric, fill) for metric, fill in both]
-        if all(table is not None for table in ends):
-            return [table for table in ends if table is not None]
-    return [rows.table(metric, fill) for metric, fill in both]
+def _ends(values: FloatArray, drawn: JointDraws) -> _Ends:
+    """Compute which groups are at the ends, from values of one metric (n_groups x n)."""
+    if not len(values):
+        return _Ends(np.empty(0), np.empty(0), np.nan, 0.0)
+    high, low = values.max(axis=0), values.min(axis=0)
+    is_known = ~np.isnan(high)
+    mass = drawn.mass * is_known
+    total = float(mass.sum()) or 1.0
+    tolerance = _SAME * np.nanmax(np.abs(values), initial=0.0)
+    is_random = not drawn.is_exact and float(np.ptp(values[:, is_known], axis=1).max(initial=0.0)) > 0.0
+
+    def probability(event: BoolArray | FloatArray) -> FloatArray:
+        """Probability of an event; draws that agree do not make it certain."""
+        result = np.asarray(event @ mass) / total
+        return np.clip(result, 0.5 / mass.size, 1.0 - 0.5 / mass.size) if is_random else result
+
+    def shares(end: FloatArray) -> FloatArray:
+        at_end = np.abs(values - end) <= tolerance
+        return probability(at_end / np.maximum(at_end.sum(axis=0), 1))  # groups that are level share
+
+    tie = float(probability(np.abs(high - low) <= tolerance))
+    return _Ends(shares(high), shares(low), tie, float(drawn.mass[is_known & (high <= 0.0)].sum()))
 
 
-def _drawn(
-    metrics: Sequence[Metric],
-    fills: Sequence[float],
-    rows: AtNodes,
-    tables: Sequence[NodeTable],
-    node: IntArray,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Draws of the metrics of one set (metrics x draws), at these nodes."""
-    by_counts = len(metrics) > 1 or tables[0].mass.shape[1] == 0
-    if by_counts and rows.cases.independent and any(table.values.size > 1 for table in tables):
-        # Metrics of the same decisions hang together: they are formulas of the same counts.
-        bound = [rows.bound(metric, fill) for metric, fill in zip(metrics, fills, strict=True)]
-        formulas = [rows.counts(one) for one in bound if isinstance(one, CountFunctional)]
-        laws = formulas[0][1] if len(formulas) == len(bound) else None
-        if laws is not None:
-            counts = [axis.values[np.minimum(picked(axis.pmf, node, rng), axis.values.size - 1)] for axis in laws.axes]
-            values = np.stack([np.broadcast_to(formula.at(counts), node.shape) for formula, _ in formulas])
-            return np.where(np.isnan(values), np.array(fills)[:, None], values)
-    return np.stack([value_draws(table, node, rng) for table in tables])
-
-
-def _bounds(by_metric: Sequence[Sequence[NodeTable]], kind: str) -> Interval:
-    """The least and the most that groups can be apart, over all labelings of the missing rows."""
-    least, most = [], []
-    for of_sets in by_metric:
-        low, high = np.array([table.bounds for table in of_sets]).T
-        # The two groups at the ends are different ones.
+def _bounds(in_groups: Sequence[Sequence[MetricDistribution]], kind: str) -> Extremes:
+    """Return the least and the most that groups can differ, over all label assignments."""
+    least, largest = [], []
+    for by_group in in_groups:
+        low, high = np.array([x.bounds for x in by_group]).T
+        # The groups at the two ends are different ones.
         one, other = np.nonzero(~np.eye(low.size, dtype=np.bool_))
         if kind == "ratio":
             least.append(float(_ratio(high[one], low[other])[high[one] > 0.0].min(initial=1.0)))
-            most.append(float(min(1.0, high.min() / low.max())) if low.max() > 0.0 else 1.0)
+            largest.append(float(min(1.0, high.min() / low.max())) if low.max() > 0.0 else 1.0)
         else:
             least.append(max(0.0, float(low.max() - high.min())))
-            most.append(float((high[one] - low[other]).max(initial=0.0)))
-    return Interval(max(least), max(most))
+            largest.append(float((high[one] - low[other]).max(initial=0.0)))
+    is_sharp = len(in_groups) == 1 and all(x.bounds_sharp for x in in_groups[0])
+    return Extremes(max(least), max(largest), is_sharp)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._text import counted, short
+from darkmetrics._text import counted, prints_plainly, short
 from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.changes.assumed import assumed_in_words, customers_in_words, reasons_in_words, warned_in_words
 from darkmetrics.changes.mix import Split, mix_of_rows
@@ -59,6 +59,7 @@ class OfGroups(NamedTuple):
     before: str
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Change(Mapping[str, MetricDistribution]):
     """Did it get worse? The law of each metric's difference, after less before: a mapping from metric name to law.
@@ -92,11 +93,11 @@ class Change(Mapping[str, MetricDistribution]):
     >>> print(dm.change(june, may, names=("June", "May")))
     June (1,500 rows, 438 missing) against May (1,500 rows, 449 missing).
     Assumed: labels are missing at random or by score.
-    recall fell from 0.748 to 0.607: by 0.141 (90%: 0.124 to 0.159). Probability that it fell: >99.9%.
+    recall fell from 0.748 to 0.607: by 0.141 (90%: 0.124 to 0.158). Probability that it fell: >99.9%.
     <BLANKLINE>
-                  May    June   change       90% interval   P(fell)       method
-    precision   0.763   0.811    0.048     0.026 to 0.069     <0.1%        exact
-    recall      0.748   0.607   -0.141   -0.159 to -0.124    >99.9%   near exact
+                  May    June   change       90% interval   P(fell)        method
+    precision   0.763   0.811    0.048     0.026 to 0.069     <0.1%         exact
+    recall      0.748   0.607   -0.141   -0.158 to -0.124    >99.9%   monte carlo
     <BLANKLINE>
     Intervals are for these rows. The two evaluations are taken to have no row in common.
     Of the change of -0.141 in recall, -0.089 is the mix of rows, more or fewer of them at each score, and -0.052 is the

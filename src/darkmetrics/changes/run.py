@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from darkmetrics.changes.coupling import coupled
-from darkmetrics.changes.laws import sum_law
-from darkmetrics.changes.node_tables import AtNodes
 from darkmetrics.changes.result import Change
+from darkmetrics.changes.several_sets import SeveralSets
 from darkmetrics.distributions import check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, says_where
@@ -48,10 +46,9 @@ def change(
 
     Notes
     -----
-    Given the probabilities of the labels, the two sets are independent: the difference is exact for few missing rows
-    and where metrics have few values (precision, accuracy), found on a lattice of 16,384 places that keeps its mean
-    for others of the confusion matrix ("near exact"), and with a Gaussian at each posterior node for all else
-    ("gaussian"). `docs/explanation/mathematics.md` has the formulas.
+    Given the probabilities of the labels, the two sets are independent. The difference is exact where there are at most
+    2^21 combinations of values of the two metrics. Otherwise 2^16 values of both are drawn ("monte carlo"), and the cdf
+    is within 0.01. In the population each metric has the distribution that `evaluate` computes.
 
     Examples
     --------
@@ -86,20 +83,16 @@ def change(
             f"after: it has no metric in common with before ({', '.join(after)}; {', '.join(before)}). Evaluate both "
             "with the same metrics=."
         )
-    found = coupled([after, before])
-    sets = [AtNodes(one, nodes) for one, nodes in zip((after, before), found.nodes, strict=True)]
-    laws = {
-        name: sum_law([one.table(one.evaluation.metrics[name]) for one in sets], found.blocks, (1.0, -1.0))
-        for name in common
-    }
+    sets = SeveralSets([after, before])
+    metrics = {name: after.metrics[name] for name in common}
     return Change(
         after=after,
         before=before,
-        laws=laws,
+        laws={name: sets.add_up(metric, (1.0, -1.0)) for name, metric in metrics.items()},
         names=_two_names(names),
-        together=found.words.replace("all of them at once", "both at once"),
+        together=sets.pairing.describe().replace("all of them at once", "both at once"),
         confidence_level=level,
-        metrics={name: after.metrics[name] for name in common},
+        metrics=metrics,
     )
 
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from darkmetrics.changes.coupling import coupled
-from darkmetrics.changes.laws import sum_law
-from darkmetrics.changes.node_tables import AtNodes
+from darkmetrics._text import prints_plainly
+from darkmetrics.changes.several_sets import SeveralSets
 from darkmetrics.changes.wording import (
     LIKELY,
     amount,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 SCHEMA = "darkmetrics.trend/1"
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Trend:
     """Is a metric falling? The law of the slope of a straight line through the periods, each counting once.
@@ -181,21 +181,19 @@ def trend_over(
     left_out: Sequence[str] = (),
 ) -> Trend:
     """The trend of a metric over evaluations of different rows, which lie at `places` on a line."""
-    found = coupled(evaluations)
-    record = evaluations[0].metrics[metric]
-    tables = [AtNodes(one, nodes).table(record) for one, nodes in zip(evaluations, found.nodes, strict=True)]
-    off = np.asarray(places, dtype=np.float64) - np.mean(places)
-    factors = off / float(off @ off)
+    sets, record = SeveralSets(evaluations), evaluations[0].metrics[metric]
+    distance = np.asarray(places, dtype=np.float64) - np.mean(places)
+    factors = distance / float(distance @ distance)
     return Trend(
         metric=record,
-        law=sum_law(tables, found.blocks, factors.tolist()),
+        law=sets.add_up(record, factors.tolist()),
         periods=tuple(periods),
         places=tuple(map(float, places)),
         means=tuple(one[metric].mean() for one in evaluations),
         intervals=tuple(one.intervals[metric] for one in evaluations),
         unit=unit,
         left_out=tuple(left_out),
-        together=found.words,
+        together=sets.pairing.describe(),
         zero_by_zero=zero_by_zero_text(
             metric,
             {period: one[metric].undefined for period, one in zip(periods, evaluations, strict=True)},

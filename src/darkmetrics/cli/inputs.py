@@ -167,7 +167,10 @@ def read_rows(
 ) -> Rows:
     """The columns by role, and `others` by their own names, in memory."""
     wanted = list(dict.fromkeys([*names.values(), *others]))
-    columns = read_together(files, wanted, {names["label"]: MISSING_WORDS - {options.pos_label}})
+    classes = {names["label"]: MISSING_WORDS - {options.pos_label}}
+    if "pred" in names:
+        classes[names["pred"]] = frozenset()
+    columns = read_together(files, wanted, classes)
     source = files[0].name if len(files) == 1 else options.file
     return Rows.of_columns(source, columns, names, options)
 

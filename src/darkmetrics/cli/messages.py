@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from darkmetrics._text import printable
 from darkmetrics.exceptions import QUOTED, InputError
 
 # Columns by the argument that takes their values.
@@ -118,10 +119,9 @@ def for_the_command_line(
         head = f"column {name} ({_OPTIONS[part]})"
     elif error.argument == "label_model":
         head = columns.get("prob", head)
-    return head + _PYTHON.sub(in_options, str(error)[len(error.argument) :])
+    return head + _PYTHON.sub(in_options, error.args[0][len(error.argument) :])
 
 
 def one_line(text: str) -> str:
     """The text on one line, with signs that steer a terminal written out."""
-    joined = " ".join(text.split())
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in joined)
+    return printable(" ".join(text.split()))

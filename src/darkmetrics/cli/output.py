@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from darkmetrics._text import printable
 from darkmetrics.cli.messages import WordedError, for_the_command_line, one_line
 from darkmetrics.cli.rendering import FOR_PEOPLE, WIDTH, Result, rendered, terminal_width
 from darkmetrics.cli.streams import no_standard_output, to_standard_error
@@ -111,7 +112,7 @@ def say(text: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    Console(stderr=True).print(Text(text), highlight=False)
+    Console(stderr=True).print(Text(printable(text, keep="\n")), highlight=False)
 
 
 def fail(message: str, code: int) -> int:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from darkmetrics._text import printable
 from darkmetrics.cli.rendering import Result
 
 # What is sent, by column of the records, and what it means; other columns are for reading, not for watching.
@@ -89,7 +90,7 @@ def _labels(record: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def _escaped(value: Any) -> str:
-    text = "" if value is None else str(value)
+    text = "" if value is None else printable(str(value), keep="\n\r")
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n").replace("\r", r"\r")
 
 

@@ -9,9 +9,10 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Number
 from typing import Any
 
-from darkmetrics._text import markdown_text
+from darkmetrics._text import csv_text, markdown_text, printable
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,12 @@ def terminal_width() -> int:
 
 def wrapped(lines: Sequence[str], width: int = WIDTH) -> list[str]:
     """Sentences in lines of at most so many columns; words are never cut, and lines that are indented stay so."""
-    return [part for line in lines for part in _wrapped(line, width) or [""]]
+    return [part for line in lines for part in _wrapped(printable(line), width) or [""]]
+
+
+def _printable(table: Table) -> Table:
+    header, *rows = ([printable(cell) for cell in line] for line in (table.header, *table.rows))
+    return replace(table, header=header, rows=rows, title=printable(table.title))
 
 
 def _wrapped(line: str, width: int) -> list[str]:
@@ -120,7 +126,7 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 def _text(result: Result, width: int) -> list[list[str]]:
     blocks = [wrapped([*result.above, *result.warnings], width)]
-    for table in result.tables:
+    for table in map(_printable, result.tables):
         first, *others = _folded(table, width)
         blocks += [[*wrapped([table.title] if table.title else [], width), *first], *others]
     return [*blocks, wrapped([*result.below, *result.verdicts], width)]
@@ -188,13 +194,11 @@ def _as_csv(records: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     names = list(dict.fromkeys(name for record in records for name in record))
     writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writerow({name: _tame(name) for name in names})
-    writer.writerows({name: _tame(value) for name, value in record.items()} for record in records)
+    writer.writerow({name: _csv_cell(name) for name in names})
+    writer.writerows({name: _csv_cell(value) for name, value in record.items()} for record in records)
     return text.getvalue()
 
 
-def _tame(value: Any) -> Any:
-    """Text of the user without signs that steer a terminal; lines and tabs are what CSV has quotes for."""
-    if not isinstance(value, str) or value.isprintable():
-        return value
-    return "".join(s if s.isprintable() or s in "\n\t" else s.encode("unicode_escape").decode() for s in value)
+def _csv_cell(value: Any) -> Any:
+    """Return numbers and empty values as they are, and everything else as text that no program runs."""
+    return value if value is None or isinstance(value, Number) else csv_text(str(value))

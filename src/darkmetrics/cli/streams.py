@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from darkmetrics._text import printable
 from darkmetrics.cli.messages import WordedError
 
 
@@ -78,7 +79,7 @@ def to_standard_error(text: str) -> None:
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(printable(text, keep="\n\t") + "\n")
         sys.stderr.flush()
     except OSError:
         _give_up(sys.__stderr__)

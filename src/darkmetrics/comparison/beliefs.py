@@ -1,5 +1,6 @@
 """What is believed about the missing labels that models share: nodes of a label model on their joint score."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,11 +10,11 @@ from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._text import short
 from darkmetrics.comparison.joint_score import JointScore, moved
-from darkmetrics.comparison.laws import own_method, taken
 from darkmetrics.comparison.rows import Ordered, SharedRows, named_scores
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, read_labels
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models import Given, LabelModel
@@ -39,10 +40,17 @@ class Beliefs:
     # How many labels, reference rows included, all scores together were learnt from; None where nothing was.
     labels: int | None = None
 
-    def evaluation(self, question: Question, rows: Ordered, rng: np.random.Generator, name: str) -> Evaluation:
-        """The metrics of one model, which warnings call `name`, on the rows as it orders them."""
-        own = taken(self.nodes, rows.place)
-        return replace(question, method=own_method(question.method)).answer_given(
+    def evaluation(
+        self,
+        question: Question,
+        rows: Ordered,
+        rng: np.random.Generator,
+        name: str,
+        distributions: Iterator[MetricDistribution] | None = None,
+    ) -> Evaluation:
+        """Evaluate one model, which warnings call `name`, on the rows as it orders them."""
+        own = select_cells(self.nodes, rows.place)
+        return question.answer_given(
             Posterior(own.weight, own.probability, own.bucket),
             rows.data,
             rng,
@@ -50,7 +58,13 @@ class Beliefs:
             arguments={},
             stated=question.missingness or "probabilities",
             whose=f" of {short(name)}",
+            distributions=distributions,
         )
+
+
+def select_cells(posterior: Posterior, cells: IntArray) -> Posterior:
+    """Return the posterior of these cells, in this order; it shares the probabilities."""
+    return replace(posterior, bucket=cells if posterior.bucket is None else posterior.bucket[cells])
 
 
 def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Beliefs:

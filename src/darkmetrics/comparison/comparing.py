@@ -10,7 +10,6 @@ import numpy as np
 from darkmetrics.argument_types import ArrayLike, FrameLike, LabelValue, Missingness, RngLike, Scope, ZeroDivision
 from darkmetrics.call_as_code import arguments_given
 from darkmetrics.comparison.beliefs import joint_beliefs
-from darkmetrics.comparison.population import check_known
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows, shared_cells, shared_rows
 from darkmetrics.evaluation import Evaluation
@@ -197,9 +196,6 @@ def _question(given: Mapping[str, Any]) -> Question:
     """What is asked, checked before rows are read."""
     names = ("metrics", "label_model", "missingness", "reference", "method", "zero_division", "rng")
     question = Question.of(**{name: given[name] for name in (*names, "confidence_level", "scope")})
-    if question.scope == "population":
-        for metric in question.metrics:
-            check_known(metric)
     if isinstance(question.model, _OTHER_ROWS):
         raise InputError(
             f"label_model: {type(question.model).__name__} tells rows apart by more than their scores, which a "
@@ -219,6 +215,8 @@ def compared(rows: SharedRows, question: Question, reference: Any, arguments: Ma
             first = f"scores[{rows.names[0]!r}]"
             raise error.renamed({"label_model=y_score": f"label_model={first}", "y_score": first}) from None
         found = Comparison(rows, question, beliefs, reference, int(question.rng.integers(2**62)), arguments=arguments)
+        if question.scope == "population":
+            found[rows.names[0]]  # refuses metrics that cannot be evaluated in the population
         if question.missingness is None and reasons_differ(beliefs.of_data):
             warn(_reasons_message(found), MissingnessWarning)
         if rows.open.size and not isinstance(question.model, Given) and rows.counts["labelled"]:

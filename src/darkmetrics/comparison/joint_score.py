@@ -180,10 +180,12 @@ class JointScore:
         size = self.modes.shape[1]
         normal = normal_points(number, size, _SEED)
         # One after the other in proportion to their weights, spread over the draws.
-        which = np.searchsorted(np.cumsum(self.share), (np.arange(number) * 0.6180339887498949) % 1.0)
-        which = np.minimum(which, self.share.size - 1)
-        drawn = self.modes[which] + np.einsum("dij,dj->di", self.roots[which], normal)
-        return np.asarray(drawn - self.coefficients[2:], dtype=np.float64)
+        spread = np.searchsorted(np.cumsum(self.share), (np.arange(number) * 0.6180339887498949) % 1.0)
+        spread = np.minimum(spread, self.share.size - 1)
+        result = np.empty_like(normal)
+        for k, (mode, root) in enumerate(zip(self.modes, self.roots, strict=True)):
+            result[spread == k] = mode + normal[spread == k] @ root.T
+        return result - self.coefficients[2:]
 
 
 def _apart(contrast: FloatArray, normal: FloatArray, decided: BoolArray) -> FloatArray:

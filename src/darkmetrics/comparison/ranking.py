@@ -7,20 +7,21 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics._text import short
-from darkmetrics.changes.wording import chance_above, chance_below
-from darkmetrics.comparison.all_models import Together
+from darkmetrics._text import prints_plainly, short
+from darkmetrics.comparison.models import ModelDraws
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.distributions.base import mass_below
+from darkmetrics.distributions.functional import SAME
 from darkmetrics.exceptions import MissingKeyError, unknown_name
 from darkmetrics.tables import chance_text, finite, html_table, number_text, text_table
 
-# Values that differ by less, as part of the largest, are the same: what is left of it is rounding.
-_SAME = 1e-12
+# Half a draw of the population: events that no draw shows are at most this likely.
+_RAREST = 2.0**-17
 # Ties that are rarer are not worth a word, nor is what buckets change less.
 _NAMED = 0.005
 
 
+@prints_plainly
 @dataclass(frozen=True)
 class Best:
     """The chance that each model is the best one in a metric, and that several share that place.
@@ -34,7 +35,7 @@ class Best:
     ties : mapping from models to float
         The chance that just these models share the first place.
     method : str
-        How it was found: "exact" from all labelings, else from the law of the difference (two models) or from draws.
+        "exact" for all label assignments, otherwise the method of the difference (two models) or of the draws.
     scope : str
         On these "rows", or in the "population" that they came from.
     ranges : mapping from model to (float, float)
@@ -97,6 +98,7 @@ class Best:
         return "; ".join([text, *named]) + "." + words
 
 
+@prints_plainly
 @dataclass(frozen=True)
 class Ranks:
     """The chance of every model to take each place in a metric; models that tie share the better place.
@@ -157,87 +159,91 @@ def range_text(chance: float, ends: tuple[float, float]) -> str:
     return f"{chance_text(low)} to {chance_text(high)}"
 
 
-def sides_of(law: MetricDistribution, t: float, scope: str) -> tuple[float, float]:
-    """P(X < t) and P(X > t); in the population neither is certain, but for models that no row tells apart."""
-    if scope == "population" and law.var() > 0.0:
-        return chance_below(law, t), chance_above(law, t)
-    return mass_below(law, t), float(law.sf(t))
+def sides_of(distribution: MetricDistribution, t: float, scope: str) -> tuple[float, float]:
+    """Return P(X < t) and P(X > t); both are possible in the population if t is, and a row tells the models apart."""
+    below, above = mass_below(distribution, t), float(distribution.sf(t))
+    low, high = distribution.bounds
+    if scope == "population" and low < t < high and distribution.var() > 0.0:
+        below, above = (float(np.clip(side, _RAREST, 1.0 - _RAREST)) for side in (below, above))
+    return below, above
 
 
 def best_of(
-    metric: str, better: str, names: tuple[str, ...], found: Together, effects: FloatArray | None = None
+    metric: str, better: str, names: tuple[str, ...], drawn: ModelDraws, effects: FloatArray | None = None
 ) -> Best:
-    """The chances from values of all models together; labelings that leave one undefined are left out.
+    """Compute the probability of each model to be best, from values of all models drawn together.
 
-    `effects` is how far buckets can have moved the metric of each model, NaN where that is not known.
+    Draws in which a model's metric is undefined are left out. `effects` is the largest effect of score bins on the
+    metric of each model, NaN if unknown.
     """
-    values, mass, judged = _defined(found)
+    values, mass, defined = _select_defined(drawn)
     chances = dict.fromkeys(names, np.nan)
     if not mass.size:
-        return Best(metric, chances, {}, found.method, found.scope)
-    left = [names[i] for i in judged]
-    sign = -1.0 if better == "lower" else 1.0
-    top = (sign * values).max(axis=1, keepdims=True)
-    first = sign * values >= top - _SAME * np.abs(values).max()  # of their own size: weights have any unit
-    alone = first.sum(axis=1) == 1
-    sure = _certain(found, values)
-    chances |= {name: _drawn_chance(mass, first[:, i] & alone, sure[i]) for i, name in enumerate(left)}
+        return Best(metric, chances, {}, drawn.method, drawn.scope)
+    models = [names[i] for i in defined]
+    ahead = -values if better == "lower" else values
+    first = ahead >= ahead.max(axis=0) - SAME * np.abs(values).max()  # of their own size: weights have any unit
+    alone = first.sum(axis=0) == 1
+    least = _smallest_probability(drawn, values)
+    chances |= {name: _probability(mass, first[i] & alone, least[i]) for i, name in enumerate(models)}
     ties: dict[tuple[str, ...], float] = {}
     if not alone.all():
-        code = first[~alone] @ (1 << np.arange(len(left)))
-        for number in np.unique(code).tolist():
-            shared = tuple(name for i, name in enumerate(left) if number >> i & 1)
-            ties[shared] = float(mass[~alone] @ (code == number))
+        sets, number = np.unique(np.packbits(first[:, ~alone], axis=0), axis=1, return_inverse=True)
+        shares = np.bincount(number.ravel(), mass[~alone])
+        for members, share in zip(np.unpackbits(sets, axis=0, count=len(models)).T, shares.tolist(), strict=True):
+            ties[tuple(models[i] for i in np.flatnonzero(members))] = share
     ranges = {}
-    if effects is not None and np.any(effects[judged] != 0.0):
-        reach = np.nan_to_num(effects[judged], nan=np.inf)
-        for i, name in enumerate(left):
-            ahead = np.delete(sign * (values[:, [i]] - values), i, axis=1)
-            moved = np.delete(reach + reach[i], i)
-            low, high = (float(mass @ np.all(ahead > by, axis=1)) for by in (moved, -moved))
+    if effects is not None and np.any(effects[defined] != 0.0):
+        reach = np.nan_to_num(effects[defined], nan=np.inf)
+        for i, name in enumerate(models):
+            lead = np.delete(ahead[i] - ahead, i, axis=0)
+            moved = np.delete(reach + reach[i], i)[:, None]
+            low, high = (float(mass @ np.all(lead > by, axis=0)) for by in (moved, -moved))
             ranges[name] = low, high
-    return Best(metric, chances, ties, found.method, found.scope, ranges)
+    return Best(metric, chances, ties, drawn.method, drawn.scope, ranges)
 
 
-def ranks_of(metric: str, better: str, names: tuple[str, ...], found: Together) -> Ranks:
-    """The chance of every place, from values of all models together."""
-    values, mass, judged = _defined(found)
+def ranks_of(metric: str, better: str, names: tuple[str, ...], drawn: ModelDraws) -> Ranks:
+    """Compute the probability of every rank, from values of all models drawn together."""
+    values, mass, defined = _select_defined(drawn)
     chances = dict.fromkeys(names, (np.nan,) * len(names))
     if not mass.size:
-        return Ranks(metric, chances, found.method, found.scope)
-    values = -values if better == "lower" else values
-    slack = _SAME * np.abs(values).max()
-    places = (values[:, None, :] > (values + slack)[:, :, None]).sum(axis=2)  # how many are better
-    sure = _certain(found, values)
-    for i, at in enumerate(judged):
-        chances[names[at]] = tuple(
-            _drawn_chance(mass, places[:, i] == place, sure[i] or place >= len(judged)) for place in range(len(names))
+        return Ranks(metric, chances, drawn.method, drawn.scope)
+    ahead = -values if better == "lower" else values
+    slack = SAME * np.abs(values).max()
+    least = _smallest_probability(drawn, values)
+    for i, index in enumerate(defined):
+        n_better = (ahead > ahead[i] + slack).sum(axis=0)
+        chances[names[index]] = tuple(
+            _probability(mass, n_better == rank, least[i] if rank < len(defined) else 0.0) for rank in range(len(names))
         )
-    return Ranks(metric, chances, found.method, found.scope)
+    return Ranks(metric, chances, drawn.method, drawn.scope)
 
 
-def _certain(found: Together, values: FloatArray) -> list[bool]:
-    """Of each model whether draws that all say the same make it certain.
+def _smallest_probability(drawn: ModelDraws, values: FloatArray) -> list[float]:
+    """Return the smallest probability of each model's ranks.
 
-    They do on the rows, where most is known; in the population only for a model that no row tells apart from another.
+    It is 0 on the rows, and in the population for a model that no row tells apart from another.
     """
-    if found.scope != "population":
-        return [True] * values.shape[1]
-    slack = _SAME * np.abs(values).max()
-    return [
-        any(bool(np.all(np.abs(one - other) <= slack)) for j, other in enumerate(values.T) if j != i)
-        for i, one in enumerate(values.T)
+    if drawn.scope != "population":
+        return [0.0] * len(values)
+    slack, half_a_draw = SAME * np.abs(values).max(), 0.5 / values.shape[1]
+    has_twin = [
+        any(abs(x[0] - y[0]) <= slack and np.all(np.abs(x - y) <= slack) for j, y in enumerate(values) if j != i)
+        for i, x in enumerate(values)
     ]
+    return [0.0 if twin else half_a_draw for twin in has_twin]
 
 
-def _drawn_chance(mass: FloatArray, hit: BoolArray, sure: bool) -> float:
-    chance, rest = float(mass @ hit), 0.0 if sure else 0.5 / mass.size
-    return min(1.0 - rest, max(rest, chance))
+def _probability(mass: FloatArray, event: BoolArray, least: float) -> float:
+    return min(1.0 - least, max(least, float(mass @ event)))
 
 
-def _defined(found: Together) -> tuple[FloatArray, FloatArray, list[int]]:
-    """Values and mass where all are defined, and of which models; those that never are stand aside."""
-    judged = np.flatnonzero(~np.isnan(found.values[found.mass > 0.0]).all(axis=0))
-    values = found.values[:, judged]
-    kept = ~np.isnan(values).any(axis=1) & (found.mass > 0.0) if judged.size else np.zeros(len(values), dtype=np.bool_)
-    return values[kept], found.mass[kept] / found.mass[kept].sum(), judged.tolist()
+def _select_defined(drawn: ModelDraws) -> tuple[FloatArray, FloatArray, list[int]]:
+    """Return values and mass of the draws in which all models are defined that ever are, and these models."""
+    possible = drawn.mass > 0.0
+    defined = np.flatnonzero(~np.isnan(drawn.values[:, possible]).all(axis=1))
+    values = drawn.values[defined]
+    kept = possible & ~np.isnan(values).any(axis=0) if defined.size else np.zeros_like(possible)
+    mass = drawn.mass[kept]
+    return values[:, kept], mass / mass.sum() if mass.size else mass, defined.tolist()

@@ -10,25 +10,20 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._text import counted, short
+from darkmetrics._text import counted, prints_plainly, short
 from darkmetrics.argument_types import PageSettings, PathLike
-from darkmetrics.comparison.all_models import Counts, Together, values_together
 from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
-from darkmetrics.comparison.differences import Bound, difference
-from darkmetrics.comparison.laws import expected_by_node, expected_value, law_of_difference, mirrored, taken
+from darkmetrics.comparison.models import ComparedModels, mirror
 from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
-from darkmetrics.comparison.population import Sampling, population_law, population_together, sampling_of
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of, sides_of
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows
 from darkmetrics.comparison.wording import few_labels_of, notes_of, sentence_of, words_of
 from darkmetrics.data.rules import is_number
-from darkmetrics.distributions import Discrete, MetricDistribution
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, Warned
-from darkmetrics.label_models import Given
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.targets import name_in
-from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question, scope_from
 from darkmetrics.storing import made_of
 from darkmetrics.tables import html_lines, html_table, text_table
@@ -39,14 +34,15 @@ if TYPE_CHECKING:
     from darkmetrics.report.render import ReportPage
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False)
 class Comparison(Mapping[str, Evaluation]):
     """Models compared on the same rows: a mapping from the name of a model to its `Evaluation`.
 
-    All laws are under the same probabilities of the missing labels, learnt from the scores of all models together.
-    What differs between two models is the law of a difference under labels that they share (`difference`), never the
-    difference of two independent laws. Laws are found when they are first asked for, and kept; those of the models
-    themselves are near exact, not exact, where more than 131,072 labels are missing.
+    All distributions assume the same probabilities of the missing labels, learned from the scores of all models.
+    `difference` is the distribution of a difference under labels that the models share, never the difference of two
+    independent distributions. Distributions are computed on first use and kept. Those of more than eight models are
+    drawn, from the label assignments that also rank the models.
 
     Attributes
     ----------
@@ -98,10 +94,7 @@ class Comparison(Mapping[str, Evaluation]):
         return {metric.name: metric for metric in self.question.metrics}
 
     def __getitem__(self, model: str) -> Evaluation:
-        at = self.rows.index(model, "model")
-        if at not in self._evaluations:
-            self._evaluations[at] = self._evaluate(at)
-        return self._evaluations[at]
+        return self.question.in_scope(self._models.evaluation(self.rows.index(model, "model")))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.models)
@@ -112,39 +105,21 @@ class Comparison(Mapping[str, Evaluation]):
     def __contains__(self, model: object) -> bool:
         return model in self.models
 
-    @cached_property
-    def _evaluations(self) -> dict[int, Evaluation]:
-        return {}
-
-    def _evaluate(self, model: int) -> Evaluation:
-        found = self.beliefs.evaluation(self.question, self.rows.of(model), self._rng(), self.models[model])
-        return self.question.in_scope(found)
-
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(self.seed)
-
     def _metric(self, metric: str) -> Metric:
         return self.metrics[name_in(self.metrics, metric)]
 
     @cached_property
-    def _bounds(self) -> dict[tuple[str, int], Bound]:
-        return {}
-
-    def _bound(self, metric: str, model: int) -> Bound:
-        record = self._metric(metric)
-        if (metric, model) not in self._bounds:
-            data, place = self.rows.of(model)
-            self._bounds[metric, model] = Bound(record.bind(data, self.question.fill_of(record)), place)
-        return self._bounds[metric, model]
+    def _models(self) -> ComparedModels:
+        return ComparedModels(self.rows, self.question, self.beliefs, self.seed)
 
     def difference(self, metric: str, model: str, other: str, *, scope: str | None = None) -> MetricDistribution:
-        """The law of what one model has more than another: its metric less that of `other`.
+        """Return the distribution of the metric of one model minus that of another.
 
-        On these rows, or with `scope="population"` in the population that they came from: what drawing rows leaves
-        open comes on top, to first order, paired as in McNemar's test for accuracy and DeLong's for ROC-AUC.
+        With `scope="population"` each model has the distribution that `evaluate` computes for the population. Labels
+        and sampling errors of the same rows are shared, as in McNemar's test for accuracy and DeLong's for ROC-AUC.
 
-        A 0/0 of either counts as `zero_division` says; where that leaves it out, the law is that of the difference
-        given that both are defined. `difference(metric, b, a)` mirrors `difference(metric, a, b)`.
+        A 0/0 counts as `zero_division` sets. If `zero_division` leaves it out, the distribution is conditional on both
+        metrics being defined. `difference(metric, b, a)` mirrors `difference(metric, a, b)`.
 
         Parameters
         ----------
@@ -164,48 +139,22 @@ class Comparison(Mapping[str, Evaluation]):
         >>> law.atoms.round(2).tolist(), law.masses.round(2).tolist()
         ([-0.25, 0.25], [0.6, 0.4])
         """
-        scope = self.scope if scope is None else scope_from(scope)
-        self._metric(metric)
+        scope, record = self._scope(scope), self._metric(metric)
         b, a = self._pair(model, other)
-        key = (metric, model, other, scope)
+        key = (record.name, model, other, scope)
         if key not in self._laws:
-            if scope == "rows":
-                self._laws[key] = self._difference(metric, b, a, self.beliefs.nodes)
-            else:
-                law = self.difference(metric, model, other, scope="rows")
-                self._laws[key] = self._in_population(law, metric, b, a, self.beliefs.nodes)
+            mirrored = mirror(self.difference(metric, other, model, scope=scope)) if b < a else None
+            self._laws[key] = self._models.difference(record, b, a, scope) if mirrored is None else mirrored
         return self._laws[key]
 
-    @property
-    def _given(self) -> bool:
-        return isinstance(self.question.model, Given)
-
-    def _sampling(self, metric: str, models: list[int], nodes: Posterior) -> Sampling:
-        chance = nodes.weight @ nodes.on_all_cells.probability
-        return sampling_of(self.rows, chance, self._metric(metric), models, given=self._given)
-
-    def _in_population(
-        self, law: MetricDistribution, metric: str, b: int, a: int, nodes: Posterior
-    ) -> MetricDistribution:
-        if law.undefined >= 1.0:
-            return law
-        low, high = self._metric(metric).range
-        found = self._sampling(metric, [b, a], nodes)
-        variance, shift = float(found.variance[0, 1]), float(found.shift[0] - found.shift[1])
-        return population_law(law, variance, shift, (low - high, high - low), given=self._given)
+    def _scope(self, scope: str | None) -> str:
+        return self.scope if scope is None else scope_from(scope)
 
     def _pair(self, model: str, other: str) -> tuple[int, int]:
         b, a = self.rows.index(model, "model"), self.rows.index(other, "other")
         if a == b:
             raise InputError(f"other: {other!r} is the model itself. Name two different ones of {list(self.models)}.")
         return b, a
-
-    def _difference(self, metric: str, b: int, a: int, nodes: Posterior) -> MetricDistribution:
-        turned = self._difference(metric, a, b, nodes) if b < a else None
-        if isinstance(turned, Discrete):  # drawn anew it would be a mirror up to what the draws leave open
-            return mirrored(turned)
-        found = difference(self._bound(metric, b), self._bound(metric, a))
-        return law_of_difference(found, nodes, self.question.method, self._rng())
 
     def better(self, metric: str, model: str, other: str, by: float = 0.0, *, scope: str | None = None) -> float:
         """How likely is it that one model is better than another in a metric, by more than so much?
@@ -235,7 +184,7 @@ class Comparison(Mapping[str, Evaluation]):
         if not is_number(by) or not np.isfinite(by):
             raise InputError(f"by: {by!r}. It must be a finite number.")
         law, higher = self.difference(metric, model, other, scope=scope), self._better_when(metric) == "higher"
-        return sides_of(law, float(by) if higher else -float(by), scope or self.scope)[higher]
+        return sides_of(law, float(by) if higher else -float(by), self._scope(scope))[higher]
 
     def effects(self, metric: str) -> FloatArray:
         """How far buckets can have moved the metric of each model: a proven bound, as `Evaluation.bucket_effect`."""
@@ -275,10 +224,10 @@ class Comparison(Mapping[str, Evaluation]):
         return better
 
     def best(self, metric: str, *, scope: str | None = None) -> Best:
-        """How likely is each model to be the best one in a metric, and how likely is a tie?
+        """Return the probability of each model to be the best in a metric, and of ties.
 
-        Labels are shared by all models. Exact where few rows are missing; of two models from the law of their
-        difference; of more from random labelings, or sums of labels where very many are missing (`method` says which).
+        Two models are ranked by the distribution of their difference. More models are ranked by all label assignments
+        if these are few, else by random ones that all metrics share; `method` names the way.
 
         Examples
         --------
@@ -291,7 +240,8 @@ class Comparison(Mapping[str, Evaluation]):
         law = None if len(self.models) > 2 else self.difference(metric, b, a, scope=scope)
         effects = None if self.rows.buckets is None else self.effects(metric)
         if law is None or law.undefined >= 1.0:
-            return best_of(metric, better, self.models, self._together(metric, scope), effects)
+            drawn = self._models.draw(self._metric(metric), self._scope(scope))
+            return best_of(metric, better, self.models, drawn, effects)
         # Both from one law: that of a - b would be found anew, to say the same.
         sides = sides_of(law, 0.0, scope or self.scope)
         chances = dict(zip((a, b), sides if better == "higher" else sides[::-1], strict=True))
@@ -302,7 +252,7 @@ class Comparison(Mapping[str, Evaluation]):
         return Best(metric, chances, {(a, b): tie} if tie > 1e-12 else {}, law.method, scope or self.scope, ends)
 
     def ranks(self, metric: str, *, scope: str | None = None) -> Ranks:
-        """How likely is each model to take each place in a metric? Models that tie share the better place.
+        """Return the probability of each rank of each model in a metric; models that tie share the better rank.
 
         Examples
         --------
@@ -314,33 +264,8 @@ class Comparison(Mapping[str, Evaluation]):
         c                1.40   60%   40%    0%
         b                2.20   40%    0%   60%
         """
-        return ranks_of(metric, self._better_when(metric), self.models, self._together(metric, scope))
-
-    @cached_property
-    def _drawn(self) -> dict[tuple[str, str], Together]:
-        return {}
-
-    @cached_property
-    def _counts(self) -> dict[bytes, Counts]:
-        return {}
-
-    def _together(self, metric: str, scope: str | None) -> Together:
-        key = metric, self.scope if scope is None else scope_from(scope)
-        if key not in self._drawn:
-            nodes, models = self.beliefs.nodes, list(range(len(self.models)))
-            if key[1] == "rows":
-                bounds = [self._bound(metric, model) for model in models]
-                missing = self.rows.missing[self.rows.open].astype(np.int64)
-                self._drawn[key] = values_together(bounds, missing, nodes, self._rng(), self._counts)
-            else:
-                found = self._together(metric, "rows")
-                if np.isnan(found.values).any(axis=1).all():  # there is nothing that rows could move
-                    found = found._replace(values=np.full_like(found.values, np.nan))
-                else:
-                    other = self._rng().spawn(1)[0]  # labels were drawn with the generator itself
-                    found = population_together(found, self._sampling(metric, models, nodes), other, given=self._given)
-                self._drawn[key] = found._replace(scope=key[1])
-        return self._drawn[key]
+        better = self._better_when(metric)
+        return ranks_of(metric, better, self.models, self._models.draw(self._metric(metric), self._scope(scope)))
 
     def by_calibration(self, metric: str, model: str, other: str) -> dict[str, MetricDistribution]:
         """How does the difference depend on whose calibration is believed?
@@ -353,26 +278,27 @@ class Comparison(Mapping[str, Evaluation]):
             raise InputError(f"model: {ALL_TOGETHER!r} is what the law of all is called. Name the model otherwise.")
         laws = {ALL_TOGETHER: self.difference(metric, model, other)}
         for at in (b, a):
-            nodes = self._own(at).nodes
-            law = self._difference(metric, b, a, nodes)
-            laws[self.models[at]] = law if self.scope == "rows" else self._in_population(law, metric, b, a, nodes)
+            laws[self.models[at]] = self._calibrated_by(at).difference(self._metric(metric), b, a, self.scope)
         return laws
 
     @cached_property
-    def _own_beliefs(self) -> dict[int, Beliefs]:
+    def _calibrated(self) -> dict[int, ComparedModels]:
         return {}
 
-    def _own(self, model: int) -> Beliefs:
-        if model not in self._own_beliefs:
-            self._own_beliefs[model] = own_beliefs(self.rows, model, self.question, self.reference)
-        return self._own_beliefs[model]
+    def _calibrated_by(self, model: int) -> ComparedModels:
+        """All models under the probabilities of one model's calibration."""
+        if model not in self._calibrated:
+            beliefs = own_beliefs(self.rows, model, self.question, self.reference)
+            self._calibrated[model] = self._models.believing(beliefs)
+        return self._calibrated[model]
 
     def estimates(self, metric: str) -> dict[str, float]:
-        """The metric of each model with every missing label at its chance, learnt from all scores together.
+        """Return the metric of each model with every missing label replaced by its probability.
 
-        NaN for metrics that fractions of labels mean nothing to.
+        The probabilities are learned from the scores of all models. NaN for metrics that are no function of sums.
         """
-        return self._means(metric, own=False)
+        record = self._metric(metric)
+        return {name: self._models.plug_in_estimate(record, at) for at, name in enumerate(self.models)}
 
     def own_estimates(self, metric: str) -> dict[str, float]:
         """The same with each model calibrated by itself, as if it had been evaluated alone.
@@ -380,27 +306,12 @@ class Comparison(Mapping[str, Evaluation]):
         Where the order of two models is another one here, the answer depends on which calibration is right, and
         `compare` warns of it.
         """
-        return self._means(metric, own=True)
-
-    @cached_property
-    def _chances(self) -> dict[tuple[int, bool], FloatArray]:
-        return {}
-
-    def _means(self, metric: str, *, own: bool) -> dict[str, float]:
-        found = {}
-        for at, name in enumerate(self.models):
-            functional, place = self._bound(metric, at)
-            if (at, own) not in self._chances:
-                nodes = self._own(at).nodes if own else self.beliefs.nodes
-                chance: FloatArray = nodes.weight @ nodes.probability
-                self._chances[at, own] = chance[place] if nodes.bucket is None else chance[nodes.bucket[place]]
-            found[name] = expected_value(functional, self._chances[at, own])
-        return found
+        record = self._metric(metric)
+        return {name: self._calibrated_by(at).plug_in_estimate(record, at) for at, name in enumerate(self.models)}
 
     def by_node(self, metric: str, model: str) -> FloatArray:
-        """The metric of a model at every node, each missing label at its chance there."""
-        functional, place = self._bound(metric, self.rows.index(model, "model"))
-        return expected_by_node(functional, taken(self.beliefs.nodes, place))
+        """Return the metric of a model at every posterior draw, with missing labels replaced by probabilities."""
+        return self._models.plug_in_estimates(self._metric(metric), self.rows.index(model, "model"))
 
     def sentence(self, metric: str, model: str | None = None, other: str | None = None) -> str:
         """Which of two models is better in a metric, in words; the last against the first unless named.

@@ -304,18 +304,15 @@ def shared_cells(
     check_label_values(pos_label, missing_label)
     named = named_columns(scores)
     cuts = thresholds_from(threshold, tuple(named))
-    counted = frames.count_joint_cells(
-        frame,
-        label,
-        named,
-        cuts,
-        weight=weight,
-        pos_label=pos_label,
-        missing_label=missing_label,
-        buckets=buckets,
-    )
-    check_classes(counted.labels, pos_label, frames.title("label", label), missing_label)
-    own = counted.weight
+    first, *others = named.values()
+    columns = frames.ColumnNames(label, first, weight=weight, more_scores=tuple(others))
+    about: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "buckets": buckets}
+    try:
+        counted = frames.count_cells(frame, columns, threshold=cuts, **about)
+    except InputError as error:
+        titles = {columns.title(part): frames.title("scores", columns.given()[part]) for part in columns.scores}
+        raise error.renamed(titles | dict.fromkeys(columns.scores, "scores")) from None
+    check_classes(counted.labels, pos_label, columns.title("label"), missing_label)
     return SharedRows(
         names=tuple(named),
         score=counted.score,
@@ -324,7 +321,7 @@ def shared_cells(
         positives=counted.positives,
         negatives=counted.negatives,
         missing=counted.missing,
-        weight=None if own is None or bool(np.all(own == 1.0)) else own,
+        weight=counted.weight,
         pos_label=pos_label,
         buckets=counted.buckets,
         low=counted.low,

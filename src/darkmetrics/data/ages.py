@@ -1,112 +1,40 @@
-"""Ages of rows and delays of labels as whole numbers: what the `stratum` of a cell is where rows have ages.
-
-An age is put on a grid that is the same for all data, four steps to a doubling (1, 1.25, 1.5, 1.75, 2, 2.5, ...), so
-that whole days stay apart up to eight, sets of different days merge, and every engine finds the same bins. The number
-of a row holds the bin of its age, the bin of its label's delay, and what is known of both.
-"""
+"""Validate ages of rows and delays of labels, and turn them into the `age` of cells (see `_kernels.age_grid`)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._kernels.age_grid import AGE, DAYS, EDGES, FIRST_AGE_CODE, MATURE, NO_DELAY, WHOLE, age_bin
+from darkmetrics._kernels.age_grid import EDGES, NO_DELAY, Ages, age_bin, age_code, bin_start
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.rules import check_finite, check_length
 from darkmetrics.exceptions import InputError
 
-# What the low bits of a number hold.
-_LOW_BITS = AGE - 1
-# What cannot be said of a table whose rows have ages, and why.
-_BESIDE = {
-    "strata": "for ages are the strata of such rows",
-    "stratum": "for ages are the strata of such rows",
-    "probability": "from which the probabilities of missing labels are learnt",
-}
 
-
-def bin_start(number: IntArray) -> FloatArray:
-    """The lower end of bins."""
-    return np.asarray(np.append(0.0, EDGES)[number], dtype=np.float64)
-
-
-class Ages(NamedTuple):
-    """What the numbers of cells say: bins of ages and of delays (-1 where none is known), and maturity."""
-
-    age: IntArray
-    delay: IntArray
-    mature: BoolArray
-    days: bool
-    whole: bool
-
-    @property
-    def timed(self) -> BoolArray:
-        """Whether it is known when the label came."""
-        return self.delay >= 0
-
-    def untimed(self) -> "Ages":
-        """The same where it is not known when labels came."""
-        return self._replace(delay=np.full_like(self.delay, -1))
-
-
-def age_code(age: IntArray, delay: IntArray, mature: BoolArray, *, days: bool, whole: bool) -> IntArray:
-    """The number of rows with these bins; `delay` is a bin plus one, or `NO_DELAY`."""
-    code = FIRST_AGE_CODE + days * DAYS + whole * WHOLE + mature * MATURE + age * AGE + delay
-    return np.asarray(code, dtype=np.int64)
-
-
-def are_ages(stratum: IntArray | None) -> bool:
-    """Whether the strata of cells are the numbers of ages."""
-    return stratum is not None and stratum.size > 0 and bool(stratum[0] >= FIRST_AGE_CODE)
-
-
-def read_ages(stratum: IntArray) -> Ages:
-    """What the numbers of cells say."""
-    code = stratum - FIRST_AGE_CODE
-    delay = code & _LOW_BITS
-    return Ages(
-        age=(code // AGE) & _LOW_BITS,
-        delay=delay - 1,
-        mature=(code & MATURE) > 0,
-        days=bool(np.any(code & DAYS)),
-        # Of sets that were merged, one with fractions makes the ages fractions.
-        whole=bool(np.all(code & WHOLE)),
-    )
-
-
-def in_words(stratum: IntArray, cell: int) -> str:
-    """What tells the rows of a cell apart from others of the same score."""
-    if not are_ages(stratum):
-        return f"in stratum {int(stratum[cell])}"
-    ages = read_ages(stratum[cell : cell + 1])
+def describe_age(ages: Ages, cell: int) -> str:
+    """Return the ages, and the delays if they are known, of the rows of a cell for a message."""
     unit = " days" if ages.days else ""
-    first, last = (float(bin_start(ages.age + step)[0]) for step in (0, 1))
-    text = f"and an age of {first:g} to {last:g}{unit}"
-    if not ages.timed[0]:
-        return text
-    first, last = (float(bin_start(ages.delay + step)[0]) for step in (0, 1))
-    return f"{text} with a label after {first:g} to {last:g}{unit}"
+
+    def between(number: int) -> str:
+        first, last = bin_start(np.array([number, number + 1])).tolist()
+        return f"{first:g} to {last:g}{unit}"
+
+    text = f"and an age of {between(ages.age[cell])}"
+    return f"{text} with a label after {between(ages.delay[cell])}" if ages.timed[cell] else text
 
 
-def check_same_ages(one: IntArray | None, other: IntArray | None) -> None:
-    """Of two sets that are put together, both have ages in one unit, or none has."""
-    if one is None or other is None or not (one.size and other.size):
+def check_same_unit(one: Cells, other: Cells) -> None:
+    """Refuse ages in different units; a set without cells has no unit."""
+    if one.ages is None or other.ages is None or not (one.score.size and other.score.size):
         return
-    if are_ages(one) != are_ages(other):
-        raise InputError("age: one set has ages, the other has strata. Give the same to both.")
-    if are_ages(one) and read_ages(one).days != read_ages(other).days:
+    if one.ages.days != other.ages.days:
         raise InputError(
             "age: one set has ages in days, of dates or timedeltas, the other in numbers of a unit that is not known. "
             "Give both in one way."
         )
-
-
-def ages_alone(stratum: IntArray) -> IntArray:
-    """The numbers of the same ages, whatever is known of labels and units."""
-    return np.asarray(FIRST_AGE_CODE + read_ages(stratum).age * AGE, dtype=np.int64)
 
 
 def settled(cells: Cells) -> Cells:
@@ -115,8 +43,8 @@ def settled(cells: Cells) -> Cells:
     Rows that are older and have no label are negative. A negative that is younger is known only if it has a time of
     arrival: a column of labels often has 0 for "not confirmed so far".
     """
-    assert cells.stratum is not None
-    ages = read_ages(cells.stratum)
+    ages = cells.ages
+    assert ages is not None
     declared = np.where(ages.mature, cells.missing, 0)
     withdrawn = np.where(~ages.mature & ~ages.timed, cells.negatives, 0)
     moved = declared - withdrawn
@@ -180,10 +108,10 @@ def table_times(given: Mapping[str, Any]) -> dict[str, Any]:
         for name in ("labelled_at", "as_of", "maturity"):
             if given[name] is not None:
                 raise InputError(f"{name}: needs scored_at=, the column with the time when each row was scored.")
-    else:
-        for name, why in _BESIDE.items():
-            if given.get(name) is not None:
-                raise InputError(f"{name}: cannot be given beside scored_at, {why}.")
+    elif given["probability"] is not None:
+        raise InputError(
+            "probability: cannot be given beside scored_at, from which the probabilities of missing labels are learnt."
+        )
     return {
         "as_of": given["as_of"],
         "maturity": None if given["maturity"] is None else positive_span("maturity", given["maturity"], days=True),

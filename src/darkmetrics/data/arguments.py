@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from darkmetrics import frames
 from darkmetrics._text import a_kind_of
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -12,7 +14,8 @@ from darkmetrics.exceptions import InputError
 def evaluation_set_from(y_true: Any, y_score: Any, *, threshold: Any = None, **settings: Any) -> EvaluationSet:
     """The set that the data of a public function stand for: arrays, or a ready set that nothing is added to."""
     if not isinstance(y_true, EvaluationSet):
-        if isinstance(getattr(y_true, "data", None), EvaluationSet):
+        # The `data` of an array is its buffer, which arrays of dates refuse to give.
+        if not isinstance(y_true, np.ndarray) and isinstance(getattr(y_true, "data", None), EvaluationSet):
             raise InputError(
                 f"y_true: got {a_kind_of(y_true)}, which is an answer. Its rows are result.data, and what they say "
                 "about why labels are missing is result.diagnosis."

@@ -1,11 +1,12 @@
 """The table of cells: rows that are alike, counted by label; and what its sums are, each made once."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from darkmetrics._kernels.age_grid import Ages, read_ages
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, CountArray, FloatArray, IntArray
 from darkmetrics._text import counted
 from darkmetrics.storing import made_of
@@ -13,18 +14,19 @@ from darkmetrics.tables import html_lines, html_table
 
 COUNTS = ("positives", "negatives", "missing")
 # What tells rows apart for label models, and not for metrics.
-KINDS = ("stratum", "propensity")
+KINDS = ("stratum", "age", "propensity")
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Rows alike in score, decision, weight, probability, stratum and propensity, counted by label; by rising score.
+    """Rows alike in score, decision, weight, probability, stratum, age and propensity, counted by label; by score.
 
     Where scores were counted in buckets, `score`, `low` and `high` are the mean, smallest and largest score of the rows
     in the bucket (on one side of the threshold): the same for all cells of a bucket, which are ties.
 
     `stratum` is a number that the user gives to rows of one kind (an age band, a segment): label models may tell such
-    rows apart, metrics do not. `propensity` is the chance that such a row would get its label.
+    rows apart, metrics do not. `age` is a number that holds the bins of age and delay, which `ages` returns: models of
+    delayed labels use them. `propensity` is the chance that such a row would get its label.
 
     Arrays are held as read-only views, so that a table does not change by accident.
     """
@@ -39,6 +41,7 @@ class Cells:
     low: FloatArray | None = None
     high: FloatArray | None = None
     stratum: IntArray | None = None
+    age: IntArray | None = None
     propensity: FloatArray | None = None
 
     def __post_init__(self) -> None:
@@ -72,9 +75,23 @@ class Cells:
             return low, high
         return np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
 
+    @cached_property
+    def ages(self) -> Ages | None:
+        """Bins of the ages and delays of each cell; None if rows have no ages."""
+        return None if self.age is None else read_ages(self.age)
+
     def arrays(self) -> dict[str, Any]:
         """The columns of the table by name."""
         return {column.name: getattr(self, column.name) for column in fields(self)}
+
+    def kinds(self) -> dict[str, AnyArray]:
+        """Return the columns that tell rows apart for label models alone, by name."""
+        return {name: array for name in KINDS if (array := getattr(self, name)) is not None}
+
+    def without_kinds(self) -> "Cells":
+        """Return the same cells as metrics see them; cells that differ in their kinds alone stay apart."""
+        none: dict[str, Any] = dict.fromkeys(KINDS)
+        return replace(self, **none)
 
     def take(self, places: IntArray) -> "Cells":
         """Some of the cells, in this order."""
@@ -96,7 +113,7 @@ def group_rows(rows: Cells, *, split: bool, apart: IntArray | None = None) -> tu
 
     Rows with different numbers in `apart` stay apart. Also returns one of the rows of each cell.
     """
-    order = np.argsort(rows.score)
+    order, kinds = np.argsort(rows.score), rows.kinds()
     score = rows.score[order]
     score += 0.0  # -0.0 and 0.0 are one score
     tied = bool(np.any(score[1:] == score[:-1]))
@@ -104,7 +121,7 @@ def group_rows(rows: Cells, *, split: bool, apart: IntArray | None = None) -> tu
     if tied:
         other: list[AnyArray] = [
             key
-            for key in (apart, rows.propensity, rows.stratum, rows.decision if split else None, rows.weight)
+            for key in (apart, *reversed(kinds.values()), rows.decision if split else None, rows.weight)
             if key is not None
         ]
         if rows.probability is not None:
@@ -127,8 +144,7 @@ def group_rows(rows: Cells, *, split: bool, apart: IntArray | None = None) -> tu
         **counts,
         weight=None if rows.weight is None else rows.weight[kept],
         probability=None if rows.probability is None else rows.probability[kept],
-        stratum=None if rows.stratum is None else rows.stratum[kept],
-        propensity=None if rows.propensity is None else rows.propensity[kept],
+        **{name: kind[kept] for name, kind in kinds.items()},
     )
     return cells, kept
 

@@ -11,7 +11,7 @@ from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.argument_types import ArrayLike, Duration, FrameLike, LabelValue, Numbers, PathLike, PointInTime
 from darkmetrics.data import merging
-from darkmetrics.data.ages import check_same_ages, row_ages, settled, table_times
+from darkmetrics.data.ages import check_same_unit, row_ages, settled, table_times
 from darkmetrics.data.cells import Cells, Totals, group_rows
 from darkmetrics.data.merging import cells_by_group, cells_of_clusters
 from darkmetrics.data.parquet import Stored, read_cells, write_cells
@@ -132,9 +132,6 @@ class EvaluationSet(Totals):
         self.threshold = cut
         self.pos_label = pos_label
         self.buckets = None
-        stratum = row_ages(age, delay, maturity, missing, positive)
-        if stratum is not None and strata is not None:
-            raise InputError("strata: cannot be given beside age, whose bins are the strata of such rows.")
         counts = ((~positive & ~missing).view(np.int8), missing.view(np.int8))
         rows = Cells(
             score,
@@ -143,7 +140,8 @@ class EvaluationSet(Totals):
             *counts,
             weight,
             chance,
-            stratum=row_strata(strata, score.size) if stratum is None else stratum,
+            stratum=row_strata(strata, score.size),
+            age=row_ages(age, delay, maturity, missing, positive),
             propensity=row_propensities(propensity, missing),
         )
         own = row_groups(groups, score.size)
@@ -391,11 +389,11 @@ class EvaluationSet(Totals):
         return self if nothing and np.all(cells.low == cells.score) else self._with(cells, wanted)
 
     def without_strata(self, apart: BoolArray) -> tuple["EvaluationSet", IntArray]:
-        """The same rows, strata and propensities forgotten, and which missing cells are the first in each that is left.
+        """The same rows without strata, ages and propensities, and which missing cells are the first in each cell left.
 
         `apart` says of each missing cell but the first whether it stays apart from the missing cell before it.
         """
-        cells = replace(self.cells, stratum=None, propensity=None)
+        cells = self.cells.without_kinds()
         new, at = merging.first_of_a_kind(cells), self.missing_cells
         kind = np.cumsum(new)[at]
         new[at[1:]] |= apart & (kind[1:] == kind[:-1])
@@ -420,10 +418,10 @@ class EvaluationSet(Totals):
             raise InputError(
                 f"pos_label: cannot merge sets with {self.pos_label!r} and {other.pos_label!r} as positive."
             )
-        for name, kind in (("strata", "stratum"), ("propensity", "propensity")):
-            if (getattr(self.cells, kind) is None) != (getattr(other.cells, kind) is None):
+        for name, kind in (("strata", "stratum"), ("age", "age"), ("propensity", "propensity")):
+            if (kind in self.cells.kinds()) != (kind in other.cells.kinds()):
                 raise InputError(f"{name}: one set has them, the other has not. Give them for both or for neither.")
-        check_same_ages(self.cells.stratum, other.cells.stratum)
+        check_same_unit(self.cells, other.cells)
 
     def _on_one_grid(self, other: "EvaluationSet") -> tuple[Cells, Cells, int | None]:
         """The cells of both sets: as they are, or in the coarser buckets of the two."""

@@ -13,7 +13,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, bucket_index, nested_number
-from darkmetrics.data.ages import are_ages, in_words, settled
+from darkmetrics.data.ages import describe_age, settled
 from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type, group_rows
 from darkmetrics.exceptions import InputError
 
@@ -25,7 +25,7 @@ def cells_by_group(counted: frames.Counted) -> list[Cells]:
     columns = {name: getattr(counted, name) for name in _COLUMNS}
     # Ties in the order that arrays lead to, so that the same rows make the same table.
     chance = None if counted.buckets else _nan_first(counted.probability)
-    kinds = [counted.propensity, counted.stratum, counted.decision, counted.weight, chance]
+    kinds = [*(getattr(counted, name) for name in reversed(KINDS)), counted.decision, counted.weight, chance]
     keys = [*(kind for kind in kinds if kind is not None), counted.score, _group_of(counted)]
     if not _in_order(keys):
         order = np.lexsort(keys)
@@ -105,9 +105,8 @@ def merged(
     for name, fill in fills.items():
         if any(getattr(table, name) is not None for table in tables):
             columns[name] = np.concatenate([_or_fill(getattr(table, name), table, fill) for table in tables])
-    for name in KINDS:
-        if getattr(tables[0], name) is not None:  # and so have the others
-            columns[name] = np.concatenate([getattr(table, name) for table in tables])
+    for name in tables[0].kinds():  # and so have the others
+        columns[name] = np.concatenate([getattr(table, name) for table in tables])
     if buckets is None:
         return group_rows(Cells(**columns), split=True, apart=apart)
     for i, name in enumerate(("low", "high")):
@@ -125,7 +124,7 @@ def first_of_a_kind(cells: Cells) -> BoolArray:
     """Whether each cell differs from the one before it in more than its counts."""
     new = np.zeros(cells.score.size, dtype=np.bool_)
     chance = None if cells.probability is None else np.where(np.isnan(cells.probability), -1.0, cells.probability)
-    for key in (cells.score, cells.decision, cells.weight, chance, cells.stratum, cells.propensity):
+    for key in (cells.score, cells.decision, cells.weight, chance, *cells.kinds().values()):
         if key is not None:
             new |= _changes(key)
     return new
@@ -178,8 +177,7 @@ def _gridded(cells: Cells, buckets: int, threshold: float | None, apart: IntArra
         probability=probability,
         low=lowest[bucket],
         high=highest[bucket],
-        stratum=None if cells.stratum is None else cells.stratum[order][starts],
-        propensity=None if cells.propensity is None else cells.propensity[order][starts],
+        **{name: kind[order][starts] for name, kind in cells.kinds().items()},
     )
     return on_grid, order[starts]
 
@@ -229,7 +227,7 @@ def _scores_left(whole: Cells, gone: IntArray, distance: FloatArray) -> FloatArr
 
 def with_late_labels(whole: Cells, late: Cells, buckets: int | None, threshold: float | None) -> Cells:
     """The first table after labels have arrived: the labelled rows of the second were missing theirs in the first."""
-    if are_ages(whole.stratum):
+    if whole.age is not None:
         raise InputError(
             "late: the rows of the set have ages, and are older when their labels have come. Count the rows anew, as "
             "of the later date."
@@ -264,7 +262,7 @@ def late_places(whole: Cells, late: Cells, buckets: int | None, threshold: float
 def _keys(cells: Cells, buckets: int | None, threshold: float | None, *, weighted: bool) -> list[AnyArray]:
     """What tells cells apart, in the order in which tables are sorted: the last key first."""
     weight = [_or_fill(cells.weight, cells, 1.0)] if weighted else []
-    kinds = [kind for kind in (cells.propensity, cells.stratum) if kind is not None]
+    kinds = reversed(cells.kinds().values())
     if buckets is None:
         probability = _or_fill(cells.probability, cells, np.nan)
         return [*kinds, cells.decision, *weight, np.where(np.isnan(probability), -1.0, probability), cells.score]
@@ -320,7 +318,9 @@ def _where(cells: Cells, cell: int) -> str:
     if cells.weight is not None:
         text += f" and weight {float(cells.weight[cell]):g}"
     if cells.stratum is not None:
-        text += f" {in_words(cells.stratum, cell)}"
+        text += f" in stratum {int(cells.stratum[cell])}"
+    if cells.ages is not None:
+        text += f" {describe_age(cells.ages, cell)}"
     return text if cells.propensity is None else f"{text} with propensity {float(cells.propensity[cell]):g}"
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics._kernels.age_grid import AGE_CODES
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, bucket_index, nested_number
 from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type
@@ -25,8 +26,6 @@ VERSION = 1
 _FACTS = ("format_version", "checksum", "threshold", "pos_label", "buckets", "has_weight", "has_probability")
 _NUMBERS = ("score", "weight", "probability", "low", "high", "propensity")
 _COLUMNS = (*_FACTS, "score", "decision", *COUNTS, "weight", "probability", "low", "high")
-# There where rows have them: files of sets without are what they were before there were any.
-_STRATUM, _PROPENSITY = KINDS
 _PARQUET = b"PAR1"
 # Beyond this, sums of whole numbers are not exact as floats.
 _MOST_ROWS = 2**53
@@ -63,7 +62,7 @@ def write_cells(path: Path, stored: Stored) -> None:
         "low": cells.score if cells.low is None else cells.low,
         "high": cells.score if cells.high is None else cells.high,
     }
-    columns |= {name: kind for name in KINDS if (kind := getattr(cells, name)) is not None}
+    columns |= cells.kinds()
     constants["checksum"] = _checksum(constants, columns)
     try:
         write_whole(path, readers.parquet_bytes({name: constants[name] for name in _FACTS}, columns))
@@ -122,7 +121,8 @@ def _read(file: DataFile) -> Stored:
     columns = file.read([*_COLUMNS, *(name for name in KINDS if name in file.column_names)])
     facts = _checked_facts({name: _constant(name, columns[name]) for name in _FACTS})
     numbers: dict[str, AnyArray] = {name: _whole_numbers(name, columns[name]) for name in COUNTS}
-    numbers |= {name: _numbers(name, columns[name]) for name in (*_NUMBERS, "decision", _STRATUM) if name in columns}
+    kept = (*_NUMBERS, "decision", "stratum", "age")
+    numbers |= {name: _numbers(name, columns[name]) for name in kept if name in columns}
     _check_values(facts, numbers)
     stored = _assembled(facts, numbers)
     _check_order(stored)
@@ -144,7 +144,7 @@ def _is_parquet(file: DataFile) -> bool:
 
 def _constant(name: str, values: Any) -> Any:
     """The value that all cells share; None for null."""
-    labels, missing = frames.label_column(values, name)
+    labels, missing = frames.value_column(values, name)
     first = None if missing[0] else labels[:1].tolist()[0]
     same = bool(missing.all()) if first is None else bool(np.all(labels == first)) and not missing.any()
     if not same:
@@ -202,7 +202,7 @@ def _label(text: Any) -> Any:
 
 def _whole_numbers(name: str, values: Any) -> IntArray:
     """A column of counts, exactly: as floats, those beyond 2**53 would be others."""
-    array, missing = frames.label_column(values, name)
+    array, missing = frames.value_column(values, name)
     if array.dtype.kind not in "iuf":  # wider than 64 bits, or no numbers at all
         items = [None if gap else item for item, gap in zip(array.tolist(), missing.tolist(), strict=True)]
         odd = next((i for i, item in enumerate(items) if not (item is None or _is_whole(item))), None)
@@ -216,7 +216,7 @@ def _whole_numbers(name: str, values: Any) -> IntArray:
 
 
 def _numbers(name: str, values: Any) -> FloatArray:
-    array, _ = frames.label_column(values, name)
+    array, _ = frames.value_column(values, name)
     if array.dtype.kind == "b" and name != "decision":
         raise InputError(f"{name}: expected numbers, found {bool(array[0])} in cell 0; the file is damaged.")
     return frames.number_column(values, name)
@@ -238,13 +238,16 @@ def _check_values(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> 
         for name in ("low", "high"):
             _refuse(name, numbers[name], numbers[name] != score, "Without buckets it is the score")
     _refuse("decision", decision, ~((decision == 0.0) | (decision == 1.0)), "Decisions are true or false")
-    if _STRATUM in numbers:
-        stratum = numbers[_STRATUM]
-        _refuse(_STRATUM, stratum, ~frames.are_strata(stratum, 2.0**53), "Strata are whole numbers below 2**53 in size")
-    if _PROPENSITY in numbers:
+    if "stratum" in numbers:
+        bad = ~frames.are_strata(numbers["stratum"], limit=2 * frames.MAX_STRATUM)
+        _refuse("stratum", numbers["stratum"], bad, "Strata are whole numbers below 2**53 in size")
+    if "age" in numbers:
+        bad = ~(frames.are_strata(numbers["age"], limit=AGE_CODES) & (numbers["age"] >= 0))
+        _refuse("age", numbers["age"], bad, f"Ages are whole numbers from 0 to {AGE_CODES - 1:,}")
+    if "propensity" in numbers:
         labelled, missing = numbers["positives"] + numbers["negatives"], numbers["missing"]
-        odd = frames.odd_propensities(numbers[_PROPENSITY], labelled > 0, missing > 0)
-        _refuse(_PROPENSITY, numbers[_PROPENSITY], odd, frames.PROPENSITY_RULE.removesuffix("."))
+        odd = frames.odd_propensities(numbers["propensity"], labelled > 0, missing > 0)
+        _refuse("propensity", numbers["propensity"], odd, frames.PROPENSITY_RULE.removesuffix("."))
     if facts["has_weight"]:
         most = frames.LARGEST_WEIGHT
         within = (weight == 0.0) | ((weight >= 1.0 / most) & (weight <= most))
@@ -264,6 +267,10 @@ def _check_values(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> 
 
 def _assembled(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> Stored:
     dtype = count_type(sum(int(numbers[name].sum()) for name in COUNTS))
+    kinds = {name: numbers[name].astype(np.int64) for name in ("stratum", "age") if name in numbers}
+    if kinds.keys() == {"stratum"} and np.all(kinds["stratum"] >= frames.MAX_STRATUM):
+        # Until ages had a column of their own, they were stored as large strata.
+        kinds = {"age": kinds["stratum"] - frames.MAX_STRATUM}
     cells = Cells(
         score=numbers["score"],
         decision=numbers["decision"] == 1.0,
@@ -272,8 +279,8 @@ def _assembled(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> Sto
         probability=numbers["probability"] if facts["has_probability"] else None,
         low=numbers["low"] if facts["buckets"] else None,
         high=numbers["high"] if facts["buckets"] else None,
-        stratum=numbers[_STRATUM].astype(np.int64) if _STRATUM in numbers else None,
-        propensity=numbers.get(_PROPENSITY),
+        **kinds,
+        propensity=numbers.get("propensity"),
     )
     return Stored(cells, facts["threshold"], _label(facts["pos_label"]), facts["buckets"] or None)
 
@@ -284,7 +291,7 @@ def _check_order(stored: Stored) -> None:
     keys: list[AnyArray] = [cells.score]
     if cells.probability is not None and stored.buckets is None:
         keys.append(np.where(np.isnan(cells.probability), -1.0, cells.probability))
-    own = (cells.weight, cells.decision.astype(np.float64), cells.stratum, cells.propensity)
+    own = (cells.weight, cells.decision.astype(np.float64), *cells.kinds().values())
     keys += [key for key in own if key is not None]
     rises, equal = np.zeros(cells.score.size - 1, dtype=np.bool_), np.ones(cells.score.size - 1, dtype=np.bool_)
     for key in keys:

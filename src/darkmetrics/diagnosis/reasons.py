@@ -58,6 +58,6 @@ def reason_of(
     rows, cases = nodes.without_strata(data)
     functionals = (metric.bind(rows, fills[metric.name]) for metric in metrics)
     # Any fixed seed, for the few metrics that need random labelings: the same data get the same diagnosis.
-    laws = method_from("auto").laws(functionals, cases, rng=0)
+    laws = method_from("auto").distributions(functionals, cases, rng=0)
     values = {metric.name: Estimate(law.mean(), *law.interval(0.9)) for metric, law in zip(metrics, laws, strict=True)}
     return Reason(missing_prevalence(data, nodes), values)

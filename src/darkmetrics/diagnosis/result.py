@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics._text import prints_plainly
 from darkmetrics.diagnosis import verdict
 from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
@@ -15,6 +16,7 @@ from darkmetrics.label_models.checks import CalibrationCheck, OverlapCheck, Refe
 from darkmetrics.tables import html_lines, html_table, number_text, plain_numbers, text_table
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
     """What the data say about why labels are missing, and what they cannot say.

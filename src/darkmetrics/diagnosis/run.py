@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.argument_types import ArrayLike, Duration, LabelValue
-from darkmetrics.data.ages import are_ages
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis.reasons import REASONS, reason_of
@@ -133,7 +132,7 @@ def diagnosis_of(
         reasons = {
             name: _part(name, absent, reason_of, name, material, metrics, fills) for name in REASONS if not groups
         }
-        if late is None and are_ages(data.cells.stratum) and not groups:
+        if late is None and data.cells.age is not None and not groups:
             late = _part("late", absent, _late, data)
         if late is not None:
             reasons["late"] = _part("late", absent, reason_of, "late", material, metrics, fills, late[1])

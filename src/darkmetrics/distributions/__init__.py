@@ -6,8 +6,7 @@ Import rule: laws know kernels and exceptions; they know no metric, no method an
 from darkmetrics.distributions.base import Interval, MetricDistribution, NodeMoments, chance_of_target, check_level
 from darkmetrics.distributions.beta import BetaMixture, Rational
 from darkmetrics.distributions.kinds import Discrete, Normal, Tabulated, Undefined
-from darkmetrics.distributions.mixture import Mixture, image, mix
-from darkmetrics.distributions.product import ProductLaw
+from darkmetrics.distributions.mixture import Mixture, mix
 
 __all__ = [
     "BetaMixture",
@@ -17,12 +16,10 @@ __all__ = [
     "Mixture",
     "NodeMoments",
     "Normal",
-    "ProductLaw",
     "Rational",
     "Tabulated",
     "Undefined",
     "chance_of_target",
     "check_level",
-    "image",
     "mix",
 ]

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betainc, betaincinv, betaln, xlog1py, xlogy
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.argument_types import RngLike
 from darkmetrics.distributions.base import MetricDistribution
 
 # Numbers in one block of probabilities of all parts.
@@ -88,6 +89,14 @@ class BetaMixture(MetricDistribution):
             if done.all():
                 break
         return self.form.at(x)
+
+    def rvs(self, size: int | tuple[int, ...] | None = None, rng: RngLike = None) -> Any:
+        generator = np.random.default_rng(rng)
+        cumulative = np.cumsum(self.weight)
+        chosen = np.searchsorted(cumulative, generator.random(size) * cumulative[-1], side="right")
+        chosen = np.minimum(chosen, self.weight.size - 1)
+        draws = self.form.at(np.asarray(generator.beta(self.a[chosen], self.b[chosen])))
+        return float(draws) if size is None else draws
 
     @cached_property
     def _share_moments(self) -> tuple[float, float]:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray, IntArray
+from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray
 from darkmetrics.distributions.base import MetricDistribution, slack
-from darkmetrics.distributions.search import LISTABLE
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -52,25 +51,6 @@ class Discrete(MetricDistribution):
     def _ppf(self, q: FloatArray) -> FloatArray:
         place = np.searchsorted(self._cumulative, q - LEVEL_ROUNDING, side="left")
         return self.atoms[np.minimum(place, self.atoms.size - 1)]
-
-    def _crossing(self, t: float, between: tuple[IntArray, IntArray, float] | None = None) -> IntArray:
-        """How many atoms are at most t, in one row."""
-        return np.asarray(np.searchsorted(self.atoms, [t], side="right"))
-
-    def _mass_up_to(self, crossing: IntArray) -> float:
-        return float(self._cumulative[crossing[0] - 1]) if crossing[0] else 0.0
-
-    def _listed(self, row: IntArray, place: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Values and masses of some atoms."""
-        return self.atoms[place], self.masses[place] / self.masses.sum()
-
-    @property
-    def _listable(self) -> int:
-        return LISTABLE
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        return float(self.atoms[0]), float(self.atoms[-1])
 
     def _moments(self) -> tuple[float, float]:
         if self.by_node is not None:  # true where the atoms are rounded to a lattice

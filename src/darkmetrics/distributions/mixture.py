@@ -12,9 +12,7 @@ from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray
 from darkmetrics._kernels.sums.normal_mixture import OF_BRACKET, PART
 from darkmetrics.certificate import Certificate, mixture_certificate
 from darkmetrics.distributions.base import MetricDistribution, NodeMoments, slack
-from darkmetrics.distributions.kinds import Discrete, Normal, Tabulated, Undefined
-from darkmetrics.distributions.product import ProductLaw
-from darkmetrics.distributions.search import Search
+from darkmetrics.distributions.kinds import Discrete, Normal, Undefined
 
 # Laws of atoms are joined into one list up to this many in all; sorting more takes longer than asking each law.
 _MOST_ATOMS = 1 << 20
@@ -63,9 +61,6 @@ class Mixture(MetricDistribution):
     def _ppf(self, q: FloatArray) -> FloatArray:
         if q.size == 0:
             return q
-        laws = [law for law in self.components if isinstance(law, (Discrete, ProductLaw))]
-        if len(laws) == len(self.components) and any(isinstance(law, ProductLaw) for law in laws):
-            return np.array([self._quantile_of_atoms(laws, float(level)) for level in q])
         # Below every component's quantile no component has reached q, and at the largest all have.
         ends = np.array([law._ppf(q) for law in self.components])
         a, b = ends.min(axis=0), ends.max(axis=0)
@@ -74,15 +69,6 @@ class Mixture(MetricDistribution):
         if inside.size:
             result[inside] = self._search(q[inside] - LEVEL_ROUNDING, a[inside], b[inside])
         return result
-
-    def _quantile_of_atoms(self, laws: Sequence[Discrete | ProductLaw], q: float) -> float:
-        """The smallest atom at which the cdf reaches q, looked for in all components at once."""
-        ends = np.array([law._ends for law in laws])
-        low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
-        if q <= 0.0 or low == high:
-            return low
-        assert self.by_node is not None
-        return Search(laws, self.weight.tolist(), (low, high), q - LEVEL_ROUNDING).quantile(self.by_node, self.noise)
 
     def _search(self, q: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
         """Smallest value at which the cdf reaches q, known to lie in [a, b]."""
@@ -186,23 +172,6 @@ def mix(
             Discrete.from_atoms(values, masses, np.nan, noise=facts.get("noise", 0.0)), by_node=by_node, **facts
         )
     return Mixture(components=kept, weight=share[inside], by_node=by_node, **facts)
-
-
-def image(law: MetricDistribution, shift: float, scale: float, **about: Any) -> MetricDistribution | None:
-    """The law of `shift + scale * metric`, `scale` being positive; None where it is not written down as it is."""
-    facts: dict[str, Any] = {**about, "certify": None}
-    if law.by_node is not None:
-        weight, mean, var = law.by_node
-        facts["by_node"] = NodeMoments(weight, shift + scale * mean, scale**2 * var)
-    if isinstance(law, Discrete):
-        return replace(law, atoms=np.clip(shift + scale * law.atoms, *about["bounds"]), **facts)
-    if isinstance(law, Tabulated):
-        return replace(law, grid=np.clip(shift + scale * law.grid, *about["bounds"]), **facts)
-    if isinstance(law, Mixture):
-        parts = [image(part, shift, scale, **{**about, "method": part.method}) for part in law.components]
-        known = [part for part in parts if part is not None]
-        return replace(law, components=known, **facts) if len(known) == len(parts) else None
-    return None
 
 
 def _weighted_certificate(

@@ -127,8 +127,8 @@ class DataFile:
     ) -> dict[str, Any]:
         """The named columns, each as something that the library takes for a column.
 
-        `missing` has, by column, words that mean a missing value if they stand in a CSV file, where all is text;
-        columns in `as_text` stay that.
+        `missing` has, by column of classes, words that mean a missing value if they stand in a CSV file, where all is
+        text; spaces around such a class do not count there. Columns in `as_text` stay text.
         """
         wanted = list(dict.fromkeys(names))
         self.check_columns(wanted)

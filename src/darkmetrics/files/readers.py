@@ -1,6 +1,7 @@
 """Parquet, Arrow, and CSV quickly, by the first DataFrame package that is installed: Polars, PyArrow, pandas."""
 
 import io
+import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
@@ -15,6 +16,8 @@ ENGINES = ("polars", "pyarrow", "pandas")
 _REMEDY = "; pip install 'darkmetrics[files]'."
 # Polars is quick, but some damaged files make it end the process; what PyArrow says of them can be caught.
 CAREFUL = ("pyarrow", "polars", "pandas")
+# Names of columns that Polars takes for patterns of names.
+POLARS_PATTERN = re.compile(r"\*|\^.*\$", re.DOTALL)
 # Fewer rows of a CSV file are read by the standard library in half the time that it takes to load Polars.
 _FEW_ROWS = 20_000
 
@@ -108,10 +111,11 @@ def _polars_names(source: Path | bytes, kind: str) -> list[str]:
 def _polars_table(source: Path | bytes, kind: str, names: list[str]) -> Any:
     import polars as pl
 
+    wanted = None if any(map(POLARS_PATTERN.fullmatch, names)) else names  # None: all columns
     with _opened(source) as stream:
         if kind == "arrow stream":
-            return pl.read_ipc_stream(stream, columns=names)
-        return (pl.read_parquet if kind == "parquet" else pl.read_ipc)(stream, columns=names)
+            return pl.read_ipc_stream(stream, columns=wanted)
+        return (pl.read_parquet if kind == "parquet" else pl.read_ipc)(stream, columns=wanted)
 
 
 def _pyarrow_names(source: Path | bytes, kind: str) -> list[str]:

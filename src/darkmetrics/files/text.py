@@ -57,8 +57,8 @@ def csv_columns(
 ) -> dict[str, Any]:
     """The named columns: numbers if all of a column is numbers, 0 and 1 for false and true, else text.
 
-    `missing` has, by column, words that mean a missing value there, as an empty one does everywhere. Columns in
-    `as_text` stay text.
+    `missing` has, by column of classes, words that mean a missing value there, as an empty one does everywhere.
+    Spaces around a class do not count; other text is kept as it is. Columns in `as_text` stay text.
     """
     header, separator = csv_header(source), csv_separator(source)
     places = [header.index(name) for name in names]
@@ -67,7 +67,7 @@ def csv_columns(
     quickly = None if rows is None else readers.csv_columns(source, separator, places, rows, kept)
     found = _csv_values(source, separator, places, len(header)) if quickly is None else quickly
     columns = {
-        name: _typed(values, missing.get(name, ()), as_text=name in as_text)
+        name: _typed(values, missing.get(name), as_text=name in as_text)
         for name, values in zip(names, found, strict=True)
     }
     _check_one_header(columns)
@@ -162,17 +162,20 @@ def _csv_values(source: Source, separator: str, places: Sequence[int], width: in
     return columns
 
 
-def _typed(values: Any, missing: Collection[str], *, as_text: bool) -> Any:
+def _typed(values: Any, missing: Collection[str] | None, *, as_text: bool) -> Any:
     if not isinstance(values, list):
         return values  # numbers already
-    stripped = [item and item.strip() for item in values]
-    items = [None if not item or item in missing else item for item in stripped]
+    if missing is None:
+        items = [item if item and not item.isspace() else None for item in values]
+    else:
+        stripped = [item and item.strip() for item in values]
+        items = [None if not item or item in missing else item for item in stripped]
     if as_text:
         return items
     numbers = [None if item is None else number_from(item) for item in items]
     if numbers.count(None) == items.count(None):
         return numbers
-    lower = [item and item.lower() for item in items]
+    lower = [item and item.strip().lower() for item in items]
     return [_WORDS[item] for item in lower] if set(lower) <= set(_WORDS) else items
 
 

@@ -17,9 +17,11 @@ from darkmetrics.frames.arrays import (
     row_names,
     take_rows,
     to_native_frame,
+    value_column,
 )
 from darkmetrics.frames.checks import (
     LARGEST_WEIGHT,
+    MAX_STRATUM,
     PROPENSITY_RULE,
     are_strata,
     check_weight_sizes,
@@ -28,7 +30,6 @@ from darkmetrics.frames.checks import (
 )
 from darkmetrics.frames.counting import count_cells
 from darkmetrics.frames.group_cells import Counted
-from darkmetrics.frames.joint_counting import count_joint_cells
 from darkmetrics.frames.labels import MOST_LABELS
 from darkmetrics.frames.moments import AsOf, Times, time_column
 from darkmetrics.frames.roles import ColumnNames, check_name, title
@@ -37,6 +38,7 @@ from darkmetrics.frames.texts import table_of
 
 __all__ = [
     "LARGEST_WEIGHT",
+    "MAX_STRATUM",
     "MOST_LABELS",
     "PROPENSITY_RULE",
     "AsOf",
@@ -50,7 +52,6 @@ __all__ = [
     "check_weight_sizes",
     "columns_of",
     "count_cells",
-    "count_joint_cells",
     "duration_column",
     "is_container",
     "is_missing",
@@ -67,4 +68,5 @@ __all__ = [
     "time_column",
     "title",
     "to_native_frame",
+    "value_column",
 ]

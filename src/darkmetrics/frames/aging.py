@@ -1,13 +1,13 @@
-"""Ages of rows and delays of labels in a query, as they were at one point in time: the strata of late labels."""
+"""Ages of rows and delays of labels in a query, as they were at one point in time."""
 
 from dataclasses import replace
 from math import ceil, floor, log2
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from darkmetrics._kernels.age_grid import AGE, DAYS, FIRST_AGE_CODE, LOWEST, MATURE, NO_DELAY, WHOLE, age_bin
+from darkmetrics._kernels.age_grid import AGE, DAYS, LOWEST, MATURE, NO_DELAY, WHOLE, age_bin
 from darkmetrics.exceptions import InputError, MissingnessWarning, warn
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.engines import looked_up, looks_up
@@ -20,20 +20,11 @@ _SCORED, _CAME = nw.col("scored_at"), nw.col("labelled_at")
 _MOST_LISTED = 2**13
 
 
-class Aged(NamedTuple):
-    """Rows as they were at a point in time, numbered by age and delay in the column "stratum".
+def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | None) -> Labelled:
+    """Return the rows that had been scored at `as_of`, with the labels that had come by then.
 
-    `first` is what all of these numbers are counted from: they are small in a query, where they are a key.
-    """
-
-    source: Labelled
-    first: int
-
-
-def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | None) -> Aged:
-    """The rows that had been scored at `as_of`, with the labels that had come by then.
-
-    Where one column has dates alone, ages and delays are whole days. `maturity` is in days.
+    The column "age" holds the number of the bins of age and delay (see `_kernels.age_grid`). If one column has dates
+    alone, ages and delays are whole days. `maturity` is in days.
     """
     clocks = dict(source.rows.moments)
     if "labelled_at" in clocks and not clocks["labelled_at"].known:
@@ -79,10 +70,10 @@ def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | N
         frame = _with_listed_bins(frame, parts, oldest, maturity)
     else:
         frame = _with_bins(frame, parts, oldest, maturity, by_day=by_day)
-    stratum = nw.col("age") + nw.col("delay") if "delay" in parts else nw.col("age")
+    age = nw.col("age") + nw.col("delay") if "delay" in parts else nw.col("age")
     # Whole numbers: PyArrow's hashes of whole floats collide.
-    frame = frame.with_columns(stratum=stratum.cast(nw.Int32))
-    return Aged(replace(source, frame=frame), FIRST_AGE_CODE + DAYS + whole * WHOLE)
+    frame = frame.with_columns(age=age.cast(nw.Int32) + (DAYS + whole * WHOLE))
+    return replace(source, frame=frame)
 
 
 def _ends(frame: Any, columns: ColumnNames, clocks: dict[str, Moments], maturity: float | None) -> dict[str, float]:
@@ -102,7 +93,7 @@ def _ends(frame: Any, columns: ColumnNames, clocks: dict[str, Moments], maturity
             wanted[f"clock {part}"] = _count(~_is_midnight(nw.col(part)) & ~nw.col(part).is_null())
     found = {"latest": float("nan")} | _answered(frame, wanted)
     if not found["rows"]:
-        raise InputError("frame: no rows. An evaluation set needs at least one.")
+        raise InputError("frame: no rows. At least one row is needed.")
     if found["blank"]:
         share = f"{int(found['blank']):,} of {int(found['rows']):,} values {'is' if found['blank'] == 1 else 'are'}"
         raise InputError.about(
@@ -198,7 +189,7 @@ def _hidden(frame: Any, last: float) -> Any:
 
 
 def _with_listed_bins(frame: Any, parts: list[str], oldest: float, maturity: float | None) -> Any:
-    """The frame with ages and delays, which are whole days, as their parts of the stratum: looked up in a list."""
+    """The frame with ages and delays, which are whole days, as their parts of the number: looked up in a list."""
     days = np.arange(oldest // DAY + 1.0)
     mature = np.zeros(days.size, dtype=np.bool_) if maturity is None else days * DAY >= maturity * DAY
     listed = {"age": age_bin(days) * AGE + mature * MATURE, "delay": age_bin(days) + 1}

@@ -20,8 +20,23 @@ _ENGINES = ("pandas", "polars", "pyarrow")
 _PLAIN = {int, bool, float, NoneType}
 
 
+DATE_RULE = "Dates and times are not labels. Pass two classes, such as 0 and 1."
+
+
 def label_column(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
-    """The labels as an array, and where they are missing: null, None, NaN, NaT, pd.NA or masked."""
+    """Return labels or predictions as an array and where they are missing; dates and times are refused."""
+    array, missing = value_column(values, name)
+    if array.dtype.kind in "mM" or (array.dtype.kind == "O" and any(map(_is_date_type, set(map(type, array))))):
+        row = next((i for i in np.flatnonzero(~missing).tolist() if _is_date_type(type(array[i]))), None)
+        if row is not None:
+            raise InputError.about(name, f"found {_described(_items(array)[row])} at row {row}. {DATE_RULE}")
+        if array.dtype.kind in "mM":  # nothing but NaT
+            array = np.full(array.size, np.nan)
+    return array, missing
+
+
+def value_column(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
+    """Return values of any kind as an array and where they are missing: null, None, NaN, NaT, pd.NA or masked."""
     array, missing = to_numpy(values, name)
     if array.ndim != 1:
         refuse_shape(array, name, "label")
@@ -48,7 +63,7 @@ def number_column(values: Any, name: str) -> FloatArray:
             result = array.astype(np.float64, copy=False)
     else:
         if array.size:
-            _refuse_values(array.tolist(), name, 0)
+            _refuse_values(_items(array), name, 0)
         result = np.empty(0)  # an empty column has no numbers, whatever its type
     return np.where(missing, np.nan, result) if missing.any() else result
 
@@ -178,6 +193,8 @@ def _from_engine(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
     if not isinstance(series, nw.Series):
         array = _from_other(values, name)
         return array, np.zeros(array.shape[:1], dtype=np.bool_)
+    if series.implementation.is_polars():
+        series = series.alias("values")  # Polars looks a Series up by its name, which it may take for a pattern
     dtype = series.dtype
     if not (dtype.is_float() or dtype.is_integer() or dtype == nw.Boolean) or dtype in (nw.Int128, nw.UInt128):
         array = _object_array(series.to_list())
@@ -302,6 +319,18 @@ def _as_float(item: Any, name: str, row: int) -> float:
         raise InputError.about(name, f"the number at row {row} is too large for a 64-bit float.") from None
     except (TypeError, ValueError):
         _refuse_value(item, name, row)
+
+
+def _items(array: AnyArray) -> list[Any]:
+    """Return the values as Python objects; numpy itself makes plain integers of nanoseconds."""
+    if array.dtype.kind in "mM" and np.datetime_data(array.dtype)[0] in ("ns", "ps", "fs", "as"):
+        array = array.astype(f"{array.dtype.kind}8[us]")
+    return list(array.tolist())
+
+
+def _is_date_type(kind: type) -> bool:
+    dates = (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)
+    return issubclass(kind, dates) or hasattr(kind, "to_timestamp")  # the latter is a period of pandas
 
 
 def _is_number_type(kind: type) -> bool:

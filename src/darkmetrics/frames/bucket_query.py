@@ -14,12 +14,12 @@ MOST_BUCKETS = 2**24
 _LARGEST = sys.float_info.max
 
 
-def with_bucket(frame: Any, buckets: int) -> Any:
-    """The frame with the column "bucket" of its finite Float64 column "score"; others are in `NO_BUCKET`.
+def with_bucket(frame: Any, buckets: int, column: str = "score", name: str = "bucket") -> Any:
+    """Return the frame with the bucket of each score of a Float64 column; scores not finite are in `NO_BUCKET`.
 
     Each step is a column: engines that do not look for common parts of expressions would compute the roots five times.
     """
-    score, distance, step = nw.col("score"), nw.col("distance"), nw.col("step")
+    score, distance, step = nw.col(column), nw.col("distance"), nw.col("step")
     half = buckets // 2
     inside = distance >= 0.0
     # To the nearer end of [0, 1]: negative beyond it, and 0 for what has no bucket (roots of NaN are errors somewhere).
@@ -45,6 +45,5 @@ def with_bucket(frame: Any, buckets: int) -> Any:
     place = nw.when(inside).then(nw.when(score <= 0.5).then(step).otherwise(buckets - 1.0 - step)).otherwise(outside)
     finite = (score >= -_LARGEST) & (score <= _LARGEST)
     # Whole numbers: PyArrow's hashes of whole floats collide, and grouping by them takes a hundred times as long.
-    return frame.with_columns(
-        bucket=nw.when(finite).then(place).otherwise(nw.lit(float(NO_BUCKET))).cast(nw.Int32)
-    ).drop("distance", "step")
+    bucket = nw.when(finite).then(place).otherwise(nw.lit(float(NO_BUCKET))).cast(nw.Int32)
+    return frame.with_columns(bucket.alias(name)).drop("distance", "step")

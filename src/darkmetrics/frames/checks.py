@@ -5,7 +5,6 @@ from typing import Any, NoReturn
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from darkmetrics._kernels.age_grid import FIRST_AGE_CODE
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.arrays import is_missing
@@ -15,17 +14,19 @@ from darkmetrics.frames.roles import ColumnNames
 
 _LARGEST_FLOAT = np.finfo(np.float64).max
 LARGEST_WEIGHT, _WEIGHT_RATIO = 1e50, 1e9
+# Strata are smaller in size; in stored counts of earlier versions, larger ones are ages.
+MAX_STRATUM = 1 << 52
 
 
-def check_scores(frame: Any, columns: ColumnNames, bad: int, rows: int) -> NoReturn:
-    """Says what is wrong with the scores, of which `bad` are not finite."""
-    score = nw.col("score")
+def check_scores(frame: Any, columns: ColumnNames, part: str, bad: int, rows: int) -> NoReturn:
+    """Raise the error for a column of scores, of which `bad` are not finite."""
+    score = nw.col(part)
     finite = (score >= -_LARGEST_FLOAT) & (score <= _LARGEST_FLOAT)
     odd = frame.with_columns(odd=nw.when(finite).then(nw.lit(0.0)).otherwise(nw.lit(1.0))).filter(nw.col("odd") > 0.5)
-    first = collected(odd.select("score").head(1))["score"].to_list()
+    first = collected(odd.select(part).head(1))[part].to_list()
     found = "missing (null or NaN)" if not first or is_missing(first[0]) else f"not finite (such as {first[0]:g})"
     raise InputError.about(
-        columns.title("score"), f"{_of(bad, rows)} {found}. Scores must be finite; drop or fill those rows."
+        columns.title(part), f"{_of(bad, rows)} {found}. Scores must be finite; drop or fill those rows."
     )
 
 
@@ -62,8 +63,8 @@ def check_weight_sizes(weight: FloatArray, name: str) -> None:
         )
 
 
-def are_strata(numbers: FloatArray, limit: float = FIRST_AGE_CODE) -> BoolArray:
-    """Which numbers are whole, and small enough: larger ones are those of ages, which end where floats lose them."""
+def are_strata(numbers: FloatArray, limit: float = MAX_STRATUM) -> BoolArray:
+    """Return which numbers are whole and below a limit in size."""
     return np.asarray((np.abs(numbers) < limit) & (numbers == np.floor(numbers)), dtype=np.bool_)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics._kernels.arrays import BoolArray
 from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, nested_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.aging import aged
@@ -25,7 +25,7 @@ from darkmetrics.frames.checks import (
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.group_cells import Counted, Tally, distinct, merged, tallied
 from darkmetrics.frames.labels import Labelled, classes_found, labelled
-from darkmetrics.frames.roles import ColumnNames, Rows, check_name, read_roles, title
+from darkmetrics.frames.roles import ColumnNames, Rows, check_name, numbered, read_roles, title
 from darkmetrics.frames.sources import are_text, files_given, lazy_frame, reading
 from darkmetrics.frames.texts import read_text
 
@@ -36,7 +36,10 @@ MOST_EXACT = 2**20
 _BUCKETS, _FEWEST_PER_GROUP = 2**16, 2**10
 # With ages there are hundreds of cells to a bucket: fewer of them, and fewer still where these are too many.
 _BUCKETS_AGED, _FEWEST_AGED = 2**12, 2**6
-# What this process holds at most: with weights or strata, with groups, and where the user demands every score.
+# With several score columns, of more rows than cells fit: the number of buckets by that of the scores, or else.
+_BUCKETS_JOINT, _BUCKETS_OF_MORE = {2: 2**13, 3: 2**10}, 2**8
+# What this process holds at most: with weights, strata or several scores, with groups, and where the user demands every
+# score.
 _MOST_WEIGHTED, _MOST_GROUPED, _MOST_DEMANDED = 2**22, 2**24, 2**26
 # Where distinct scores are counted to guess how many there are in all: so many stretches of so many buckets.
 _STRETCHES, _STRETCH = 6, 3
@@ -52,7 +55,7 @@ def count_cells(
     frame: Any,
     columns: ColumnNames,
     *,
-    threshold: float | None,
+    threshold: float | Sequence[float] | None,
     pos_label: Any = 1,
     missing_label: Any = None,
     buckets: str | int = "auto",
@@ -63,7 +66,7 @@ def count_cells(
     maturity: float | None = None,
     clusters: str | None = None,
 ) -> Counted:
-    """The cells of a frame: rows alike in score and decision (and weight, stratum and group), counted by label.
+    """The cells of a frame: rows alike in scores and decisions (and weight, stratum and group), counted by label.
 
     The engine that holds the rows counts them in one GROUP BY, and only cells reach this process. Where it is not known
     beforehand whether distinct scores fit there is a second query; beyond a million rows, a look into a few buckets.
@@ -74,12 +77,12 @@ def count_cells(
         Rows in whatever engine holds them; see `lazy_frame`.
     columns : ColumnNames
         Which column plays which part.
-    threshold : float or None
-        A score from here on is decided positive; None if a column of decisions is given.
+    threshold : float, sequence of float or None
+        A score from here on is decided positive, with several scores one for each; None if decisions are given.
     pos_label, missing_label : object
         The label that counts as positive, and one or several that also mean missing.
     buckets : "auto", "exact" or int
-        How many score buckets, if any: "auto" keeps distinct scores while they fit into 2**20 cells.
+        How many buckets of each score, if any: "auto" keeps distinct scores while they fit into 2**20 cells.
     by : sequence of str
         Columns whose values make groups; null and NaN are the group None.
     time, every : str, optional
@@ -114,13 +117,13 @@ def count_cells(
         with named_clusters(clusters):
             rows = read_roles(found, columns, by, time, every)
         if rows.count == 0:
-            raise InputError("frame: no rows. An evaluation set needs at least one.")
+            raise InputError("frame: no rows. At least one row is needed.")
         if clusters is not None and each_its_own(rows, clusters):
             rows = replace(rows, keys={})
-        source, first = labelled(rows, pos_label, missing_label), None
+        source = labelled(rows, pos_label, missing_label)
         if columns.scored_at is not None:
-            source, first = aged(source, columns, as_of, maturity)
-        counter = _Counter(source, columns, threshold, first)
+            source = aged(source, columns, as_of, maturity)
+        counter = _Counter(source, columns, threshold)
         if clusters is not None and rows.keys:
             check_exact(clusters, wanted)
             tally = counter.exact(MOST_EXACT, or_none=True)
@@ -132,23 +135,29 @@ def count_cells(
 
 
 def _counted(counter: "_Counter", wanted: str | int) -> Counted:
-    rows = counter.source.rows
-    small = rows.count is not None and rows.count <= MOST_EXACT
-    if wanted == "exact" or (wanted == "auto" and small):
-        return counter.result(counter.exact(_MOST_DEMANDED), None)
-    few = counter.first_age is not None
-    buckets = wanted if isinstance(wanted, int) else _BUCKETS_AGED if few else _BUCKETS
-    if wanted == "auto" and rows.keys:
+    rows, n_scores = counter.source.rows, len(counter.scores)
+    count = counter.count() if n_scores > 1 and wanted == "auto" else rows.count
+    if wanted == "exact" or (wanted == "auto" and count is not None and count <= MOST_EXACT):
+        return counter.result(counter.exact(_MOST_DEMANDED if n_scores == 1 else _MOST_WEIGHTED), None)
+    # Where that makes too many cells, buckets are widened by a factor, down to the fewest.
+    buckets, factor, fewest = _BUCKETS, 1, _BUCKETS
+    if counter.aged:
+        buckets, factor, fewest = _BUCKETS_AGED, 4, _FEWEST_AGED
+    elif n_scores > 1:
+        few_rows = count is not None and count <= _MOST_WEIGHTED
+        buckets = _BUCKETS if few_rows else _BUCKETS_JOINT.get(n_scores, _BUCKETS_OF_MORE)
+        factor, fewest = 2, FEWEST_BUCKETS
+    if isinstance(wanted, int):
+        buckets = fewest = wanted
+    elif rows.keys:
         # A look at the keys alone: few groups can have many buckets each.
         groups, count = counter.groups()
         if count <= MOST_EXACT:
             return counter.result(counter.exact(_MOST_DEMANDED), None)
         while buckets > _FEWEST_PER_GROUP and buckets * groups > _MOST_GROUPED:
             buckets //= 2
-    tally = counter.bucketed(buckets, or_none=few and wanted == "auto")
-    while tally is None:
-        buckets //= 4
-        tally = counter.bucketed(buckets, or_none=buckets > _FEWEST_AGED)
+    while (tally := counter.bucketed(buckets, or_none=buckets > fewest)) is None:
+        buckets //= factor
     if wanted == "auto" and not tally.one_score_each and counter.exact_fits(tally):
         exact = counter.exact(MOST_EXACT, or_none=True)
         if exact is not None:
@@ -172,20 +181,28 @@ def buckets_wanted(buckets: Any) -> str | int:
 class _Counter:
     """The passes over one frame."""
 
-    def __init__(
-        self, source: Labelled, columns: ColumnNames, threshold: float | None, first_age: int | None = None
-    ) -> None:
+    def __init__(self, source: Labelled, columns: ColumnNames, threshold: float | Sequence[float] | None) -> None:
         self.source, self.columns, self.threshold = source, columns, threshold
         self.grouped = bool(source.rows.keys)
-        # Where rows have ages, what the numbers of these are counted from.
-        self.first_age = first_age
+        self.aged = columns.scored_at is not None
         self.frame = source.frame
+        self.scores = columns.scores
+        self.decisions = [numbered("decision", i) for i in range(len(self.scores))]
         if threshold is not None:
-            # A key beside the bucket: a bucket that the threshold cuts becomes two cells.
-            self.frame = self.frame.with_columns(decision=nw.col("score") >= float(threshold))
+            # Keys next to the buckets: a bucket that the threshold cuts becomes two cells.
+            cuts = np.broadcast_to(threshold, len(self.scores)).tolist()
+            above = {
+                part: nw.col(score) >= cut for part, score, cut in zip(self.decisions, self.scores, cuts, strict=True)
+            }
+            self.frame = self.frame.with_columns(**above)
         self.told_apart = [part for part in _FEW_VALUES if part in columns.given()]
-        self.told_apart += [] if first_age is None else ["stratum"]
-        self.keys = [*source.rows.keys, "decision", *self.told_apart]
+        self.told_apart += ["age"] if self.aged else []
+        self.keys = [*source.rows.keys, *self.decisions, *self.told_apart]
+
+    def count(self) -> int:
+        """Return the number of rows, which takes a query where the engine has not said it."""
+        known = self.source.rows.count
+        return int(numbers(collected(self.frame.select(rows=nw.len())), "rows")[0]) if known is None else known
 
     def groups(self) -> tuple[int, int]:
         """How many groups and rows there are."""
@@ -196,12 +213,12 @@ class _Counter:
 
     def exact(self, most: int, *, or_none: bool = False) -> Tally | None:
         """Cells of distinct scores; None, or an error, if there are more than `most`."""
-        keys = [*self.keys, "score"]
+        keys = [*self.keys, *self.scores]
         if self.columns.probability is not None:
             keys.append("probability")
         table = self._counted(self.frame, keys, {}, most)
         if table is not None:
-            return self._checked(self._tallied(table, keys))
+            return self._checked(tallied(table, self.source.rows, keys))
         if or_none:
             return None
         raise InputError(
@@ -210,9 +227,13 @@ class _Counter:
 
     def bucketed(self, buckets: int, *, or_none: bool = False) -> Tally | None:
         """Cells of score buckets; None, or an error, if there are too many."""
-        score = nw.col("score")
-        sums = {"low": score.min(), "high": score.max(), "total": score.sum()}
-        frame = with_bucket(self.frame, buckets)
+        frame, keys = self.frame, [*self.keys]
+        sums: dict[str, Any] = {}
+        for i, part in enumerate(self.scores):
+            score, keys = nw.col(part), [*keys, numbered("bucket", i)]
+            frame = with_bucket(frame, buckets, part, keys[-1])
+            sums |= {numbered("low", i): score.min(), numbered("high", i): score.max()}
+            sums |= {numbered("total", i): score.sum()}
         if self.columns.probability is not None:
             chance, gap = nw.col("probability"), ~nw.col("missing").is_null()
             lacking = chance.is_null() | chance.is_nan()
@@ -222,21 +243,24 @@ class _Counter:
                 bad=nw.when(valid | (lacking & ~gap)).then(nw.lit(0.0)).otherwise(nw.lit(1.0)),
             )
             sums |= {"chance": nw.col("chance").sum(), "bad": nw.col("bad").sum()}
-        keys = [*self.keys, "bucket"]
         most = _MOST_GROUPED if self.grouped else _MOST_WEIGHTED
-        # Without weights, strata, groups or strange decisions there cannot be many cells.
-        guarded = self.grouped or bool(self.told_apart) or self.columns.decision is not None
+        # Of one score without weights, strata, groups or strange decisions there cannot be many cells.
+        guarded = len(self.scores) > 1 or self.grouped or bool(self.told_apart) or self.columns.decision is not None
         table = self._counted(frame, keys, sums, most if guarded else None)
         if table is None:
             if self.columns.decision is not None:
                 self._check_decision_values()
             if or_none:
                 return None
-            if self.first_age is not None:
+            if self.aged:
                 raise InputError.about(
                     "buckets",
                     f"more than {most:,} cells of score, decision, age and delay in {buckets:,} score buckets. Use a "
                     "smaller number of buckets, dates without a time of day, or fewer groups or weights.",
+                )
+            if len(self.scores) > 1:
+                raise InputError(
+                    f"buckets: more than {most:,} cells of all scores together. Say a smaller number of buckets."
                 )
             if self.told_apart:
                 part = self.told_apart[0]
@@ -249,22 +273,29 @@ class _Counter:
                 f"by: more than {most:,} cells of {buckets:,} score buckets per group. Use fewer groups, or a "
                 "smaller number of buckets."
             )
-        return self._checked(self._tallied(table, keys))
+        return self._checked(tallied(table, self.source.rows, keys))
 
     def exact_fits(self, tally: Tally) -> bool:
-        """Whether cells of distinct scores are few enough, as far as a look into a few buckets tells."""
+        """Whether cells of distinct scores are few enough, as far as a look into a few buckets tells.
+
+        Of one score, distinct scores are compared with buckets. Of several, cells of scores are compared with cells of
+        buckets, in a few buckets of the first score.
+        """
         if int(tally.rows.sum()) <= MOST_EXACT:
             return True
-        spread, place = tally.spread, tally.keys["bucket"].astype(np.int64)
-        if self.grouped or spread is None:
+        spreads, place = tally.spreads, tally.keys["bucket"].astype(np.int64)
+        if self.grouped or not spreads or place.size > MOST_EXACT:
             return False
-        candidates = distinct(place[spread.low < spread.high])
+        several = np.any([spread.low < spread.high for spread in spreads], axis=0)
+        candidates = distinct(place[several])
         if not candidates.size:
             return True
-        filled = distinct(place).size
+        single = len(spreads) == 1
+        unit = place if single else np.arange(place.size)
+        filled, held = distinct(unit).size, distinct(unit[np.isin(place, candidates)]).size
         # A score has about as many ages and delays as its bucket.
-        each = 1.0 if self.first_age is None else place.size / filled
-        if self.first_age is not None and (filled + candidates.size) * each > MOST_EXACT:
+        each = place.size / filled if self.aged else 1.0
+        if self.aged and (filled + held) * each > MOST_EXACT:
             return False  # two scores in each bucket that has several would be too many
         # Spread evenly over the buckets: how many scores one holds changes slowly from each to the next.
         places = (np.arange(_STRETCHES) + 0.5) / _STRETCHES * candidates.size
@@ -273,25 +304,26 @@ class _Counter:
         for first in np.unique(places.astype(np.int64)):
             stretch = candidates[first : first + _STRETCH]
             inside = (place >= stretch[0]) & (place <= stretch[-1])
-            within = (score >= float(spread.low[inside].min())) & (score <= float(spread.high[inside].max()))
+            within = (score >= float(spreads[0].low[inside].min())) & (score <= float(spreads[0].high[inside].max()))
             condition = within if condition is None else condition | within
-            looked_at += np.unique(place[inside]).size
-        sample = self.frame.select("score").filter(condition).group_by("score").agg(rows=nw.len())
-        found = len(collected(sample.head(MOST_EXACT + 1)))
-        # Each bucket with one score counts once; the others count as those that were looked into do on average.
-        scores = filled - candidates.size + candidates.size * (found / looked_at)
+            looked_at += np.unique(unit[inside]).size
+        keys = [*self.scores] if single else [*self.told_apart, *self.scores]
+        sample = self.frame.select(*keys).filter(condition).group_by(*keys).agg(rows=nw.len())
+        match = len(collected(sample.head(MOST_EXACT + 1)))
+        # A bucket with one score counts once; the others count as those that were looked into do on average.
+        scores = filled - held + held * (match / looked_at)
         return bool(scores * each <= MOST_EXACT)
 
     def result(self, tally: Tally | None, buckets: int | None) -> Counted:
         """What the caller gets."""
         assert tally is not None
         labels = classes_found(self.source, tally)
-        decision: BoolArray
+        decisions: list[BoolArray]
         if self.threshold is not None:
-            decision = tally.keys["decision"].astype(np.bool_)
+            decisions = [tally.keys[part].astype(np.bool_) for part in self.decisions]
         else:
-            decision = decided(self.columns, self.source, tally, labels)
-        return merged(tally, decision, buckets, self.source.rows, labels, split=self.threshold is None)
+            decisions = [decided(self.columns, self.source, tally, labels)]
+        return merged(tally, decisions, buckets, self.source.rows, labels, split=self.threshold is None)
 
     def _counted(self, frame: Any, keys: list[str], more: dict[str, Any], most: int | None) -> Any:
         counts = {name: nw.col(name).count() for name in ("positive", "negative", "missing")}
@@ -301,20 +333,13 @@ class _Counter:
         table = collected(query if most is None else query.head(most + 1))
         return None if most is not None and len(table) > most else table
 
-    def _tallied(self, table: Any, keys: list[str]) -> Tally:
-        tally = tallied(table, self.source.rows, keys)
-        if self.first_age is None:
-            return tally
-        return replace(tally, keys={**tally.keys, "stratum": tally.keys["stratum"] + float(self.first_age)})
-
     def _checked(self, tally: Tally) -> Tally:
         if not tally.rows.size:
-            raise InputError("frame: no rows. An evaluation set needs at least one.")
-        place = "score" if "score" in tally.keys else "bucket"
-        keys: FloatArray = tally.keys[place]
-        bad = ~np.isfinite(keys) if place == "score" else keys == NO_BUCKET
-        if bad.any():
-            check_scores(self.frame, self.columns, int(tally.rows[bad].sum()), int(tally.rows.sum()))
+            raise InputError("frame: no rows. At least one row is needed.")
+        for i, part in enumerate(self.scores):
+            bad = tally.keys[numbered("bucket", i)] == NO_BUCKET if tally.spreads else ~np.isfinite(tally.keys[part])
+            if bad.any():
+                check_scores(self.frame, self.columns, part, int(tally.rows[bad].sum()), int(tally.rows.sum()))
         if self.columns.weight is not None:
             check_weights(self.columns, tally)
         if self.columns.stratum is not None:

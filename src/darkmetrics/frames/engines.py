@@ -1,16 +1,13 @@
 """What is done to a frame in its own engine, because narwhals has no word for it."""
 
-import re
 from typing import Any
 
 import narwhals.stable.v2 as nw
 
 from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.exceptions import InputError
+from darkmetrics.files.readers import POLARS_PATTERN
 from darkmetrics.frames.calendar import period_number
-
-# What Polars reads as a pattern of names, and not as a name.
-_PATTERN = re.compile(r"\*|\^.*\$", re.DOTALL)
 
 
 def addressable(frame: Any) -> tuple[Any, list[str]]:
@@ -21,10 +18,19 @@ def addressable(frame: Any) -> tuple[Any, list[str]]:
         native = frame.to_native()
         names = list(native.columns)
         return nw.from_native(native.toDF(*(f"c{place}" for place in range(len(names))))), names
-    if kind.is_polars() and any(map(_PATTERN.fullmatch, names)):
+    if kind.is_polars() and any(map(POLARS_PATTERN.fullmatch, names)):
         # Polars takes such a name for all the columns that it matches.
         return nw.from_native(frame.to_native().rename({name: f"c{place}" for place, name in enumerate(names)})), names
+    if kind.is_duckdb() and "*" in names:
+        # DuckDB takes this name for all columns, unless it stands in quotes.
+        parts = [f"{quoted(name)} AS c{place}" for place, name in enumerate(names)]
+        return nw.from_native(frame.to_native().project(", ".join(parts))), names
     return frame, names
+
+
+def quoted(name: str) -> str:
+    """Return the name of a column as an identifier in SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def is_spark(frame: Any) -> bool:
@@ -80,9 +86,8 @@ def with_microseconds(frame: Any, column: str) -> Any:
     kind, time, dtype = frame.implementation, nw.col(column), frame.collect_schema()[column]
     if kind.is_duckdb():
         native = frame.to_native()
-        parts = [
-            f'epoch_us("{name}")::DOUBLE AS "{name}"' if name == column else f'"{name}"' for name in native.columns
-        ]
+        time_in_sql = f"epoch_us({quoted(column)})::DOUBLE AS {quoted(column)}"
+        parts = [time_in_sql if name == column else quoted(name) for name in native.columns]
         return nw.from_native(native.project(", ".join(parts)))
     if has_clocks(frame):
         return frame.with_columns(time.dt.timestamp("us").cast(nw.Float64))
@@ -115,8 +120,8 @@ def looked_up(frame: Any, column: str, table: IntArray) -> Any:
 
         entries = pl.lit(pl.Series(table, dtype=pl.Int32))
         return nw.from_native(native.with_columns(entries.gather(pl.col(column).cast(pl.Int32)).alias(column)))
-    entry = f'({table.tolist()})["{column}"::INTEGER + 1] AS "{column}"'
-    parts = [entry if name == column else f'"{name}"' for name in native.columns]
+    entry = f"({table.tolist()})[{quoted(column)}::INTEGER + 1] AS {quoted(column)}"
+    parts = [entry if name == column else quoted(name) for name in native.columns]
     return nw.from_native(native.project(", ".join(parts)))
 
 

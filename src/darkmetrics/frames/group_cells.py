@@ -8,16 +8,18 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics.frames.collecting import coded, numbers
-from darkmetrics.frames.roles import Rows
+from darkmetrics.frames.roles import Rows, numbered
 
 
 @dataclass(frozen=True)
 class Counted:
     """Cells as the engine counted them, sorted by group and then by score.
 
+    With several score columns, `score`, `decision`, `low` and `high` have a row for each column.
+
     In buckets, `score` is the mean score of the rows of a bucket on one side of the threshold, and `low` and `high` are
-    the smallest and the largest of these scores: the same for all cells that differ only in weight, stratum or given
-    decision.
+    the smallest and the largest of these scores: the same for all cells that differ only in weight, stratum, age or
+    given decision.
     """
 
     score: FloatArray
@@ -30,6 +32,7 @@ class Counted:
     low: FloatArray | None = None
     high: FloatArray | None = None
     stratum: IntArray | None = None
+    age: IntArray | None = None
     propensity: FloatArray | None = None
     buckets: int | None = None
     settled: bool = False  # only positives arrive, and rows that are older than the maturity are negative
@@ -57,14 +60,16 @@ class Tally:
     positive: FloatArray
     negative: FloatArray
     missing: FloatArray
-    spread: Spread | None = None  # None: the score is a key
+    spreads: Sequence[Spread] = ()  # of each score; none: scores are keys
     chance: FloatArray | None = None
     bad: FloatArray | None = None
 
     @property
     def one_score_each(self) -> bool:
         """Whether buckets have lost nothing: one score in each cell, and no probabilities that were averaged."""
-        return self.spread is None or (self.chance is None and np.array_equal(self.spread.low, self.spread.high))
+        if len(self.spreads) > 1:
+            return False  # other cells of a bucket may hold other scores
+        return not self.spreads or (self.chance is None and np.array_equal(self.spreads[0].low, self.spreads[0].high))
 
 
 def tallied(table: Any, rows: Rows, keys: list[str]) -> Tally:
@@ -80,34 +85,43 @@ def tallied(table: Any, rows: Rows, keys: list[str]) -> Tally:
         else:
             arrays[key] = numbers(table, key)
     sums = {name.removeprefix("sum "): numbers(table, name) for name in table.columns if name.startswith("sum ")}
-    spread = Spread(*(sums.pop(name) for name in ("low", "high", "total"))) if "low" in sums else None
-    return Tally(keys=arrays, values=values, rows=numbers(table, "rows"), spread=spread, **sums)
+    spreads = [
+        Spread(*(sums.pop(numbered(name, i)) for name in ("low", "high", "total")))
+        for i in range(sum(key.startswith("bucket") for key in keys))
+    ]
+    return Tally(keys=arrays, values=values, rows=numbers(table, "rows"), spreads=spreads, **sums)
 
 
 def merged(
-    tally: Tally, decision: BoolArray, buckets: int | None, rows: Rows, labels: list[Any], *, split: bool
+    tally: Tally, decisions: Sequence[BoolArray], buckets: int | None, rows: Rows, labels: list[Any], *, split: bool
 ) -> Counted:
-    """The cells of all groups; `split` when decisions were given and are no function of the score."""
-    if tally.spread is not None and tally.one_score_each:
-        exact = {key: values for key, values in tally.keys.items() if key != "bucket"} | {"score": tally.spread.low}
-        tally = replace(tally, keys=exact, spread=None)
-    spread = tally.spread
-    if spread is None:
-        buckets = None
+    """Return the cells of all groups; `split` when decisions were given and are no function of the score."""
+    n_scores = len(decisions)
+    if tally.spreads and tally.one_score_each:
+        exact = {key: values for key, values in tally.keys.items() if key != "bucket"} | {"score": tally.spreads[0].low}
+        tally = replace(tally, keys=exact, spreads=())
+    bucketed = bool(tally.spreads)
     group, group_keys = _groups(tally, rows)
-    place = tally.keys["score"] + 0.0 if spread is None else tally.keys["bucket"].astype(np.int64)
+    places: list[AnyArray] = [
+        tally.keys[numbered("bucket", i)].astype(np.int64) if bucketed else tally.keys[numbered("score", i)] + 0.0
+        for i in range(n_scores)
+    ]
     weight = tally.keys.get("weight")
     if weight is not None and bool(np.all(weight == 1.0)):
         weight = None
     chance = tally.keys.get("probability")
-    stratum = tally.keys["stratum"].astype(np.int64) if "stratum" in tally.keys else None
-    propensity = tally.keys.get("propensity")
-    ties: list[AnyArray] = [kind for kind in (propensity, stratum) if kind is not None]
-    ties += [decision] if split else []
+    whole = ("stratum", "age")
+    kinds: dict[str, Any] = {name: tally.keys[name].astype(np.int64) for name in whole if name in tally.keys}
+    kinds |= {"propensity": tally.keys["propensity"]} if "propensity" in tally.keys else {}
+    ties: list[AnyArray] = list(reversed(kinds.values()))
+    ties += decisions if split else []
     ties += [] if weight is None else [weight]
     ties += [] if chance is None else [np.where(np.isnan(chance), -1.0, chance)]
-    ties += [] if split or spread is None else [decision]
-    keys = _joined([*ties, place, group])
+    # A bucket that the threshold cuts is two places.
+    sides = [[decision] if bucketed and not split else [] for decision in decisions]
+    for side, place in zip(reversed(sides), reversed(places), strict=True):
+        ties += [*side, place]
+    keys = _joined([*ties, group])
     order = _order(keys)
     starts = np.flatnonzero(_changes([key[order] for key in keys]))
 
@@ -119,33 +133,51 @@ def merged(
         np.rint(added(v)).astype(np.int64) for v in (tally.positive, tally.missing, tally.rows)
     )
     cells = Counted(
-        score=place[first].astype(np.float64),
-        decision=decision[first],
+        score=_stacked([place[first].astype(np.float64) for place in places]),
+        decision=_stacked([decision[first] for decision in decisions]),
         positives=positives,
         negatives=total - positives - missing,
         missing=missing,
         weight=None if weight is None else weight[first],
         probability=None if chance is None else chance[first],
-        stratum=None if stratum is None else stratum[first],
-        propensity=None if propensity is None else propensity[first],
-        buckets=buckets,
+        **{name: kind[first] for name, kind in kinds.items()},
+        buckets=buckets if bucketed else None,
         labels=labels,
         keys=group_keys,
         starts=np.append(np.searchsorted(group[first], np.arange(group.max() + 1)), first.size),
     )
-    if spread is None:
+    if not bucketed:
         return cells
     if tally.chance is not None:
         with np.errstate(invalid="ignore"):
             cells = replace(cells, probability=np.minimum(added(tally.chance) / missing, 1.0))
-    ties_of_cells = np.flatnonzero(_changes([*([] if split else [cells.decision]), cells.score, group[first]]))
-    tie, size = starts[ties_of_cells], np.diff(np.append(ties_of_cells, starts.size))
-    low, high = np.minimum.reduceat(spread.low[order], tie), np.maximum.reduceat(spread.high[order], tie)
+    ends = []
+    for side, place, spread in zip(sides, places, tally.spreads, strict=True):
+        sorted_keys = [key[order] for key in _joined([*side, place, group])]
+        sorted_spread = Spread(*(values[order] for values in (spread.low, spread.high, spread.total)))
+        ends.append([values[starts] for values in _of_ties(sorted_keys, sorted_spread, tally.rows[order])])
+    score, low, high = (_stacked(columns) for columns in zip(*ends, strict=True))
+    if tally.chance is None and np.array_equal(low, high):
+        return replace(cells, score=score, buckets=None)
+    return replace(cells, score=score, low=low, high=high)
+
+
+def _of_ties(keys: Sequence[AnyArray], spread: Spread, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the mean, smallest and largest score of all rows that share the keys of each entry."""
+    order = _order(keys)
+    starts = np.flatnonzero(_changes([key[order] for key in keys]))
+    low, high = np.minimum.reduceat(spread.low[order], starts), np.maximum.reduceat(spread.high[order], starts)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.add.reduceat(spread.total[order], tie) / np.add.reduceat(tally.rows[order], tie)
+        mean = np.add.reduceat(spread.total[order], starts) / np.add.reduceat(rows[order], starts)
     mean = np.where(np.isfinite(mean), mean, low / 2.0 + high / 2.0)  # sums of the largest floats
-    mean = np.clip(mean, low, high) + 0.0
-    return replace(cells, score=np.repeat(mean, size), low=np.repeat(low + 0.0, size), high=np.repeat(high + 0.0, size))
+    tie = np.empty(rows.size, dtype=np.int64)
+    tie[order] = np.repeat(np.arange(starts.size), np.diff(starts, append=rows.size))
+    return (np.clip(mean, low, high) + 0.0)[tie], (low + 0.0)[tie], (high + 0.0)[tie]
+
+
+def _stacked(columns: Sequence[AnyArray]) -> AnyArray:
+    """Return a row for each score column, or the only one as it is."""
+    return columns[0] if len(columns) == 1 else np.stack(columns)
 
 
 def _groups(tally: Tally, rows: Rows) -> tuple[IntArray, dict[str, list[Any]]]:

@@ -11,7 +11,14 @@ import numpy as np
 from darkmetrics._kernels.arrays import AnyArray
 from darkmetrics._text import NUMBER
 from darkmetrics.exceptions import InputError
-from darkmetrics.frames.arrays import is_container, is_missing, label_column, number_column
+from darkmetrics.frames.arrays import (
+    DATE_RULE,
+    is_container,
+    is_missing,
+    label_column,
+    number_column,
+    value_column,
+)
 from darkmetrics.frames.calendar import check_time_type, period_number, period_start
 from darkmetrics.frames.collecting import collected, in_order
 from darkmetrics.frames.engines import addressable, on_wall_clock, type_name, with_plain_floats
@@ -37,19 +44,31 @@ class ColumnNames:
     propensity: str | None = None
     scored_at: str | None = None
     labelled_at: str | None = None
+    more_scores: tuple[str, ...] = ()  # further models on the same rows; thresholds decide, not a column
 
     def __post_init__(self) -> None:
         for part, name in self.given().items():
             check_name(part, name)
 
     def given(self) -> dict[str, str]:
-        """The names by part, without those that are not given."""
-        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        """The names by part, without those that are not given; further scores are "score 1", "score 2", ..."""
+        parts = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "more_scores"}
+        parts |= {numbered("score", i): name for i, name in enumerate(self.more_scores, 1)}
         return {part: name for part, name in parts.items() if name is not None}
+
+    @property
+    def scores(self) -> list[str]:
+        """The parts that are scores."""
+        return [numbered("score", i) for i in range(1 + len(self.more_scores))]
 
     def title(self, part: str) -> str:
         """How messages name a column."""
-        return title(part, getattr(self, part))
+        return title(part, self.given()[part])
+
+
+def numbered(name: str, i: int) -> str:
+    """Return the name of a column that belongs to score `i` in a query."""
+    return f"{name} {i}" if i else name
 
 
 def check_name(argument: str, name: Any) -> None:
@@ -194,7 +213,8 @@ def _check_names(schema: Sequence[str], parts: Mapping[str, str], by: Sequence[s
     for part, name in parts.items():
         # A score that is a probability may well be named as both.
         if name in seen and {part, seen[name]} != {"score", "probability"}:
-            raise InputError.about(part, f"column {name!r} is also the {seen[name]}. Each needs a column of its own.")
+            other = seen[name].split()[0]
+            raise InputError.about(part, f"column {name!r} is also the {other}. Each needs a column of its own.")
         seen[name] = part
     keys = [*by, *([] if time is None else [time])]
     twice = next((name for place, name in enumerate(keys) if name in keys[:place]), None)
@@ -208,7 +228,7 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
     eager = isinstance(frame, nw.DataFrame)
     # Columns in memory can be of any type, also of several at a time.
     loose = eager and not frame.implementation.is_polars()
-    if part in ("score", "weight", "probability", "stratum", "propensity"):
+    if part.split(maxsplit=1)[0] in ("score", "weight", "probability", "stratum", "propensity"):
         # PyArrow turns the decimal 0.7 into a float that is not the nearest one.
         if eager and (
             frame.implementation.is_pandas_like() or not _is_number(dtype) or (loose and dtype == nw.Decimal)
@@ -244,7 +264,8 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
     # A column of nothing but nulls may have no type.
     if _is_number(dtype) or (dtype == nw.Unknown and not called.startswith(_NESTED)):
         return frame.with_columns(column.cast(nw.Float64)), Values("number"), nw.Float64()
-    raise InputError.about(name, f"has type {called}. Expected booleans, numbers or text; cast it first.")
+    rule = DATE_RULE if dtype.is_temporal() else "Expected booleans, numbers or text; cast it first."
+    raise InputError.about(name, f"has type {called}. {rule}")
 
 
 def _refuse_no_numbers(frame: Any, part: str, dtype: Any, name: str) -> NoReturn:
@@ -252,7 +273,7 @@ def _refuse_no_numbers(frame: Any, part: str, dtype: Any, name: str) -> NoReturn
     if dtype == nw.String and (frame.implementation.is_polars() or frame.implementation.is_duckdb()):
         words = frame.select(part)
         if not len(collected(words.head(1))):
-            raise InputError("frame: no rows. An evaluation set needs at least one.")
+            raise InputError("frame: no rows. At least one row is needed.")
         odd = collected(words.filter(~nw.col(part).str.contains(NUMBER)).head(1))[part].to_list()
         if odd:
             raise InputError.about(name, f"{odd[0]!r} is text. Expected numbers; correct or drop such rows.")
@@ -274,7 +295,8 @@ def _placed(frame: Any, part: str, name: str) -> tuple[Any, Values, Any]:
         held = next((item for item in frame[part].to_list() if is_container(type(item))), None)
         if held is not None:
             raise InputError.about(name, f"has values of type {type(held).__name__}. A key needs one value per row.")
-    array, missing = label_column(frame[part], name)
+    read = value_column if part.startswith("by ") else label_column
+    array, missing = read(frame[part], name)
     if array.dtype.kind in "iu" and not missing.any():
         return _replaced(frame, part, array), Values("whole"), nw.Int64()  # beyond 2**53 floats would be the same
     if array.dtype.kind in "fiub":

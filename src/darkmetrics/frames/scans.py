@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from darkmetrics.exceptions import InputError
+from darkmetrics.frames.engines import quoted
 
 
 def scanned(files: Sequence[str], engine: str, needed: Sequence[str]) -> Any:
@@ -16,6 +17,7 @@ def scanned(files: Sequence[str], engine: str, needed: Sequence[str]) -> Any:
 
 def _parquet_of_polars(files: Sequence[str], needed: Sequence[str]) -> Any:
     import polars as pl
+    from polars.selectors import by_name  # takes every name as it is, and none for a pattern
 
     remote, partitioned = _is_remote(files), _partitioned(files)
     alike: dict[Any, list[str]] = {}  # files by their columns: seldom more than a few kinds
@@ -35,8 +37,9 @@ def _parquet_of_polars(files: Sequence[str], needed: Sequence[str]) -> Any:
         for file, schema in schemas.items()
     }
     shared = _shared(schemas, text, typed, needed)
-    whole = [pl.col(name).cast(pl.String) for name in shared if any(name in names for names in text.values())]
-    return pl.concat([scan.select(shared).with_columns(whole) for scan in scans.values()], how="vertical_relaxed")
+    whole = by_name(*(name for name in shared if any(name in names for names in text.values()))).cast(pl.String)
+    columns = by_name(*shared)
+    return pl.concat([scan.select(columns).with_columns(whole) for scan in scans.values()], how="vertical_relaxed")
 
 
 def _parquet_of_duckdb(files: Sequence[str], needed: Sequence[str]) -> Any:
@@ -58,7 +61,7 @@ def _parquet_of_duckdb(files: Sequence[str], needed: Sequence[str]) -> Any:
     }
     shared = _shared(schemas, text, typed, needed)
     both = connection.read_parquet(names, hive_partitioning=partitioned, union_by_name=True)
-    return both.project(", ".join(map(_quoted, shared)))
+    return both.project(", ".join(map(quoted, shared)))
 
 
 @contextmanager
@@ -97,10 +100,6 @@ def _connection() -> Any:
 
     # A connection of its own: settings and tables of the user's default connection are none of our business.
     return duckdb.connect()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _is_remote(files: Sequence[str]) -> bool:

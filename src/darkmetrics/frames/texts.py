@@ -29,11 +29,14 @@ def read_text(
     """
     label = columns.label
     spoken = any(isinstance(one, str) for one in (pos_label, *meaning_missing(missing_label)))
+    classes = {label: MISSING_WORDS - {str(pos_label)}}
+    if columns.decision is not None:
+        classes[columns.decision] = frozenset()
     needed = [*columns.given().values(), *by, *([] if time is None else [time])]
     read = read_together(
         [DataFile.of_path(Path(file)) for file in files],
         list(dict.fromkeys(needed)),
-        {label: MISSING_WORDS - {str(pos_label)}},
+        classes,
         as_text=[label] if spoken else [],
     )
     return table_of(read, columns.given(), by, time)
@@ -114,8 +117,8 @@ def _times(column: Any, name: str, advice: str = "") -> Any:
     for row, value in enumerate(column):
         if value not in known:
             try:
-                known[value] = dt.datetime.fromisoformat(value)
-            except (TypeError, ValueError):
+                known[value] = dt.datetime.fromisoformat(value.strip())
+            except (AttributeError, ValueError):
                 raise InputError.about(
                     name,
                     f"cannot read {value!r} at row {row} as a date. Write dates like 2026-03-09 or "

@@ -9,6 +9,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import PointInTime
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, RefutedWarning
@@ -66,6 +67,7 @@ class ClassArrival:
     never: Estimate
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False)
 class Arrival:
     """When labels come, as the ages of rows say (`Evaluation.arrival`). Print it for words.

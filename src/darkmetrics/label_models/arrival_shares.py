@@ -6,9 +6,9 @@ from datetime import date
 import numpy as np
 from scipy.special import betaincinv, expit, logit
 
+from darkmetrics._kernels.age_grid import Ages
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
-from darkmetrics.data.ages import Ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import delay_checks
 from darkmetrics.label_models.arrival import AgeBin, Arrival, ClassArrival

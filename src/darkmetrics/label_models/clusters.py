@@ -1,10 +1,10 @@
 """Rows of one group (a customer, a household) share a part of their luck: nodes whose labels depend on each other."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.shared_fate import (
@@ -19,7 +19,7 @@ from darkmetrics._kernels.posterior.shared_fate import (
 from darkmetrics._text import counted
 from darkmetrics.calibrators import Beta, Platt
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.posterior import Posterior
+from darkmetrics.posterior import Posterior, columns_of
 
 # Log odds that are this large are certain.
 _CERTAIN = 1e-9
@@ -68,6 +68,12 @@ class ClusteredPosterior(Posterior):
     fate: SharedFate | None = None
 
     independent: ClassVar[bool] = False
+
+    def shift_log_odds(self, shift: float | FloatArray) -> Posterior:
+        probability = super().shift_log_odds(shift).probability
+        per_cell = np.broadcast_to(shift, self.probability.shape)[:, columns_of(self)]
+        base = Posterior(self.weight, self.base).shift_log_odds(per_cell).probability
+        return replace(self, probability=probability, base=base)
 
     def draw(
         self,
@@ -125,11 +131,10 @@ def clustered(nodes: Posterior, data: EvaluationSet) -> Posterior:
     if group is None or np.all(np.bincount(group, cells.total) <= 1):
         return nodes  # every row is a group of its own
     fate = _fate(data, group)
-    p = nodes.on_all_cells.probability
     labelled = (cells.positives + cells.negatives).astype(np.float64)
     sizes = np.bincount(group, labelled)
     typical = float((sizes**2).sum() / max(float(sizes.sum()), 1.0))
-    base = _apart(p, nodes, np.sqrt(1.0 + fate.correlation * max(typical - 1.0, 0.0)))
+    base = _widen(nodes.on_all_cells, np.sqrt(1.0 + fate.correlation * max(typical - 1.0, 0.0)))
     at = int(np.argmin(np.abs(fate.rho - fate.mean)))
     rho = float(fate.rho[at])
     updated = updated_chances(fate.thresholds(base, rho), fate.luck[at][fate.group], rho)
@@ -183,15 +188,16 @@ def _fate(data: EvaluationSet, group: IntArray) -> SharedFate:
     )
 
 
-def _apart(p: FloatArray, nodes: Posterior, factor: float) -> FloatArray:
-    """Probabilities of the nodes, moved away from the mean of their reason by this factor, in log odds."""
+def _widen(posterior: Posterior, factor: float) -> FloatArray:
+    """Move the log odds of the draws away from their mean under the same mechanism by this factor."""
+    p = posterior.probability
     log_odds = logit(np.clip(p, _CERTAIN, 1.0 - _CERTAIN))
-    reason = np.zeros(len(nodes), dtype=np.int64) if nodes.reason is None else nodes.reason
-    moved = log_odds.copy()
+    shift = np.zeros_like(log_odds)
+    reason = np.zeros(len(posterior), dtype=np.int64) if posterior.reason is None else posterior.reason
     for kind in np.unique(reason):
-        own = reason == kind
-        weight = nodes.weight[own] if nodes.weight[own].sum() > 0.0 else np.ones(int(own.sum()))
-        centre = weight @ log_odds[own] / weight.sum()
-        moved[own] = centre + factor * (log_odds[own] - centre)
-    result: FloatArray = np.where((p <= _CERTAIN) | (p >= 1.0 - _CERTAIN), p, expit(moved))
-    return result
+        draws = reason == kind
+        weight = posterior.weight[draws] if posterior.weight[draws].sum() > 0.0 else np.ones(int(draws.sum()))
+        center = weight @ log_odds[draws] / weight.sum()
+        shift[draws] = (factor - 1.0) * (log_odds[draws] - center)
+    shift[(p <= _CERTAIN) | (p >= 1.0 - _CERTAIN)] = 0.0
+    return posterior.shift_log_odds(shift).probability

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
+from darkmetrics._kernels.age_grid import Ages
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.posterior.draws import posterior_mode
 from darkmetrics._kernels.posterior.logistic import chance
-from darkmetrics.data.ages import Ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models.checks import CLEARLY, LEVEL, AbsentError, p_text
 from darkmetrics.label_models.late import Arrivals, ages_of, arrival_counts

@@ -4,12 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from darkmetrics._kernels.age_grid import EDGES
+from darkmetrics._kernels.age_grid import EDGES, Ages, bin_start
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.posterior.arrival import ArrivalLikelihood
 from darkmetrics._kernels.posterior.draws import posterior_mode, representatives
 from darkmetrics.calibrators.base import CalibratorLike
-from darkmetrics.data.ages import Ages, are_ages, bin_start, read_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, missing_prevalence, of_weight
@@ -109,14 +108,12 @@ class LateLabels(LabelModel):
 
 def ages_of(data: EvaluationSet) -> Ages:
     """The ages of the cells of a set, which must have them."""
-    stratum = data.cells.stratum
-    if not are_ages(stratum):
+    if data.cells.ages is None:
         raise InputError(
             "age: none with these rows (LateLabels). Give age= to evaluate or when building the EvaluationSet, or "
             "scored_at= and as_of= for a table."
         )
-    assert stratum is not None
-    return read_ages(stratum)
+    return data.cells.ages
 
 
 def _check_unit(ages: Ages) -> None:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from darkmetrics._kernels.age_grid import Ages, bin_start
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.calibrators.logistic import LogisticCalibrator
-from darkmetrics.data.ages import Ages, bin_start, read_ages
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models.score_table import score_table
 
@@ -203,8 +203,8 @@ class Grid:
     def rows(self, data: EvaluationSet, level: IntArray | None = None) -> Rows:
         """The table of a set by score, zone and age; `level` has the row of its score table for each cell, if known."""
         cells = data.cells
-        assert cells.stratum is not None
-        bin_ = self.bin_of(read_ages(cells.stratum).age)
+        assert cells.ages is not None
+        bin_ = self.bin_of(cells.ages.age)
         place = self.zone_of(cells.score) * self.bins + bin_
         level = score_table(data).place if level is None else level
         key = level * (self.bins * self.zones) + place

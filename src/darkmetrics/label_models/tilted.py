@@ -1,12 +1,11 @@
 """Tilted: a stated prevalence of the missing rows."""
 
-import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -15,12 +14,12 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.base import LabelModel, LabelModelLike, missing_rows
 from darkmetrics.posterior import Posterior
 
-# Beyond these log odds a probability is 0 or 1 to the last bit.
-_FARTHEST = 800.0
-# Odds that are multiplied by more than the exponential of this may overflow.
-_ODDS_OVERFLOW = 300.0
-_SETTLED = 1e-8
-_MOST_STEPS = 400  # four for each halving that doubles allow
+# Log odds are shifted by this much at most: beyond it, a probability is 0 or 1 to the last bit.
+MAX_SHIFT = 800.0
+# A Newton step of this length is the last, and the number of steps at most (four for each halving of a double).
+_MIN_STEP, _MAX_STEPS = 1e-8, 400
+# Prevalences that are equal but for rounding.
+_SAME = 1e-12
 
 
 @dataclass(frozen=True)
@@ -66,14 +65,21 @@ class Tilted(LabelModel):
     def nodes(self, data: EvaluationSet) -> Posterior:
         from darkmetrics.label_models.choice import label_model_from
 
-        nodes = label_model_from(self.base).nodes(data)
+        posterior = label_model_from(self.base).nodes(data)
         if data.missing_cells.size == 0:
-            return nodes
-        moves = Moves(nodes, missing_rows(data, nodes))
-        if self.prevalence is not None:
-            return moves.by(moves.to(float(self.prevalence)))
-        assert self.delta is not None
-        return moves.by(float(self.delta))
+            return posterior
+        if self.delta is not None:
+            return posterior.shift_log_odds(float(self.delta))
+        assert self.prevalence is not None
+        prevalence, rows = float(self.prevalence), missing_rows(data, posterior)
+        shift = find_shifts(posterior, rows, [prevalence])[0]
+        if np.isnan(shift):
+            low, high = reachable_prevalences(posterior, rows)
+            raise InputError(
+                f"prevalence: {prevalence:g} cannot be reached. The base model is sure of some labels: from "
+                f"{low:.3g} to {high:.3g} of the missing rows can be positive."
+            )
+        return posterior.shift_log_odds(shift)
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         from darkmetrics.label_models.choice import label_model_from
@@ -89,59 +95,55 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-class Moves:
-    """Nodes whose log odds are all moved by the same amount; `rows` are the missing rows of each of their columns."""
+def reachable_prevalences(posterior: Posterior, rows: FloatArray) -> tuple[float, float]:
+    """Return the prevalences of the missing rows between which shifts of the log odds lead.
 
-    def __init__(self, nodes: Posterior, rows: FloatArray) -> None:
-        self.nodes = nodes
-        self._share = rows / rows.sum()
+    Labels that are certain stay what they are. `rows` has the missing rows of each column of the posterior.
+    """
+    low, high = (_prevalence(posterior.shift_log_odds(end), rows) for end in (-MAX_SHIFT, MAX_SHIFT))
+    return low, high
 
-    def by(self, delta: float) -> Posterior:
-        """The nodes after a move; their `shift` stays: it is what was found, and this move is stated, not found."""
-        return self.nodes if delta == 0.0 else replace(self.nodes, probability=self._moved(delta))
 
-    def _moved(self, delta: float) -> FloatArray:
-        p = self.nodes.probability
-        if abs(delta) > _ODDS_OVERFLOW:
-            with np.errstate(divide="ignore"):
-                return np.asarray(expit(logit(p) + delta))
-        # The odds are multiplied: no exponential for each of them.
-        positive = p * math.exp(delta)
-        return positive / (1.0 - p + positive)
+def find_shifts(posterior: Posterior, rows: FloatArray, prevalences: Sequence[float]) -> list[float]:
+    """Find the shift of all log odds that leads to each prevalence of the missing rows; NaN if none does.
 
-    def _mean(self, p: FloatArray) -> float:
-        return float(self.nodes.weight @ (p @ self._share))
+    `rows` has the missing rows of each column of the posterior. Neighboring prevalences start from each other's shift.
+    """
+    low, high = reachable_prevalences(posterior, rows)
+    shifts, start = [], 0.0
+    for prevalence in prevalences:
+        if prevalence in (0.0, 1.0) and np.isclose(prevalence, (low, high)[int(prevalence)], rtol=0.0, atol=_SAME):
+            shifts.append(MAX_SHIFT * (2.0 * prevalence - 1.0))
+        elif max(low, 0.0) < prevalence < min(high, 1.0):
+            start = _find_shift(posterior, rows, prevalence, start)
+            shifts.append(start)
+        else:
+            shifts.append(np.nan)
+    return shifts
 
-    @cached_property
-    def reach(self) -> tuple[float, float]:
-        """Shares of positives between which moves can lead: labels that are certain stay what they are."""
-        low, high = (self._mean(self._moved(end)) for end in (-_FARTHEST, _FARTHEST))
-        return low, high
 
-    def to(self, prevalence: float, near: float = 0.0) -> float:
-        """The move after which this share of the missing rows is positive, looked for from a move that is `near`."""
-        low, high = self.reach
-        if not low < prevalence < high:
-            raise InputError(
-                f"prevalence: {prevalence:g} cannot be reached. The base model is sure of some labels: from "
-                f"{low:.3g} to {high:.3g} of the missing rows can be positive."
-            )
-        a, b, delta = -_FARTHEST, _FARTHEST, near
-        for step in range(_MOST_STEPS):
-            p = self._moved(delta)
-            mean = self._mean(p)
-            if mean == prevalence:
-                break
-            a, b = (delta, b) if mean < prevalence else (a, delta)
-            # Newton in log odds, in which a share is nearly straight; every fourth step halves what is left in between.
-            slope, newton = self._mean(p * (1.0 - p)), np.nan
-            if slope > 0.0 and 0.0 < mean < 1.0 and step % 4 < 3:
-                newton = delta + float(logit(prevalence) - logit(mean)) * mean * (1.0 - mean) / slope
-            # The error after a Newton step is about the square of its length. A step of no length at all ends on an end
-            # of the bracket: the last bit of the mean cannot be had, and what is left in between is not looked at.
-            if abs(newton - delta) <= _SETTLED:
-                return newton
-            delta = newton if a < newton < b else 0.5 * (a + b)
-            if b - a <= 1e-13 * max(1.0, abs(delta)):
-                break
-        return delta
+def _find_shift(posterior: Posterior, rows: FloatArray, prevalence: float, start: float) -> float:
+    """Find a shift by Newton steps in the log odds of the prevalence, inside a bracket."""
+    a, b, shift = -MAX_SHIFT, MAX_SHIFT, start
+    for step in range(_MAX_STEPS):
+        moved = posterior.shift_log_odds(shift)
+        mean = _prevalence(moved, rows)
+        if mean == prevalence:
+            break
+        a, b = (shift, b) if mean < prevalence else (a, shift)
+        # The log odds of the prevalence are nearly straight in the shift; every fourth step halves the bracket.
+        p = moved.probability
+        slope, newton = float(moved.weight @ ((p * (1.0 - p)) @ (rows / rows.sum()))), np.nan
+        if slope > 0.0 and 0.0 < mean < 1.0 and step % 4 < 3:
+            newton = shift + float(logit(prevalence) - logit(mean)) * mean * (1.0 - mean) / slope
+        # The error after a Newton step is about the square of its length.
+        if abs(newton - shift) <= _MIN_STEP:
+            return newton
+        shift = newton if a < newton < b else 0.5 * (a + b)
+        if b - a <= 1e-13 * max(1.0, abs(shift)):
+            break
+    return shift
+
+
+def _prevalence(posterior: Posterior, rows: FloatArray) -> float:
+    return float(posterior.weight @ (posterior.probability @ (rows / rows.sum())))

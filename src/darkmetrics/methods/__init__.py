@@ -1,15 +1,12 @@
-"""Methods: from a functional and probabilities to the law of a metric.
+"""How the distribution of a metric is computed: exactly, by an expansion, as a Gaussian, or by drawing labels.
 
-Import rule: methods know functionals, distributions and kernels; they know no metric and no label model.
-
-A method is named by a word (`"exact"`, `"monte_carlo"`, `"gaussian"`, `"auto"`) or, where its defaults do not do, by a
-small settings object such as `MonteCarlo(n_resamples=100_000)`.
+Import rule: methods know functionals, posteriors and distributions; they know no metric by name.
 """
 
-from darkmetrics.methods.base import Method, Problem
-from darkmetrics.methods.choice import Auto, method_from
-from darkmetrics.methods.exact import Exact
+from darkmetrics.methods.base import Method
+from darkmetrics.methods.choice import method_from
+from darkmetrics.methods.exact import Auto, Exact
 from darkmetrics.methods.gaussian import Gaussian
 from darkmetrics.methods.monte_carlo import MonteCarlo
 
-__all__ = ["Auto", "Exact", "Gaussian", "Method", "MonteCarlo", "Problem", "method_from"]
+__all__ = ["Auto", "Exact", "Gaussian", "Method", "MonteCarlo", "method_from"]

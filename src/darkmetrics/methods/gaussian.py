@@ -1,27 +1,26 @@
 """PEMI-Gauss, Algorithm 2 of the paper: a Gaussian with the mean and variance of a ratio of sums."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, singledispatch
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, dots
-from darkmetrics._kernels.auc.ranks import auc_moments, auc_moments_of_columns
-from darkmetrics.distributions import MetricDistribution, Normal, Undefined
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.auc.ranks import auc_moments
+from darkmetrics.distributions import MetricDistribution, Normal, Undefined, mix
+from darkmetrics.distributions.choice import certain_distribution, describe_result, exact_atoms
+from darkmetrics.distributions.expansion import compute_derivatives, compute_sum_cumulants
+from darkmetrics.distributions.functional import Functional
+from darkmetrics.distributions.functionals import CountFunctional, LinearFunctional
+from darkmetrics.distributions.problem import Cells, Problem
+from darkmetrics.distributions.rank_functionals import RankFunctional
 from darkmetrics.exceptions import MethodError
-from darkmetrics.functional import CountFunctional, Functional, LinearFunctional, RankFunctional
-from darkmetrics.methods.base import Method, Problem, about, chances_at, point_mass, rank_sums_of
-from darkmetrics.methods.exact import exact_law, over_nodes
-from darkmetrics.methods.group_sums import WeightSums
-from darkmetrics.methods.proofs import certifier
-from darkmetrics.posterior import columns_of
+from darkmetrics.methods.base import Method
+from darkmetrics.methods.proofs import certificate_of_problem
 
-# What rounding leaves of a difference of like terms, as a share of these.
+# What rounding leaves of a difference of like terms, as a fraction of these.
 _ROUNDING = 1e-14
-# Probabilities of nodes that are gone through at once.
-_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -42,93 +41,80 @@ class Gaussian(Method):
 
     name: ClassVar[str] = "gaussian"
 
-    def law(self, functional: Functional, problem: Problem, *, rng: np.random.Generator) -> MetricDistribution:
-        certain = point_mass(functional, problem.nodes)
+    def distribution(self, functional: Functional, problem: Problem) -> MetricDistribution:
+        certain = certain_distribution(functional, problem)
         if certain is not None:
             return certain
-        problem.nodes.check_independent("'gaussian' needs", " Use 'auto' or 'monte_carlo'.")
-        merged, cells = problem.on_cells(functional)
-        if not isinstance(merged, RankFunctional):
-            return over_nodes(merged, cells, _gaussian_law)
-        moments = zip(*moments_at_nodes(merged, cells), strict=True)
-        at = {id(one): both for one, both in zip(cells.each, moments, strict=True)}
-        return over_nodes(merged, cells, lambda functional, one: _normal(functional, one, lambda: at[id(one)]))
+        problem.posterior.check_independent("'gaussian' needs", " Use 'auto' or 'monte_carlo'.")
+        facts = describe_result(functional, "gaussian")
+        undefined = _undefined_mass(functional, problem)
+        mean, variance = moments_at_draws(functional, problem)
+        defined = undefined < 1.0
+        if not np.isfinite(mean[defined]).all() or not np.isfinite(variance[defined]).all():
+            raise MethodError(
+                "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
+            )
+        facts["certify"] = partial(certificate_of_problem, functional, problem.posterior)
+        normals = [
+            Normal(loc=m, scale=s, undefined=u, **facts) if u < 1.0 else Undefined(undefined=1.0, **facts)
+            for m, s, u in zip(mean.tolist(), np.sqrt(variance).tolist(), undefined.tolist(), strict=True)
+        ]
+        return normals[0] if len(normals) == 1 else mix(normals, problem.weight, given_defined=True, **facts)
 
 
-def _gaussian_law(functional: Functional, problem: Problem) -> MetricDistribution:
-    return _normal(functional, problem, partial(gaussian_moments, functional, problem))
-
-
-def _normal(functional: Functional, problem: Problem, moments: Callable[[], tuple[Any, Any]]) -> MetricDistribution:
-    facts = about(functional, "gaussian")
-    undefined = _undefined_mass(functional, problem)
-    if undefined >= 1.0:
-        return Undefined(undefined=1.0, **facts)
-    mean, variance = (float(moment) for moment in moments())
-    if np.isnan(mean) or np.isnan(variance):
-        raise MethodError(
-            "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
-        )
-    certify = certifier(functional, problem)
-    scale = float(np.sqrt(max(variance, 0.0)))
-    return Normal(loc=mean, scale=scale, undefined=undefined, certify=certify, **facts)
-
-
-def _undefined_mass(functional: Functional, problem: Problem) -> float:
-    """Probability of 0/0; a formula of counts may be undefined anywhere, other metrics where a class vanishes."""
+def _undefined_mass(functional: Functional, problem: Problem) -> FloatArray:
+    """Probability of 0/0 at every draw; a formula of counts may be undefined anywhere, other metrics at the ends."""
+    if not functional.can_be_undefined():
+        return np.zeros(problem.weight.size)
     if isinstance(functional, CountFunctional):
-        if functional.denominator_keeps_its_sign() and not functional.can_be_undefined():
-            return 0.0  # a ratio is 0/0 nowhere inside if it is not at the ends
-        try:
-            return exact_law(functional, problem).undefined
-        except MethodError:
-            pass
-    return functional.undefined_mass(problem.nodes.of_cells(0))
+        atoms = exact_atoms(functional, problem)
+        if atoms is not None:
+            undefined = np.isnan(atoms.values).ravel()
+            mass, defined = (atoms.at_draws() @ part for part in (undefined, ~undefined))
+            return np.asarray(mass / (mass + defined))  # exactly 1 if no defined value is possible
+    return functional.undefined_mass(problem.posterior.on_all_cells.probability)
 
 
-def moments_at_nodes(functional: Functional, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """`gaussian_moments` as arrays over the nodes: all at once, as passes over few cells cost next to nothing."""
-    by_row = isinstance(functional, RankFunctional) and functional.data.full_ties
-    few = (len(problem.nodes) * functional.missing.size if by_row else problem.nodes.probability.size) <= _AT_ONCE
-    parts = [problem] if few else problem.each
-    mean, var = np.column_stack([np.array(gaussian_moments(functional, part)) for part in parts])
-    return mean, var
+def moments_at_draws(functional: Functional, problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Return mean and variance of the Gaussian at every posterior draw."""
+    merged, cells = problem.cells(functional)
+    mean, variance = gaussian_moments(merged, cells)
+    return np.asarray(mean), np.maximum(variance, 0.0)
 
 
 @singledispatch
-def gaussian_moments(functional: Functional, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of the Gaussian that stands for the law at the only node, or at each of several."""
-    raise MethodError("method: 'gaussian' needs a metric with a known mean and variance; use 'auto' or 'monte_carlo'.")
+def gaussian_moments(functional: Functional, cells: Cells) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and variance of the paper's Gaussian at every draw; of other metrics the delta method's."""
+    if not functional.is_smooth:
+        raise MethodError("method: 'gaussian' needs a metric that has derivatives; use 'auto' or 'monte_carlo'.")
+    mean, k2, _, _ = compute_sum_cumulants(functional, cells, orders=(2,))
+    slopes, _ = compute_derivatives(functional, mean, np.sqrt(np.einsum("aak->ak", k2)), hessian=False)
+    return functional.at(mean), np.einsum("ak,abk,bk->k", slopes, k2, slopes)
 
 
 @gaussian_moments.register
-def _(functional: LinearFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    if len(problem.nodes) == 1:
-        p = chances_at(problem.nodes)
-        mean = functional.constant + dots(functional.weight * p, functional.missing)
-        return mean, dots(functional.weight**2 * p * (1.0 - p), functional.missing)
-    rows = WeightSums.of(columns_of(problem.nodes), functional.missing, functional.weight, problem.nodes)
-    return functional.constant + rows.cumulant(1), rows.cumulant(2)
+def _(functional: LinearFunctional, cells: Cells) -> tuple[FloatArray, FloatArray]:
+    mean, k2, _, _ = compute_sum_cumulants(functional, cells, orders=(2,))
+    return mean[0], k2[0, 0]
 
 
 @gaussian_moments.register
-def _(functional: CountFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    means, variances, *_ = problem.groups(functional).sums.moments
-    # All rows of a group have the same influence, but for their weight. A group in which nothing is random has no part
-    # in the variance, and perhaps no slope.
-    slopes = np.where(variances > 0.0, functional.slopes(means), 0.0)
-    variance = (slopes**2 * variances).sum(axis=0)
-    return functional.at(means), np.where(np.isfinite(variance), variance, np.nan)
+def _(functional: CountFunctional, cells: Cells) -> tuple[FloatArray, FloatArray]:
+    weight = np.ones(functional.missing.size) if functional.split.weight is None else functional.split.weight
+    mean, variance = np.zeros((2, len(functional.split.groups), cells.n_draws))
+    for i, rows in enumerate(functional.split.groups):
+        mass = np.zeros(functional.missing.size)
+        mass[rows] = functional.missing[rows] * weight[rows]
+        mean[i], variance[i] = cells.p @ cells.add_up(mass), cells.cumulants[1] @ cells.add_up(mass * weight)
+    # A group in which nothing is random has no part in the variance, and perhaps no slope.
+    slopes = np.where(variance > 0.0, functional.slopes(mean), 0.0)
+    total = (slopes**2 * variance).sum(axis=0)
+    return functional.at_groups(mean), np.where(np.isfinite(total), total, np.nan)
 
 
 @gaussian_moments.register
-def _(functional: RankFunctional, problem: Problem) -> tuple[FloatArray, FloatArray]:
-    nodes, data = problem.nodes, functional.data
-    a, d, var_a, var_d, cov = (
-        auc_moments(data, chances_at(nodes))
-        if nodes.bucket is None or data.full_ties or len(nodes) == 1
-        else auc_moments_of_columns(data, nodes.probability, rank_sums_of(problem, data))
-    )
+def _(functional: RankFunctional, cells: Cells) -> tuple[FloatArray, FloatArray]:
+    a, d, var_a, var_d, cov = auc_moments(functional.data, cells.probability)
     d = np.where(d > 0.0, d, np.nan)
     # The paper's variances of numerator and denominator have terms of the second order too.
     terms = a**2 * var_d + d**2 * var_a

@@ -29,9 +29,11 @@ from darkmetrics._kernels.cdf_bounds import (
 from darkmetrics.certificate import Assumption, Certificate, Together, mixture_certificate
 from darkmetrics.distributions import Discrete, MetricDistribution, Normal, Tabulated
 from darkmetrics.distributions.base import slack
-from darkmetrics.functional import BentForm, CountFunctional, Functional, LinearFunctional, RankFunctional
-from darkmetrics.methods.base import Problem
-from darkmetrics.methods.group_sums import GroupSums
+from darkmetrics.distributions.drawing import Draws
+from darkmetrics.distributions.functional import Functional
+from darkmetrics.distributions.functionals import BentForm, CountFunctional, LinearFunctional
+from darkmetrics.distributions.problem import Problem
+from darkmetrics.distributions.rank_functionals import RankFunctional
 from darkmetrics.posterior import Posterior
 
 # Tail bounds improve on Berry-Esseen's, if at all, when it is large.
@@ -56,13 +58,6 @@ class Proof(NamedTuple):
     line: Line | None = None
 
 
-def proof_maker(functional: Functional, problem: Problem) -> Callable[[], Proof]:
-    """What finds the proof for a functional at one node, when it is asked for."""
-    if isinstance(functional, CountFunctional):
-        return partial(_proof_of_counts, functional, problem.groups(functional).sums)
-    return partial(_proof, functional, problem.nodes.of_cells(0))
-
-
 @singledispatch
 def _proof(functional: Functional, p: FloatArray) -> Proof:
     return _no_proof("no theorem covers this kind of metric")
@@ -80,11 +75,11 @@ def _no_proof(why: str) -> Proof:
 @_proof.register
 def _(functional: LinearFunctional, p: FloatArray) -> Proof:
     rows, spread = functional.missing, functional.spread
-    mean = functional.constant + dot(rows, functional.weight * p)
+    mean = functional.total + dot(rows, functional.weight * p)
     variance = dot(rows, functional.weight**2 * p * (1.0 - p))
     third = dot(rows, np.abs(functional.weight) * functional.weight**2 * third_moment(p))
     largest = float(np.abs(functional.weight).max(initial=0.0))
-    rounding = 1e-12 * (abs(functional.constant) + dot(rows, np.abs(functional.weight)))
+    rounding = 1e-12 * (abs(functional.total) + dot(rows, np.abs(functional.weight)))
     if spread is not None:
         variance += dot(p * (1.0 - p), spread.second)
         third = float((np.cbrt(third) + np.cbrt(dot(third_moment(p), spread.third))) ** 3)
@@ -101,13 +96,13 @@ def _(functional: LinearFunctional, p: FloatArray) -> Proof:
 
     uniform = _uniform(variance, third) if spread is None else None
     line = Line(1.0, mean, lambda t: np.full(t.shape, variance), lambda t: np.full(t.shape, third), mean)
-    return Proof("Berry-Esseen", assumptions, bounds, functional.undefined_mass(p), uniform, line)
+    return Proof("Berry-Esseen", assumptions, bounds, float(functional.undefined_mass(p[None])[0]), uniform, line)
 
 
 @_proof.register
 def _(functional: RankFunctional, p: FloatArray) -> Proof:
     sums = auc_sums(functional.data, p, functional.spread)
-    undefined = functional.undefined_mass(p)
+    undefined = float(functional.undefined_mass(p[None])[0])
 
     def bounds(t: FloatArray) -> tuple[FloatArray, FloatArray]:
         lower, upper = auc_cdf_bounds(sums, (t - functional.shift) / functional.scale)
@@ -123,14 +118,47 @@ def _(functional: RankFunctional, p: FloatArray) -> Proof:
     return Proof("Berry-Esseen at every t, with Bernstein", assumptions, bounds, undefined, line=line)
 
 
-def _proof_of_counts(functional: CountFunctional, sums: GroupSums) -> Proof:
+class GroupMoments(NamedTuple):
+    """Of each group's positive weight: mean, variance, third absolute moment and largest weight; no positive, all."""
+
+    mean: FloatArray
+    variance: FloatArray
+    third: FloatArray
+    largest: FloatArray
+    none: FloatArray
+    every: FloatArray
+
+
+def _group_moments(functional: CountFunctional, p: FloatArray) -> GroupMoments:
+    w = np.ones(p.size) if functional.split.weight is None else functional.split.weight
+    result = []
+    with np.errstate(divide="ignore"):
+        for rows in functional.split.groups:
+            n, own, chance = functional.missing[rows], w[rows], p[rows]
+            v = chance * (1.0 - chance)
+            result.append(
+                (
+                    dot(n * own, chance),
+                    dot(n * own**2, v),
+                    dot(n * own**3, v * (1.0 - 2.0 * v)),
+                    float(own.max(initial=0.0)),
+                    float(np.exp((n * np.log1p(-chance)).sum())),
+                    float(np.exp((n * np.log(chance)).sum())),
+                )
+            )
+    return GroupMoments(*np.array(result).reshape(-1, 6).T)
+
+
+@_proof.register
+def _proof_of_counts(functional: CountFunctional, p: FloatArray) -> Proof:
+    sums = _group_moments(functional, p)
     if functional.bent is not None:
         return _proof_of_bent(functional, functional.bent, sums)
     if functional.ratio is None:
         return _no_proof("no theorem covers a formula that is not a ratio of sums")
     if not functional.denominator_keeps_its_sign():
         return _no_proof("no theorem covers a denominator that may change its sign")
-    means, variances, thirds, largest = sums.moments
+    means, variances, thirds, largest, none, every = sums
     known = np.concatenate(([1.0], means + functional.offset))
     sign = 1.0 if dot(functional.ratio.denominator, known) > 0.0 else -1.0
     numerator, denominator = sign * functional.ratio.numerator, sign * functional.ratio.denominator
@@ -153,7 +181,7 @@ def _proof_of_counts(functional: CountFunctional, sums: GroupSums) -> Proof:
     undefined = 0.0
     if least <= 1e-9 * size_d:
         # 0/0 takes the one labeling of the rows in the denominator that makes it least.
-        moving = [float(sums.chances(i, positive=bool(step < 0.0))[0]) for i, step in enumerate(change) if step != 0.0]
+        moving = [float((every if step < 0.0 else none)[i]) for i, step in enumerate(change) if step != 0.0]
         undefined = float(np.prod(moving))
     constant = not change.any()
     uniform = (
@@ -178,8 +206,8 @@ def _proof_of_counts(functional: CountFunctional, sums: GroupSums) -> Proof:
     return Proof(theorem, assumptions, bounds, undefined, uniform, line)
 
 
-def _proof_of_bent(functional: CountFunctional, form: BentForm, sums: GroupSums) -> Proof:
-    means, variances, thirds, largest = sums.moments
+def _proof_of_bent(functional: CountFunctional, form: BentForm, sums: GroupMoments) -> Proof:
+    means, variances, thirds, largest, none, every = sums
     known, offset = means + functional.offset, float(np.sum(functional.offset))
     totals = np.array(functional.totals)
     mean_p = float(known.sum())
@@ -187,8 +215,8 @@ def _proof_of_bent(functional: CountFunctional, form: BentForm, sums: GroupSums)
         return _no_proof("both classes and both decisions have to be there")
     ends = offset, offset + float(totals.sum())
     # Where a class is absent the formula is another one, or 0/0.
-    absent = sums.chance_of_all(positive=False) if ends[0] <= 1e-9 * form.total else 0.0
-    absent += sums.chance_of_all(positive=True) if ends[1] >= (1.0 - 1e-9) * form.total else 0.0
+    absent = float(none.prod()) if ends[0] <= 1e-9 * form.total else 0.0
+    absent += float(every.prod()) if ends[1] >= (1.0 - 1e-9) * form.total else 0.0
     curve = concave_curve(form.factor, form.power, form.total, mean_p, ends)
     mean = float(form.numerator[0] + form.numerator[1:] @ known)
     size = abs(mean) + float(np.abs(form.numerator[1:]) @ known)
@@ -228,18 +256,12 @@ _ROUNDING = 1e-7
 # A Monte Carlo band is missed with this chance at most.
 _DKW_CONFIDENCE = 0.999
 
-Certifier: TypeAlias = Callable[[MetricDistribution], Certificate]
 
-
-def certifier(functional: Functional, problem: Problem) -> Certifier:
-    """What makes the certificate of a law that stands for that of the functional, when it is asked for."""
-    makers = [proof_maker(functional, one) for one in problem.each]
-    return partial(_certificate, functional, makers, problem.nodes.weight)
-
-
-def certificate_on_cells(functional: Functional, nodes: Posterior, law: MetricDistribution) -> Certificate:
-    """What is proven of a law; cells are merged when it is asked for, as a probability for each takes much memory."""
-    return certifier(*Problem(nodes).on_cells(functional))(law)
+def certificate_of_problem(functional: Functional, posterior: Posterior, law: MetricDistribution) -> Certificate:
+    """Return what is proven of a distribution; cells are merged only now, which saves memory until it is asked for."""
+    merged, cells = Problem(posterior).cells(functional)
+    makers = [partial(_proof, merged, p) for p in cells.probability]
+    return _certificate(merged, makers, posterior.weight, law)
 
 
 def _certificate(
@@ -344,34 +366,44 @@ class _Enclosure(Together):
 
 
 def sampled_certificate(
-    n: int, given: int, shares: FloatArray, weight: FloatArray, blur: float, independent: bool, law: MetricDistribution
+    functional: Functional, draws: Draws, posterior: Posterior, law: MetricDistribution
 ) -> Certificate:
-    """The band around a law of n draws, `given` of them (one at least) defined and counted, shared out over nodes.
+    """Return the band around a distribution of draws.
 
-    Each draw may be up to `blur` away from its true value.
+    The imputation without any flip is not drawn: its mass is exact, and the band is that of the remaining mass.
     """
+    random = draws.mass[: draws.mass.size - draws.n_fixed]
+    drawn = float(random.sum())
+    n = max(1, round(drawn**2 / max(float((random**2).sum()), 1e-300)))
+    values = np.asarray(draws.values)
+    defined = np.isfinite(values) | (not functional.given_defined)
+    weight = posterior.weight / posterior.weight.sum()
     if weight.size == 1:
-        # Given which draws are defined, these are draws from the law given that the metric is.
-        radius, theorem = dkw_radius(given, _DKW_CONFIDENCE), "Dvoretzky-Kiefer-Wolfowitz"
+        radius, theorem = dkw_radius(n, _DKW_CONFIDENCE), "Dvoretzky-Kiefer-Wolfowitz"
     else:
-        radius, theorem = stratified_radius(n, _DKW_CONFIDENCE), "Hoeffding's inequality over the nodes"
-        # Labelings are shared out over the nodes in whole numbers; leaving draws out moves numerator and denominator.
-        radius = (radius + 0.5 * float(np.abs(shares - weight).sum())) * (1.0 if given == n else 2.0 * n / given)
-    radius = min(1.0, radius)
+        radius, theorem = stratified_radius(n, _DKW_CONFIDENCE), "Hoeffding's inequality over the posterior draws"
+    # Imputations are allocated in whole numbers.
+    shares = np.bincount(draws.draw, draws.mass, weight.size)
+    radius = radius * drawn + 0.5 * float(np.abs(shares - weight).sum())
+    if not defined.all():
+        if weight.size == 1 and not draws.n_fixed:
+            # Given which draws are defined, these are draws from the distribution given that the metric is.
+            radius = dkw_radius(max(1, int(defined.sum())), _DKW_CONFIDENCE)
+        else:  # leaving draws out moves numerator and denominator
+            radius *= 2.0 / max(float(draws.mass[defined].sum()), 1e-300)
+    n_defined = int(defined.sum())
+    return band(law, min(1.0, radius), theorem, n_defined, independent=posterior.independent)
+
+
+def band(law: MetricDistribution, radius: float, theorem: str, n: int, *, independent: bool) -> Certificate:
+    """Return the certificate of an empirical distribution of n draws that is right to within a radius."""
 
     def enclosure(t: FloatArray) -> CdfBounds:
-        lower, upper = (law._cdf(t + sign * blur, left=False) for sign in (-1.0, 1.0))
-        before = law._cdf(t + blur, left=True)
+        level, before = law._cdf(t, left=False), law._cdf(t, left=True)
         return CdfBounds(
-            np.maximum(lower - radius, 0.0), np.minimum(upper + radius, 1.0), np.minimum(before + radius, 1.0)
+            np.maximum(level - radius, 0.0), np.minimum(level + radius, 1.0), np.minimum(before + radius, 1.0)
         )
 
-    grid, known = _grid(law), radius
     labels = INDEPENDENT if independent else Assumption("missing labels are as the label model draws them", None)
-    assumptions = [labels, Assumption(f"the law is that of {given:,} random labelings, drawn independently", True)]
-    if blur > 0.0:
-        assumptions.append(Assumption(f"the metric of each is found to within {blur:.1g}", True))
-        # No stretch as long as the error holds more of the draws than this.
-        known += float((law._cdf(grid + blur, left=False) - law._cdf(grid, left=True)).max())
-    facts = theorem, tuple(assumptions), law._cdf, enclosure, grid, _DKW_CONFIDENCE
-    return Certificate(*facts, known=min(1.0, known), stepwise=blur == 0.0)
+    assumptions = (labels, Assumption(f"the distribution is that of {n:,} random label assignments", True))
+    return Certificate(theorem, assumptions, law._cdf, enclosure, _grid(law), _DKW_CONFIDENCE, known=radius)

@@ -10,8 +10,8 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.distributions.functionals import BentForm, CountFunctional, RatioForm, Split
 from darkmetrics.exceptions import InputError
-from darkmetrics.functional import BentForm, CountFunctional, RatioForm, Split
 from darkmetrics.metrics.metric import UNIT, Family, Metric, number_argument
 
 # What is left of terms that cancel is rounding below this share of their size, as for the weight of a class.

@@ -13,8 +13,8 @@ from darkmetrics._text import number_from
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
+from darkmetrics.distributions.functional import Functional
 from darkmetrics.exceptions import InputError, unknown_name
-from darkmetrics.functional import Functional
 
 # The range of most metrics.
 UNIT = (0.0, 1.0)

@@ -13,16 +13,15 @@ from darkmetrics._kernels.bucket_effects import auc_effect, average_precision_ef
 from darkmetrics._kernels.rank_metrics import (
     auc_row_influence,
     average_precision,
-    average_precision_of_labels,
     average_precision_row_influence,
     top_row_influence,
 )
-from darkmetrics._kernels.sums.precision_draws import Ranking
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
+from darkmetrics.distributions.functionals import CountFunctional, RatioForm, Split
+from darkmetrics.distributions.rank_functionals import PrecisionFunctional, RankFunctional, Ranking
 from darkmetrics.exceptions import InputError
-from darkmetrics.functional import CountFunctional, DrawnFunctional, RankFunctional, RatioForm, Split
 from darkmetrics.metrics.metric import UNIT, Family, Metric
 
 
@@ -79,7 +78,7 @@ def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
         settled = float(pairs.sum() - pairs[open_groups].sum())
     return RankData(
         counts=data.missing_counts.astype(np.float64),
-        weight=np.ones(rows.size) if cells.weight is None else cells.weight[rows],
+        weight=np.broadcast_to(1.0, rows.size) if cells.weight is None else cells.weight[rows],
         rho=rho[rows],
         group=renumbered,
         known_p=float(known.sum()),
@@ -136,14 +135,13 @@ class RankMetric(Metric):
 class AveragePrecision(Metric):
     """Average precision, with ties taken together as scikit-learn does."""
 
-    def bind(self, data: EvaluationSet, fill: float) -> DrawnFunctional:
+    def bind(self, data: EvaluationSet, fill: float) -> PrecisionFunctional:
         cells, rows = data.cells, data.missing_cells
         known, _, total, _, _ = _tie_groups(data)
         group = rows if cells.tie_starts is None else np.searchsorted(cells.tie_starts, rows, side="right") - 1
         weight = np.ones(rows.size) if cells.weight is None else cells.weight[rows]
         falling = Ranking(known[::-1], total[::-1], data.missing_counts, weight, known.size - 1 - group)
-        call = partial(average_precision_of_labels, falling)
-        return DrawnFunctional(missing=falling.missing, fill=fill, range=self.range, call=call, ranking=falling)
+        return PrecisionFunctional(missing=falling.missing, fill=fill, range=self.range, ranking=falling)
 
     def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
         starts = cells.tie_starts

@@ -11,8 +11,9 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.distributions.functional import ScenarioFunctional
+from darkmetrics.distributions.functionals import LinearFunctional
 from darkmetrics.exceptions import InputError
-from darkmetrics.functional import LinearFunctional, ScenarioFunctional
 from darkmetrics.metrics.metric import UNIT, Metric
 
 # Complete labelings are built this many numbers at a time, so that memory does not grow with their number.
@@ -58,7 +59,7 @@ class LossMetric(Metric):
             fill=fill,
             range=self.range,
             weight=np.asarray(weight * (if_one - if_zero)[rows] / total),
-            constant=float(known) / total,
+            total=float(known) / total,
         )
 
     def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
@@ -186,7 +187,8 @@ def _named(cells: Cells, cell: IntArray) -> dict[str, Any]:
 def scenario_functional(metric: Metric, data: EvaluationSet, fill: float) -> ScenarioFunctional:
     """A metric of which nothing is known but how to evaluate it on complete labels."""
     call = partial(_of_labelings, metric, data)
-    return ScenarioFunctional(missing=data.missing_counts, fill=fill, range=metric.range, call=call)
+    size = data.cells.score.size
+    return ScenarioFunctional(missing=data.missing_counts, fill=fill, range=metric.range, call=call, n_cells=size)
 
 
 def _of_labelings(metric: Metric, data: EvaluationSet, positives: IntArray) -> FloatArray:

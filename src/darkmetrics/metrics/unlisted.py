@@ -7,7 +7,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.functional import ScenarioFunctional
+from darkmetrics.distributions.functional import ScenarioFunctional
 from darkmetrics.metrics.confusion import FN, FP, TN, TP, ConfusionMetric
 from darkmetrics.metrics.metric import UNIT, Metric
 from darkmetrics.metrics.scoring import scenario_functional

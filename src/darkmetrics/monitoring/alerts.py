@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from darkmetrics._text import prints_plainly
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics.metric import Metric
 from darkmetrics.metrics.targets import number_or_nan
 from darkmetrics.monitoring.groups import Key, group_text, listed, plain
-from darkmetrics.monitoring.tasks import Found
+from darkmetrics.monitoring.tasks import GroupResult
 from darkmetrics.tables import html_lines, html_table
 
 Correction = Literal["bh", "by"]
 
 
+@prints_plainly
 @dataclass(frozen=True, slots=True, repr=False)
 class Alert:
     """A group that misses its target.
@@ -116,7 +118,7 @@ def probability_text(chance: float) -> str:
     return ">0.999" if chance > 0.9995 else "<0.001" if chance < 0.0005 else f"{chance:.3f}"
 
 
-def q_values_of(found: Sequence[Found], correction: Correction) -> dict[tuple[Key, str], float]:
+def q_values_of(results: Sequence[GroupResult], correction: Correction) -> dict[tuple[Key, str], float]:
     """The q-value of each target of each group that takes part: is not too small, and has a law of the metric.
 
     What is certain whatever the missing labels are (a p-value of 0 or 1), as in a month that lacks none, is a fact and
@@ -137,10 +139,10 @@ def q_values_of(found: Sequence[Found], correction: Correction) -> dict[tuple[Ke
     from scipy.stats import false_discovery_control
 
     p_values = {
-        (one.summary.key, name): p
-        for one in found
-        if not one.summary.too_small
-        for name, p in one.p_values.items()
+        (result.summary.key, name): p
+        for result in results
+        if not result.summary.too_small
+        for name, p in result.p_values.items()
         if not math.isnan(p)
     }
     guesses = {case: p for case, p in p_values.items() if 0.0 < p < 1.0}

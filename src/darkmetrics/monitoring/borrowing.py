@@ -16,8 +16,8 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.posterior import Posterior
 
-# Nodes of a group that borrows, spread over those it borrows from.
-_NODES = 128
+# Posterior draws of a group that borrows, spread over its lenders.
+_N_DRAWS = 128
 # Log odds at which a shape is kept, on each side of the threshold: enough for a sum over rows to a thousandth.
 _LEVELS = 64
 # Halvings of the interval that holds a shift; log odds beyond 40 are certainties.
@@ -33,7 +33,7 @@ class Lender(NamedTuple):
     data: EvaluationSet
     weight: FloatArray
     positives: FloatArray
-    reason: IntArray
+    mechanism: IntArray
 
 
 class Shape(NamedTuple):
@@ -59,36 +59,45 @@ class Shape(NamedTuple):
 def borrowed(
     sets: Sequence[EvaluationSet], lenders: Sequence[Lender], shape: Shape, rng: np.random.Generator
 ) -> list[Posterior]:
-    """Nodes of the missing rows of groups that have too few labels for nodes of their own.
+    """Return posteriors of the missing rows of groups that have too few labels for their own.
 
-    What a lender has to say is found once for all who ask: many small groups borrow from as many others.
+    Draws go evenly through the lenders, or through a systematic sample of them for each group if they are many. Shifts
+    are computed once for each draw of a lender.
     """
-    each = -(-_NODES // len(lenders))
-    start = rng.random((len(sets), len(lenders)))
-    shift, reason = np.empty((len(sets), len(lenders), each, 2)), np.empty((len(sets), len(lenders), each), np.int64)
-    for i, lender in enumerate(lenders):
-        reached = np.cumsum(lender.weight)
-        chosen = np.searchsorted(reached / reached[-1], (np.arange(each) + start[:, i, None]) / each)
-        some, place = np.unique(chosen, return_inverse=True)
-        shift[:, i] = _shifts(lender, shape, some)[place.reshape(chosen.shape)]
-        reason[:, i] = lender.reason[chosen]
-    size = len(lenders) * each
+    n_used = min(len(lenders), _N_DRAWS)
+    n_each = -(-_N_DRAWS // n_used)
+    lender = np.tile(np.arange(n_used), (len(sets), 1))
+    if len(lenders) > n_used:
+        lender = ((lender + rng.random((len(sets), 1))) * (len(lenders) / n_used)).astype(np.int64)
+    level = (np.arange(n_each) + rng.random((len(sets) * n_used, 1))) / n_each
+    shift, mechanism = np.empty((*level.shape, 2)), np.empty(level.shape, np.int64)
+    order = np.argsort(lender, axis=None)
+    for members in np.split(order, np.flatnonzero(np.diff(lender.ravel()[order])) + 1):
+        lending = lenders[lender.ravel()[members[0]]]
+        reached = np.cumsum(lending.weight)
+        chosen = np.searchsorted(reached / reached[-1], level[members])
+        draws, index = np.unique(chosen, return_inverse=True)
+        shift[members] = _shifts(lending, shape, draws)[index.reshape(chosen.shape)]
+        mechanism[members] = lending.mechanism[chosen]
+    size = n_used * n_each
     return [
-        _moved(data, shape, own.reshape(size, 2), why.reshape(size), len(lenders))
-        for data, own, why in zip(sets, shift, reason, strict=True)
+        _moved(data, shape, of_group, mechanisms, n_used)
+        for data, of_group, mechanisms in zip(
+            sets, shift.reshape(-1, size, 2), mechanism.reshape(-1, size), strict=True
+        )
     ]
 
 
-def _moved(data: EvaluationSet, shape: Shape, shift: FloatArray, reason: IntArray, lenders: int) -> Posterior:
-    """The shape at the missing rows of a group, moved as so many others say."""
-    if lenders > 1:
-        # The others are a sample of what a group can be: their spread is that of one more group once it is widened.
-        centre = shift.mean(axis=0)
-        shift = centre + np.sqrt((lenders + 1.0) / (lenders - 1.0)) * (shift - centre)
+def _moved(data: EvaluationSet, shape: Shape, shift: FloatArray, mechanism: IntArray, n_lenders: int) -> Posterior:
+    """Return the shape at the missing rows of a group, moved as the lenders are."""
+    if n_lenders > 1:
+        # The lenders are a sample of what a group can be: their spread is that of another group once it is widened.
+        center = shift.mean(axis=0)
+        shift = center + np.sqrt((n_lenders + 1.0) / (n_lenders - 1.0)) * (shift - center)
     cells = data.missing_cells
     side = np.where(data.cells.decision[cells], 0, 1)
     probability = expit(shape.at(data.cells.score[cells]) + shift[:, side])
-    return Posterior(np.full(len(shift), 1.0 / len(shift)), probability, reason=reason)
+    return Posterior(np.full(len(shift), 1.0 / len(shift)), probability, reason=mechanism)
 
 
 def _shifts(lender: Lender, shape: Shape, chosen: IntArray) -> FloatArray:
@@ -99,18 +108,18 @@ def _shifts(lender: Lender, shape: Shape, chosen: IntArray) -> FloatArray:
     positives = np.column_stack(
         [cells.positives[side].sum() + lender.positives[chosen, i] for i, side in enumerate(sides)]
     )
-    everywhere = _shift(odds, total, positives.sum(axis=1))
-    found = [
-        _shift(odds[side], total[side], positives[:, i]) if total[side].sum() else everywhere
-        for i, side in enumerate(sides)
-    ]
-    return np.column_stack(found)
+    if not all(total[side].sum() for side in sides):  # the side without rows moves as the other does
+        return np.repeat(_shift(odds, total, positives.sum(axis=1))[:, None], 2, axis=1)
+    shifts = [_shift(odds[side], total[side], positives[:, i]) for i, side in enumerate(sides)]
+    return np.column_stack(shifts)
 
 
 def _shift(log_odds: FloatArray, rows: FloatArray, positives: FloatArray) -> FloatArray:
     """The shift at which log odds expect so many positives; half a row of each class keeps it finite."""
     log_odds, rows = _few_levels(log_odds, rows)
     aim = (positives + 0.5) / (rows.sum() + 1.0) * rows.sum()
+    if log_odds.size == 1:
+        return np.asarray(logit(aim / rows.sum()) - log_odds[0])
     low: FloatArray = np.full(positives.size, -_WIDEST)
     high: FloatArray = np.full(positives.size, _WIDEST)
     for _ in range(_HALVINGS):

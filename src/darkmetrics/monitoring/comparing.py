@@ -23,7 +23,7 @@ from darkmetrics.monitoring.periods import period_name
 if TYPE_CHECKING:
     from darkmetrics.monitoring.result import GroupedEvaluation
 
-# Groups that are compared at once: each is evaluated again for it.
+# Groups that are compared at once.
 _MOST_GROUPS = 256
 # The two rates of which equalized odds are made.
 _ODDS = ("recall", "fpr")
@@ -129,11 +129,6 @@ def gap_of_groups(result: "GroupedEvaluation", metric: str | None, kind: str, gr
         if metric is not None and metric not in _ODDS:
             raise InputError(
                 f"metric: {metric!r}. Equalized odds are those of {listed(list(map(repr, _ODDS)))}: leave it out."
-            )
-        if result.total.scope == "population":
-            raise InputError(
-                "kind: 'equalized_odds' is about rows, and this was evaluated with scope='population'. Evaluate with "
-                "scope='rows', or ask for the 'difference' in 'recall' and in 'fpr'."
             )
         metrics = metrics_from(list(_ODDS))
     elif metric is None:

@@ -18,16 +18,26 @@ if TYPE_CHECKING:
     from darkmetrics.evaluation import Evaluation
 
 Key = tuple[Any, ...]
-# Evaluations that are kept, so that looking twice at groups does not take twice the time: a few, or as many as are
-# compared at once while all their probabilities are no more numbers than these.
-_FEW, _MANY, _NUMBERS = 16, 256, 1 << 22
+# Numbers in the evaluations that are kept: of all groups together, and of groups that were evaluated again.
+_MAX_KEPT, _MAX_KEPT_AGAIN = 2**24, 2**22
+
+
+def is_small(evaluation: "Evaluation", n_groups: int) -> bool:
+    """Return whether the evaluations of so many groups of this size can all be kept in memory."""
+    return _count_numbers(evaluation) * n_groups <= _MAX_KEPT
 
 
 def make_room(kept: "dict[Key, Evaluation]") -> None:
-    """Room for one evaluation more: the oldest go."""
-    numbers = sum(one.nodes.probability.size for one in kept.values())
-    while len(kept) >= (_FEW if numbers > _NUMBERS else _MANY):
-        numbers -= kept.pop(next(iter(kept))).nodes.probability.size
+    """Drop the oldest evaluations until there is room for another."""
+    while kept and sum(map(_count_numbers, kept.values())) > _MAX_KEPT_AGAIN:
+        del kept[next(iter(kept))]
+
+
+def _count_numbers(evaluation: "Evaluation") -> int:
+    """Count the numbers in the posterior and the distributions of an evaluation."""
+    arrays = (array for x in evaluation.laws.values() for array in vars(x).values() if isinstance(array, np.ndarray))
+    on_rows = 0 if evaluation.on_rows is None else _count_numbers(evaluation.on_rows)
+    return evaluation.nodes.probability.size + sum(array.size for array in arrays) + on_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from darkmetrics import frames
-from darkmetrics._text import counted
+from darkmetrics._text import counted, printable, prints_plainly
 from darkmetrics.argument_types import GroupLike, PageSettings, PathLike
 from darkmetrics.changes import Change, Gap, Trend
 from darkmetrics.evaluation import Evaluation
@@ -47,13 +47,13 @@ _TYPED = 120
 _WRONG = {"<=": ">", ">=": "<"}
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GroupedEvaluation(Mapping[Any, Evaluation]):
     """Segments and periods, each evaluated by itself: a mapping from the key of a group to its `Evaluation`.
 
-    `groups` has the numbers of every group at once. `result[key]` evaluates a group again, since the laws of thousands
-    of groups would not fit into memory; it gives the same numbers. With one grouping column the value itself is a key;
-    dates may be text as well ("2026-04-01", "2026-04").
+    `groups` has the numbers of every group, and `result[key]` its evaluation, which is computed again if those of all
+    groups do not fit into memory. With one grouping column, the value is a key; dates may be text ("2026-04").
 
     Attributes
     ----------
@@ -130,7 +130,8 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
     total_notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)
-    # What a group is evaluated from again.
+    # Evaluations that were kept, and what the other groups are evaluated from again.
+    evaluations: Mapping[Key, Evaluation] = field(default_factory=dict, repr=False)
     task: Task = field(repr=False)
     pieces: Mapping[Key, Group] = field(repr=False)
     _kept: dict[Key, Evaluation] = field(default_factory=dict, init=False)
@@ -142,7 +143,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
 
     def __getitem__(self, key: GroupLike) -> Evaluation:
         key = self.key_of(key)
-        if key not in self._kept:
+        if key not in self.evaluations and key not in self._kept:
             summary = self.groups[key]
             if all(metric.method == "bounds" for metric in summary.metrics.values()):
                 raise InputError(
@@ -153,7 +154,7 @@ class GroupedEvaluation(Mapping[Any, Evaluation]):
                 evaluation = self.task.evaluated(self.pieces[key])
             make_room(self._kept)
             self._kept[key] = evaluation
-        return self._kept[key]
+        return self.evaluations.get(key) or self._kept[key]
 
     def __contains__(self, key: object) -> bool:
         try:
@@ -495,4 +496,4 @@ class MissingGroupError(KeyError):
     """A KeyError, as mappings raise, whose message is printed as it is written."""
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return printable(str(self.args[0]), keep="\n")

@@ -40,7 +40,7 @@ from darkmetrics.label_models import LateLabels
 from darkmetrics.label_models.base import LabelModel, LabelModelLike
 from darkmetrics.label_models.late_groups import fit_groups
 from darkmetrics.label_models.score_table import ReferenceLike
-from darkmetrics.methods.base import MethodLike
+from darkmetrics.methods.base import MethodLike, seed_from
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.metrics.targets import targets_from
@@ -57,7 +57,7 @@ from darkmetrics.monitoring.alerts import (
 from darkmetrics.monitoring.groups import group_text, in_order, named, plain
 from darkmetrics.monitoring.periods import PeriodLike, check_asked, watched_from
 from darkmetrics.monitoring.result import GroupedEvaluation
-from darkmetrics.monitoring.tasks import Found, Group, Notes, Task
+from darkmetrics.monitoring.tasks import Group, GroupResult, Notes, Task
 from darkmetrics.processes import generators_from, jobs_from, run_each
 from darkmetrics.question import asked_in
 
@@ -167,7 +167,7 @@ def evaluate_by(
         Whether intervals, targets and alerts are about the rows of each group, or about the population that these are
         a random sample of.
     rng : None, int or numpy Generator
-        Source of randomness for Monte Carlo; each group has its own, so that neither order nor `n_jobs` matter.
+        Source of randomness for Monte Carlo. Results do not depend on the order of groups or on `n_jobs`.
     n_jobs : int
         Processes, -1 for one per core.
     progress : bool or callable, optional
@@ -210,7 +210,7 @@ def evaluate_by(
     1 of 3 groups misses recall >= 0.72 (false-discovery rate 5%): FR (1).
     <BLANKLINE>
     country    rows   missing                precision                   recall   P(recall < 0.72)
-    all       3,000     31.1%   0.743 (0.625 to 0.813)   0.683 (0.608 to 0.736)              0.895
+    all       3,000     31.1%   0.743 (0.629 to 0.811)   0.683 (0.607 to 0.736)              0.887
     DE        1,000     32.4%   0.725 (0.607 to 0.795)   0.736 (0.660 to 0.787)              0.219
     FR        1,000     31.1%   0.795 (0.675 to 0.862)   0.576 (0.506 to 0.635)                  1   alert
     IT        1,000     29.8%   0.725 (0.609 to 0.798)   0.733 (0.657 to 0.781)              0.239
@@ -266,23 +266,26 @@ def evaluate_by(
     sets = sets_from_counted(cells, threshold=cut, pos_label=pos_label, missing_label=missing_label, label=name)
     keys = list(zip(*(cells.keys[name] for name in names), strict=True))
     watched = watched_from(since, last, names, time, every, keys)
-    *own, of_all = generators_from(rng, len(keys) + 1)
+    # Without rng=, a group has the numbers that `evaluate` has for its rows.
+    n_seeds = len(keys) + 1
+    generators = generators_from(rng, n_seeds) if rng is not None else [question.rng]
+    *seeds, seed_of_total = (list(map(seed_from, generators)) * n_seeds)[:n_seeds]
     places = in_order(keys)
     models = _models(task, [sets[i] for i in places])
     pieces = [
-        Group(keys[i], f"the group {named(names, keys[i])}", sets[i], source, model)
-        for i, source, model in zip(places, own, models, strict=True)
+        Group(keys[i], f"the group {named(names, keys[i])}", sets[i], seed, model)
+        for i, seed, model in zip(places, seeds, models, strict=True)
     ]
     # Where labels are late, what is expected is what can be gone by: a month is judged before its labels are in.
     task = replace(task, n_groups=len(pieces), expected=task.expected or any(models))
-    found: list[Found] = run_each(task.summarised, pieces, jobs, progress, "Groups")
+    results: list[GroupResult] = run_each(task.summarised, pieces, jobs, progress, "Groups")
     notes = Notes()
     arguments = arguments_given(evaluate_by, given)
-    total = task.added_up(pieces, found, of_all, arguments, notes)
-    _warn(found, notes)
-    looked_at = [one for one in found if watched is None or watched.has(one.summary.key)]
+    total = task.added_up(pieces, results, seed_of_total, arguments, notes)
+    _warn(results, notes)
+    looked_at = [one for one in results if watched is None or watched.has(one.summary.key)]
     q_values = q_values_of(looked_at, procedure) if numbers else {}
-    groups = {one.summary.key: one.summary for one in found}
+    groups = {result.summary.key: result.summary for result in results}
     metrics_by_name = {metric.name: metric for metric in chosen}
     today = _today() if as_of is None else frames.AsOf.of(as_of).date
     alerts = [
@@ -322,7 +325,8 @@ def evaluate_by(
         gone=gone,
         arguments=arguments,
         total_notes=(*(one.message for one in said), *notes.texts),
-        remarks=tuple(phrase for kind, phrase in PHRASES.items() if _warned(kind, found)),
+        remarks=tuple(phrase for kind, phrase in PHRASES.items() if _warned(kind, results)),
+        evaluations={result.summary.key: result.evaluation for result in results if result.evaluation is not None},
         task=task,
         pieces={piece.key: piece for piece in pieces},
     )
@@ -373,19 +377,19 @@ def _least(min_labels: Any) -> int:
     return int(min_labels)
 
 
-def _warned(kind: type[Warning], found: Sequence[Found]) -> int:
+def _warned(kind: type[Warning], results: Sequence[GroupResult]) -> int:
     """How many groups that are not too small gave such a warning."""
-    return sum(kind in one.warned and not one.summary.too_small for one in found)
+    return sum(kind in result.warned and not result.summary.too_small for result in results)
 
 
-def _warn(found: Sequence[Found], total: Notes) -> None:
+def _warn(results: Sequence[GroupResult], total: Notes) -> None:
     """One warning for all groups; those that are too small are marked as such and not counted."""
     parts, worst = [], None
     for kind, phrase in PHRASES.items():
-        number = _warned(kind, found)
+        number = _warned(kind, results)
         if number or kind in total.kinds:
             worst = worst or kind
-            where = [f"in {number:,} of {counted(len(found), 'group')}"] if number else []
+            where = [f"in {number:,} of {counted(len(results), 'group')}"] if number else []
             where += ["for all rows together"] if kind in total.kinds else []
             parts.append(f"{' and '.join(where)} {phrase}")
     if worst is not None:

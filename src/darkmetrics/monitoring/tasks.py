@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, NamedTuple
@@ -27,9 +26,9 @@ from darkmetrics.label_models.base import LabelModel, missing_rows
 from darkmetrics.label_models.late import Arrivals
 from darkmetrics.label_models.late_groups import GroupArrivals
 from darkmetrics.metrics import Metric
-from darkmetrics.monitoring.groups import GroupSummary, Key, MetricSummary
+from darkmetrics.monitoring.groups import GroupSummary, Key, MetricSummary, is_small
 from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
-from darkmetrics.monitoring.total import Part, borrowed_in_words, in_words, learns_from_reference, union
+from darkmetrics.monitoring.total import GroupPosterior, borrowed_in_words, in_words, stack_groups
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
 
@@ -45,7 +44,7 @@ class Group(NamedTuple):
     key: Key
     name: str
     data: EvaluationSet
-    rng: np.random.Generator
+    seed: int
     model: LabelModel | None = None
 
 
@@ -58,17 +57,18 @@ def arrival_in(groups: Sequence[Group], as_of: date) -> Arrival | None:
     return arrival_of(fitted, EvaluationSet.merged([group.data for group in groups]), as_of)
 
 
-class Found(NamedTuple):
-    """What a group says, the p-value of each of its targets, the kinds of its warnings, and its part of the total.
+class GroupResult(NamedTuple):
+    """Numbers of a group, the p-value of each of its targets, the kinds of its warnings, and its posterior.
 
-    The part is None where the labels do not suffice for a label model.
+    The posterior is None if the labels do not suffice for a label model, the evaluation if it is too large to keep.
     """
 
     summary: GroupSummary
     p_values: dict[str, float]
     warned: tuple[type[Warning], ...]
-    part: Part | None
+    posterior: GroupPosterior | None
     assumption: str
+    evaluation: Evaluation | None
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,7 @@ class Task:
         with self.naming(group.name):
             if group.data.cells.weight is not None:  # those of all groups were checked together
                 frames.check_weight_sizes(group.data.cells.weight, "weight")
-            # A copy, because a generator that was drawn from does not give the same numbers again.
-            return question.answer(group.data, deepcopy(group.rng), self.arguments)
+            return question.answer(group.data, group.seed, self.arguments)
 
     @contextmanager
     def naming(self, name: str) -> Iterator[None]:
@@ -111,7 +110,7 @@ class Task:
             error.add_note(f"darkmetrics was evaluating {name}.")
             raise
 
-    def summarised(self, group: Group) -> Found:
+    def summarised(self, group: Group) -> GroupResult:
         """The same in a few numbers, with its warnings; bounds alone where too few labels are there for a law."""
         evaluation, lacking, notes = None, "", Notes()
         try:
@@ -137,36 +136,39 @@ class Task:
         p_values = {name: one.p_value for name, one in verdicts.items()}
         # Of rows that do not count nothing has to be said; for those that do a group that lacks labels borrows.
         nodes = evaluation.nodes if evaluation is not None else None if group.data.counts_at_all else _NONE
-        part = None if nodes is None else Part.of(group.data, nodes, self.n_groups)
+        posterior = None if nodes is None else GroupPosterior.of(group.data, nodes, self.n_groups)
         assumption = "" if evaluation is None else evaluation.assumption
-        return Found(summary, p_values, tuple(notes.kinds), part, assumption)
+        kept = evaluation if evaluation is not None and is_small(evaluation, self.n_groups) else None
+        return GroupResult(summary, p_values, tuple(notes.kinds), posterior, assumption, kept)
 
     def added_up(
         self,
         groups: Sequence[Group],
-        found: Sequence[Found],
-        rng: np.random.Generator,
+        results: Sequence[GroupResult],
+        seed: int,
         arguments: Mapping[str, str],
         notes: "Notes",
     ) -> Evaluation:
         """All groups together: the sum of what they say, and never a fit that contradicts them."""
         if len(groups) == 1:
             with notes.taken():
-                return self.evaluated(groups[0])
-        shared = learns_from_reference(self.question.model)
+                return results[0].evaluation or self.evaluated(groups[0])
         late = any(group.model is not None for group in groups)
         with self.naming("all rows together"), notes.taken():
-            data, nodes, borrowing = union(
-                [group.data for group in groups], [one.part for one in found], self._fit, shared=shared, paired=late
+            data, nodes, borrowing, shared = stack_groups(
+                [group.data for group in groups],
+                [result.posterior for result in results],
+                [group.model or self.question.model_of(group.data) for group in groups],
+                self._fit,
             )
             if borrowing:
                 notes.texts.append(borrowed_in_words(borrowing))
-            said = {one.assumption for one in found} - {""}
+            said = {result.assumption for result in results} - {""}
             text = ""
             if data.n_missing:
                 text = in_words(len(groups), borrowing, said, shared=shared and len(nodes) > 1, late=late)
             settings: dict[str, Any] = {"assumption": text, "arguments": arguments, "groups": len(groups)}
-            return self.question.in_scope(self.question.answer_given(nodes, data, deepcopy(rng), **settings))
+            return self.question.in_scope(self.question.answer_given(nodes, data, seed, **settings))
 
     def _fit(self, data: EvaluationSet) -> Posterior:
         return self.question.model_of(data).nodes(data)

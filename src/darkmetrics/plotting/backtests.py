@@ -133,7 +133,7 @@ def plot_audit(result: Audit, *, ax: "Axes | None" = None) -> "Axes":
     """Do labels that came since refute earlier probabilities? The e-value over these labels, on a log scale.
 
     The line across is `1 / alpha`: if the probabilities are right the e-value ever reaches it with a chance of alpha at
-    most.
+    most. Triangles at the upper edge are infinite e-values.
 
     Examples
     --------
@@ -146,7 +146,13 @@ def plot_audit(result: Audit, *, ax: "Axes | None" = None) -> "Axes":
     style.checked("result", result, Audit, "what audit returns")
     ax = style.axes(ax)
     labels, values = np.append(0, result.labels), np.append(1.0, result.path)
-    ax.plot(labels, values, **style.style_of(0), markersize=3, linewidth=1, label="e-value")
+    infinite = np.isinf(values)
+    ax.plot(labels[~infinite], values[~infinite], **style.style_of(0), markersize=3, linewidth=1, label="e-value")
+    if infinite.any():
+        marks: dict[str, Any] = {"marker": "^", "linestyle": "none", "markersize": 5, "label": "infinite e-value"}
+        upper_edge: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "clip_on": False}
+        ones = np.ones(int(infinite.sum()))
+        ax.plot(labels[infinite], ones, color=style.style_of(0)["color"], **marks, **upper_edge)
     ax.axhline(
         1.0 / result.alpha, color=style.grey(ax), linewidth=0.8, linestyle="--", label="refuted from here on", zorder=0
     )

@@ -1,7 +1,6 @@
 """What a report says along the threshold: metrics of the confusion matrix, ROC, precision-recall, and ROC-AUC."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,9 @@ from darkmetrics.metrics import ConfusionMetric, Metric, RankMetric, metrics_fro
 from darkmetrics.tables import finite, level_text
 from darkmetrics.threshold_curves import Curves, RateCurve
 from darkmetrics.threshold_curves import curves as curves_of
-from darkmetrics.threshold_curves.sweep import quick
 
 # Positions of the threshold slider, besides the threshold of the evaluation.
 THRESHOLDS = 100
-# A page is made once, and its curves should meet its table: it may take this many times as long as curves that someone
-# waits for. Beyond, the Gaussian ones are not told apart from them.
-_PATIENCE = 2.0
 
 
 def curve_numbers(evaluation: Evaluation, charted: Mapping[str, Metric], ready: Curves | None) -> dict[str, Any]:
@@ -40,13 +35,9 @@ def curve_numbers(evaluation: Evaluation, charted: Mapping[str, Metric], ready: 
         except MethodError as error:
             return {"absent": str(error)}
     level = evaluation.confidence_level
-    # Pictures without numbers to look up: as exact as the curves while that takes a second or two.
-    drawn = (
-        ready if quick(evaluation, ready.thresholds.size + 2, 2, patience=0.25) else replace(ready, method="gaussian")
-    )
     rates = {
-        "roc": _rates(drawn.roc, drawn.method, level),
-        "precision_recall": _rates(drawn.precision_recall, drawn.method, level),
+        "roc": _rates(ready.roc, ready.method, level),
+        "precision_recall": _rates(ready.precision_recall, ready.method, level),
         "auc": area_under_roc(evaluation),
     }
     if absent is not None:
@@ -80,16 +71,16 @@ def area_under_roc(evaluation: Evaluation) -> dict[str, Any] | None:
     ]
     if halves:
         name, metric = min(halves, key=lambda both: both[1].scale)  # ROC-AUC itself where it is there
-        law, labelled_only = evaluation[name], evaluation.labelled_only[name]
+        distribution, labelled_only = evaluation[name], evaluation.labelled_only[name]
     else:
         metric = roc_auc()
         try:
             functional = metric.bind(evaluation.data, np.nan)
-            law = next(evaluation.method.laws([functional], evaluation.nodes, rng=0))
+            distribution = next(evaluation.method.distributions([functional], evaluation.nodes, rng=0))
         except MethodError:
             return None
         labelled_only = metric.value(evaluation.data) if evaluation.data.n_labelled else np.nan
-    values = (law.mean(), *law.interval(evaluation.confidence_level), labelled_only)
+    values = (distribution.mean(), *distribution.interval(evaluation.confidence_level), labelled_only)
     return {
         key: finite((value - metric.shift) / metric.scale)
         for key, value in zip(("mean", "low", "high", "labelled_only"), values, strict=True)
@@ -135,12 +126,7 @@ def _column(values: Any) -> list[float | None]:
 
 
 def _make_curves(evaluation: Evaluation, metrics: list[Metric]) -> Curves:
-    """Curves for the page: as exact as the evaluation itself, as long as that takes seconds."""
-    about: dict[str, Any] = {"metrics": metrics, "confidence_levels": (evaluation.confidence_level,)}
-    in_seconds = quick(evaluation, THRESHOLDS, len(metrics), patience=_PATIENCE)
-    if in_seconds and not isinstance(evaluation.method, Gaussian):
-        try:
-            return curves_of(evaluation, thresholds=THRESHOLDS, method="exact", **about)
-        except MethodError:  # a formula of the user's that has no exact law of this size
-            pass
-    return curves_of(evaluation, thresholds=THRESHOLDS, method="gaussian", **about)
+    """Return the curves of a report, by the method of the evaluation if that is the Gaussian."""
+    method = "gaussian" if isinstance(evaluation.method, Gaussian) else "auto"
+    levels = (evaluation.confidence_level,)
+    return curves_of(evaluation, metrics=metrics, thresholds=THRESHOLDS, method=method, confidence_levels=levels)

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-# What spreadsheets take for the begin of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+from darkmetrics._text import csv_text as value_text
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -75,6 +74,5 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.9g}"
-    text = str(value)
-    text = f"'{text}" if text.startswith(_FORMULA) else text
+    text = value_text(str(value))
     return '"' + text.replace('"', '""') + '"' if any(sign in text for sign in ',"\n\r') else text

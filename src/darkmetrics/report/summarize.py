@@ -10,7 +10,6 @@ import numpy as np
 from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
-from darkmetrics.methods import Gaussian
 from darkmetrics.metrics.confusion import FN, FP, TN, TP, ConfusionMetric, Linear
 from darkmetrics.metrics.metric import UNIT
 from darkmetrics.metrics.targets import targets_from
@@ -98,7 +97,7 @@ def summarize(
         metrics[name] = {
             **entry,
             "sentence": sentences.headline(name, entry, counts, evaluation.scope),
-            "shape": shape(evaluation[name], counts["missing"]),
+            "shape": shape(evaluation[name]),
             "target": target,
         }
     charted = dict(islice(evaluation.metrics.items(), MOST_CURVES))
@@ -193,7 +192,7 @@ _COUNTS: dict[str, tuple[Linear, tuple[int, int]]] = {
 
 
 def confusion(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Known rows, estimate and interval of each of the four counts; None where no law of them is known.
+    """Return known rows, estimate and interval of each of the four counts; None if the method finds none.
 
     Counts are of these rows, whatever the scope of the evaluation is; weights count where rows have some.
 
@@ -216,15 +215,14 @@ def confusion(evaluation: Evaluation) -> dict[str, Any] | None:
         ConfusionMetric(name=name, formula=count / everything, range=UNIT, direction=direction)
         for name, (count, direction) in _COUNTS.items()
     ]
-    # Sums of unequal weights take a third of a second each, and nobody tells a normal law from them.
-    method = Gaussian() if data.unequal_weights else evaluation.method
+    functionals = [metric.bind(data, 0.0) for metric in metrics]
     try:
-        laws = list(method.laws([one.bind(data, 0.0) for one in metrics], evaluation.nodes, rng=0))
+        distributions = list(evaluation.method.distributions(functionals, evaluation.nodes, rng=0))
     except MethodError:
         return None
-    found: dict[str, Any] = {"weighted": data.cells.weight is not None}
-    for metric, law in zip(metrics, laws, strict=True):
-        ends = law.interval(evaluation.confidence_level)
-        mean, low, high = (finite(round(total * value, 9)) for value in (law.mean(), *ends))
-        found[metric.name] = {"known": known[metric.name], "mean": mean, "low": low, "high": high}
-    return found
+    counts: dict[str, Any] = {"weighted": data.cells.weight is not None}
+    for metric, distribution in zip(metrics, distributions, strict=True):
+        ends = distribution.interval(evaluation.confidence_level)
+        mean, low, high = (finite(round(total * value, 9)) for value in (distribution.mean(), *ends))
+        counts[metric.name] = {"known": known[metric.name], "mean": mean, "low": low, "high": high}
+    return counts

@@ -1,12 +1,13 @@
 """Band and RateCurve: what is known of a metric at each of many thresholds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics._text import prints_plainly
 from darkmetrics.tables import level_text
 
 
@@ -20,9 +21,18 @@ class Swept(NamedTuple):
     undefined: FloatArray
     labelled_only: FloatArray
 
-    def within_bounds(self) -> "Swept":
-        """The same with quantiles that stay where the metric can be at all, which those of a Gaussian need not."""
-        return self._replace(quantiles=np.clip(self.quantiles, self.low, self.high))
+    def replace_at(self, index: BoolArray, points: "Swept") -> "Swept":
+        """Return the curve with other numbers at some thresholds, inside their bounds."""
+        columns = [np.array(column) for column in self]
+        points = points._replace(quantiles=np.clip(points.quantiles, points.low, points.high))
+        for column, values in zip(columns, points, strict=True):
+            column[..., index] = values
+        return Swept(*columns)
+
+
+def join_ranges(ranges: Sequence[Swept]) -> Swept:
+    """Return one curve for ranges of thresholds that follow each other."""
+    return Swept(*(np.concatenate(column, axis=-1) for column in zip(*ranges, strict=True)))
 
 
 def levels_of(confidence_levels: tuple[float, ...]) -> FloatArray:
@@ -103,6 +113,7 @@ class Band:
 COLUMNS = ("mean", "lowest_possible", "highest_possible", "labelled_only", "undefined")
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False)
 class RateCurve:
     """Two metrics against each other as the threshold moves: a ROC or precision-recall curve with bands.

@@ -6,27 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics._text import prints_plainly
 from darkmetrics.data.rules import is_number
+from darkmetrics.distributions.joint import Joint
+from darkmetrics.distributions.problem import Problem
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
-from darkmetrics.functional import CountFunctional, Extremes, Split
-from darkmetrics.methods import Exact, Method, MonteCarlo, Problem
+from darkmetrics.methods.base import seed_from
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.metrics.targets import target_from
-from darkmetrics.posterior import Posterior
 from darkmetrics.question import generator_from
 from darkmetrics.tables import html_lines, html_table, level_text
 from darkmetrics.threshold_curves.sweep import curve_metrics, fill_of, sweep
 
-# Up to so many combinations of counts the probability is summed instead of drawn.
-_EXACT_UP_TO = 2**15
 # Values of a metric that differ by less, as part of the largest, are equal: the same weights were added up in another
 # order, or another unit.
 _ROUNDING = 1e-12
 
 
+@prints_plainly
 @dataclass(frozen=True)
 class BestThreshold:
     """The threshold that serves a metric best; print it for a sentence.
@@ -144,55 +143,23 @@ def probability_better(
 ) -> float:
     """P(the metric is strictly better at `new` than at `old`), the labels being the same for both.
 
-    A 0/0 counts as in the evaluation; where that leaves it out, this is the probability given that both are defined.
-    Missing rows fall into three groups: flagged at neither, at one, or at both thresholds. Their positives are
-    independent given the node, and both confusion matrices are sums of them.
+    0/0 counts as in the evaluation. Where the evaluation leaves it out, this is the probability given that the metric
+    is defined at both thresholds.
     """
-    functional = _difference(evaluation.data, metric, fill_of(evaluation, metric), new, old)
-    method = _method(functional, evaluation.nodes, MonteCarlo(n_resamples))
-    law = method.law(functional, Problem(evaluation.nodes), rng=generator_from(rng))
-    return float(law.sf(0.0))
+    fill = fill_of(evaluation, metric)
+    terms = [metric.bind(evaluation.data.with_threshold(threshold), fill) for threshold in (new, old)]
+    drawn = Joint.of_set(terms, Problem(evaluation.nodes, seed=seed_from(generator_from(rng)))).draw(n_resamples)
+    gain = drawn.values[0] - drawn.values[1]
+    if metric.better == "lower":
+        gain = -gain
+    defined = ~np.isnan(gain)
+    # Gains as small as the rounding of sums are none.
+    better = gain > _ROUNDING * max(term.size for term in terms)
+    total = float(drawn.mass[defined].sum())
+    return float(drawn.mass[better].sum()) / total if total > 0.0 else np.nan
 
 
-def _method(functional: CountFunctional, nodes: Posterior, drawn: Method) -> Method:
-    """Sums where there are few combinations; rows with weights have as many as there are labelings."""
-    rows = functional.missing.sum() if functional.split.weight is not None else None
-    sizes = [float(functional.missing[group].sum()) + 1.0 for group in functional.split.groups]
-    few = rows <= np.log2(_EXACT_UP_TO) if rows is not None else np.prod(sizes) <= _EXACT_UP_TO
-    return Exact() if few else drawn
-
-
-def _difference(data: EvaluationSet, metric: ConfusionMetric, fill: float, new: float, old: float) -> CountFunctional:
-    """How much better the metric is at the new threshold, as a function of the positives in three groups."""
-    sets = [data.with_threshold(threshold) for threshold in (min(new, old), max(new, old))]
-    low, high = (metric.bind(here, fill) for here in sets)
-    flagged = [here.cells.decision[here.missing_cells] for here in sets]
-    groups: tuple[IntArray, ...] = tuple(
-        np.flatnonzero(own) for own in (~flagged[0], flagged[0] & ~flagged[1], flagged[1])
-    )
-    sign = (1.0 if metric.better != "lower" else -1.0) * (1.0 if new > old else -1.0)
-    blur = _ROUNDING * max(low.size, high.size)
-
-    def better_by(neither: FloatArray, one: FloatArray, both: FloatArray) -> FloatArray:
-        values = [
-            np.where(np.isnan(value), fill, value)
-            for value in (high.at([both, neither + one]), low.at([one + both, neither]))
-        ]
-        gain = sign * (values[0] - values[1])
-        return np.where(np.abs(gain) <= blur, 0.0, gain)
-
-    return CountFunctional(
-        missing=low.missing,
-        fill=np.nan,
-        range=(-np.inf, np.inf),
-        split=Split(groups, low.split.weight),
-        offset=(0.0, 0.0, 0.0),
-        formula=better_by,
-        direction=(None, None, None),
-        bounds=Extremes(-np.inf, np.inf, False),  # nobody asks for them
-    )
-
-
+@prints_plainly
 @dataclass(frozen=True)
 class TargetThreshold:
     """The threshold at which targets are met; print it for a sentence, `float(...)` for the number.

@@ -8,6 +8,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import RngLike
 from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
@@ -23,6 +24,7 @@ from darkmetrics.threshold_curves.sweep import curve_metrics, sweep
 _SHOWN = 10
 
 
+@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False)
 class Curves(Mapping[str, Band]):
     """Metrics at many thresholds: a mapping from metric name to `Band`.
@@ -40,7 +42,7 @@ class Curves(Mapping[str, Band]):
     current : float
         The threshold of the evaluation.
     method : str
-        "exact" or "gaussian".
+        "exact", "monte_carlo" or "gaussian".
     flagged : array
         Share of rows at or above each threshold.
     metrics : mapping
@@ -142,7 +144,7 @@ class Curves(Mapping[str, Band]):
         probability : float
             With which each target has to be met.
         n_resamples, rng
-            Labelings drawn for the probability, and their seed. Where the missing rows are few it is exact instead.
+            Imputations drawn for the probability, and their seed. With few missing rows it is exact.
         """
         if metric is None and constraint is not None:
             metric = next((name for name in self.bands if name not in constraint), None)

@@ -1,4 +1,4 @@
-"""From an evaluation and thresholds to bands: which way they are computed, and for which metrics there are any."""
+"""From an evaluation and thresholds to curves: which method computes them, and for which metrics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,18 +9,23 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
-from darkmetrics.methods import Exact, Gaussian
+from darkmetrics.methods import Auto, Exact, Gaussian, Method
 from darkmetrics.metrics import ConfusionMetric, Metric, metrics_from
 from darkmetrics.posterior import Posterior
-from darkmetrics.threshold_curves.bands import Swept
-from darkmetrics.threshold_curves.laws import MOST_LAWS, sweep_by_laws
-from darkmetrics.threshold_curves.sums import Blocks, sweep_by_sums
+from darkmetrics.threshold_curves.bands import Swept, join_ranges
+from darkmetrics.threshold_curves.bounds import MetricRange
+from darkmetrics.threshold_curves.drawn import N_POINTS, draw_sums, drawn_range
+from darkmetrics.threshold_curves.gaussian import gaussian_range
+from darkmetrics.threshold_curves.single import MAX_SINGLE, sweep_single
+from darkmetrics.threshold_curves.sums import ThresholdSums
 
-# Thresholds x metrics x missing rows x root of nodes up to which exact laws take some three seconds.
-_QUICK = 2**21
-# With unequal weights each law takes a third of a second as soon as labelings are too many to go through.
-_QUICK_WEIGHTED = 12
-METHODS = ("auto", "exact", "gaussian")
+# Thresholds x metrics x missing rows x root of draws up to which exact distributions take some three seconds.
+_MAX_EXACT_EFFORT = 2**21
+# Missing rows with unequal weights, up to which label assignments are enumerated.
+_MAX_WEIGHTED = 12
+# Thresholds up to which drawn sums take a few seconds.
+_MAX_DRAWN = 1000
+METHODS = ("auto", "exact", "monte_carlo", "gaussian")
 
 
 def sweep(
@@ -30,71 +35,72 @@ def sweep(
     levels: FloatArray,
     method: str,
 ) -> tuple[str, list[Swept]]:
-    """The method used, and mean, quantiles, bounds and the rest of each metric at each threshold."""
+    """Return the method used, and mean, quantiles and bounds of each metric at each threshold."""
     if method not in METHODS:
         raise unknown_name("method", "method", str(method), METHODS)
     evaluation.nodes.check_independent("curves need")
     fills = [fill_of(evaluation, metric) for metric in metrics]
     arguments = evaluation.data, evaluation.nodes, metrics, fills, thresholds, levels
-    if method == "auto":
-        try:
-            if quick(evaluation, thresholds.size, len(metrics)):
-                return "exact", sweep_by_laws(*arguments, Exact())
-        except MethodError:  # a formula of the user's that has no exact law of this size
-            pass
-        method = "gaussian"
     if method == "exact":
-        return method, sweep_by_laws(*arguments, Exact())
-    return method, [swept.within_bounds() for swept in _gaussian(*arguments)]
+        return method, sweep_single(*arguments, Exact())
+    if method == "auto":
+        if _is_exact_quick(evaluation, thresholds.size, len(metrics)):
+            try:
+                return "exact", sweep_single(*arguments, Exact())
+            except MethodError:  # a metric has no exact distribution at some threshold
+                pass
+        method = "monte_carlo" if thresholds.size <= _MAX_DRAWN else "gaussian"
+    return method, _sweep_together(*arguments, drawn=method == "monte_carlo")
 
 
-def _gaussian(
+def _sweep_together(
     data: EvaluationSet,
-    nodes: Posterior,
+    posterior: Posterior,
     metrics: Sequence[ConfusionMetric],
     fills: Sequence[float],
     thresholds: FloatArray,
     levels: FloatArray,
+    *,
+    drawn: bool,
 ) -> list[Swept]:
-    """All thresholds at once where that is possible, and the others one by one."""
-    p = nodes.probability[:, nodes.used]
-    # Nodes that are sure of different labelings make a law of atoms, which has nothing Gaussian.
-    possible = nodes.certain or bool(np.any((p > 0.0) & (p < 1.0)))
-    ratios = [i for i in range(len(metrics)) if possible and metrics[i].bind(data, fills[i]).ratio is not None]
-    found: dict[int, Swept] = {}
-    left = {i: np.ones(thresholds.size, dtype=np.bool_) for i in range(len(metrics))}
-    if ratios:
-        blocks = Blocks(data, nodes, thresholds)
-        by_sums = sweep_by_sums(blocks, [metrics[i] for i in ratios], [fills[i] for i in ratios], levels)
-        for i, (swept, one_by_one) in zip(ratios, by_sums, strict=True):
-            found[i], left[i] = swept, one_by_one
-    for i, one_by_one in left.items():
-        if one_by_one.any():
-            (rest,) = sweep_by_laws(data, nodes, [metrics[i]], [fills[i]], thresholds[one_by_one], levels, Gaussian())
-            found[i] = _put(found[i], one_by_one, rest) if i in found else rest
-    return [found[i] for i in range(len(metrics))]
+    """Return all thresholds at once where that is possible, and the others by themselves."""
+    ranges: list[list[Swept]] = [[] for _ in metrics]
+    excluded: list[list[BoolArray]] = [[] for _ in metrics]
+    for window in ThresholdSums(data, posterior, thresholds).ranges(max(N_POINTS if drawn else 0, len(posterior))):
+        sums = draw_sums(window) if drawn and not posterior.certain else None
+        for i, (metric, fill) in enumerate(zip(metrics, fills, strict=True)):
+            points = MetricRange(metric, fill, window)
+            irregular = points.excluded
+            if posterior.certain:
+                swept = points.certain(levels)
+            elif sums is not None:
+                swept = drawn_range(points, sums, levels)
+            else:
+                swept, without_slope = gaussian_range(points, levels)
+                irregular = irregular | without_slope
+            ranges[i].append(swept)
+            excluded[i].append(irregular)
+    result = []
+    method: Method = Auto() if drawn else Gaussian()
+    for i, pieces in enumerate(ranges):
+        swept, single = join_ranges(pieces), np.concatenate(excluded[i])
+        if single.any():
+            (alone,) = sweep_single(data, posterior, [metrics[i]], [fills[i]], thresholds[single], levels, method)
+            swept = swept.replace_at(single, alone)
+        result.append(swept)
+    return result
 
 
-def _put(swept: Swept, where: BoolArray, rest: Swept) -> Swept:
-    columns = [np.array(column) for column in swept]
-    for column, values in zip(columns, rest, strict=True):
-        column[..., where] = values
-    return Swept(*columns)
-
-
-def quick(evaluation: Evaluation, thresholds: int, metrics: int, *, patience: float = 1.0) -> bool:
-    """Whether exact laws at so many thresholds take seconds, or `patience` times as long.
-
-    By size and not by clock, so that the answer is always the same.
-    """
-    if evaluation.data.unequal_weights and evaluation.data.n_missing > _QUICK_WEIGHTED:
+def _is_exact_quick(evaluation: Evaluation, thresholds: int, metrics: int) -> bool:
+    """Return whether exact distributions take seconds: by size and not by clock, so that results are reproducible."""
+    if evaluation.data.unequal_weights and evaluation.data.n_missing > _MAX_WEIGHTED:
         return False
     effort = thresholds * metrics * evaluation.data.n_missing * float(np.sqrt(len(evaluation.nodes)))
-    return thresholds <= MOST_LAWS and effort <= patience * _QUICK
+    return thresholds <= MAX_SINGLE and effort <= _MAX_EXACT_EFFORT
 
 
 def curve_metrics(evaluation: Evaluation, metrics: Any) -> list[ConfusionMetric]:
-    """The metrics that a user names; names that the evaluation knows mean what they mean there."""
+    """Return the metrics that a user names; a name that the evaluation has means its metric."""
     if isinstance(metrics, str):
         metrics = [metrics]
     if not isinstance(metrics, Metric) and isinstance(metrics, Sequence):
@@ -111,11 +117,11 @@ def curve_metrics(evaluation: Evaluation, metrics: Any) -> list[ConfusionMetric]
 
 
 def fill_of(evaluation: Evaluation, metric: Metric) -> float:
-    """What a 0/0 counts as: as in the evaluation, and for a metric that is not in it as for the others there."""
+    """Return the value of 0/0: that of the evaluation, for metrics that are not in it that of its other metrics."""
     if metric.name in evaluation.fills:
         return evaluation.fills[metric.name]
     for name, fill in evaluation.fills.items():
-        own = evaluation.metrics[name].undefined_as
-        if fill != own and not (np.isnan(fill) and np.isnan(own)):
-            return fill  # the evaluation was told what a 0/0 is
+        default = evaluation.metrics[name].undefined_as
+        if fill != default and not (np.isnan(fill) and np.isnan(default)):
+            return fill  # zero_division was set
     return metric.undefined_as

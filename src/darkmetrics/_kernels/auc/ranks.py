@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dots
+from darkmetrics._kernels.arrays import FloatArray, IntArray, dots
 
 
 class RankData(NamedTuple):
@@ -94,62 +94,6 @@ def auc_moments(data: RankData, p: FloatArray, parts: LinearParts | None = None)
     return AucMoments(mean_a, mean_d, var_a, var_d, cov)
 
 
-class RankSums(NamedTuple):
-    """Sums over the rows of each column of their weight to a power, times their rank (about the middle) to one."""
-
-    w1: FloatArray
-    w1_rank: FloatArray
-    w2: FloatArray
-    w2_rank: FloatArray
-    w2_rank2: FloatArray
-    w3: FloatArray
-    w3_rank: FloatArray
-    w4: FloatArray
-
-    @classmethod
-    def of(cls, data: RankData, column: IntArray, columns: int) -> "RankSums":
-        w, rho = data.weight, data.rho - 0.5 * data.total  # so that little cancels
-        return cls(
-            *(
-                np.asarray(np.bincount(column, data.counts * w**power * rho**rank, columns), dtype=np.float64)
-                for power, rank in ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (3, 1), (4, 0))
-            )
-        )
-
-
-def auc_moments_of_columns(data: RankData, p: FloatArray, sums: RankSums) -> AucMoments:
-    """The same where rows of one column have one chance (`p`: nodes x columns) and ties count one half.
-
-    Powers of weights and ranks are added up before the nodes are gone through, which takes O(columns) for each.
-    """
-    v, tilt = p * (1.0 - p), 1.0 - 2.0 * p
-    mean_p = data.known_p + p @ sums.w1
-    mean_r = data.known_r + p @ sums.w1_rank + 0.5 * data.total * (p @ sums.w1)
-    one, two, three = v @ sums.w2, v @ sums.w2_rank, v @ sums.w2_rank2
-    bent, bent_rank, twice = (v * tilt) @ sums.w3, (v * tilt) @ sums.w3_rank, (v * tilt**2) @ sums.w4
-    pairs = 0.5 * (one**2 - v**2 @ sums.w4)
-    a, d = mean_p - 0.5 * data.total, data.total - 2.0 * mean_p  # a row's part in A is rho - a, but for its own label
-    var_a = three - 2.0 * a * two + a**2 * one - (bent_rank - a * bent) + 0.25 * twice + pairs
-    var_d = d**2 * one - 2.0 * d * bent + twice + 4.0 * pairs
-    cov = d * (two - a * one) - (bent_rank - a * bent) - 0.5 * d * bent + 0.5 * twice + 2.0 * pairs
-    mean_d = mean_p * (data.total - mean_p) - one
-    return AucMoments(mean_r - 0.5 * (mean_p**2 + one), mean_d, var_a, var_d, cov)
-
-
-def auc_influence(data: RankData, p: FloatArray) -> FloatArray:
-    """Derivative of ROC-AUC by the label of one row of each cell, every label being at its chance; nan where D = 0."""
-    mass = data.counts * data.weight
-    p_sum, r_sum = data.known_p + float(p @ mass), data.known_r + float(p @ (mass * data.rho))
-    a, d, slope = r_sum - 0.5 * p_sum**2, p_sum * (data.total - p_sum), data.rho - p_sum
-    if data.full_ties:
-        group = data.group_known + np.bincount(data.group, mass * p, data.group_total.size)
-        a += data.settled_ties + 0.5 * float((group * (data.group_total - group)).sum())
-        slope = slope + 0.5 * (data.group_total - 2.0 * group)[data.group]
-    if not d > 0.0:
-        return np.full(p.size, np.nan)
-    return data.weight * (slope - a / d * (data.total - 2.0 * p_sum)) / d
-
-
 def auc_from_sums(data: RankData, p_sum: FloatArray, r_sum: FloatArray, ties: FloatArray | float) -> FloatArray:
     """ROC-AUC of labelings with these totals; nan where one class is absent."""
     d = p_sum * (data.total - p_sum)
@@ -157,81 +101,6 @@ def auc_from_sums(data: RankData, p_sum: FloatArray, r_sum: FloatArray, ties: Fl
     result: FloatArray = np.full(d.shape, np.nan)
     np.divide(r_sum - 0.5 * p_sum**2 + ties, d, out=result, where=~absent)
     return np.clip(result, 0.0, 1.0)  # the numerator cancels, and with very unequal weights rounding shows
-
-
-def half_ties(data: RankData, p: FloatArray, groups: BoolArray | None = None) -> RankData:
-    """The same problem without the tied pairs that count in full: to first order about `p` they are part of the ranks.
-
-    Of all groups, or of some. The mean stays what it is; what is left out, the square of the deviation of a group's
-    positives, is nothing beside the ranks of many groups.
-    """
-    if not data.full_ties:
-        return data
-    some = np.ones(data.group_total.size, dtype=np.bool_) if groups is None else groups
-    mass = data.counts * data.weight
-    known, total = np.where(some, data.group_known, 0.0), np.where(some, data.group_total, 0.0)
-    open_ = np.where(some, np.bincount(data.group, mass * p, some.size), 0.0)
-    slope = 0.5 * (total - 2.0 * (known + open_))
-    pairs = 0.5 * (known + open_) * (total - known - open_) - slope * open_
-    pairs -= np.where(some, 0.5 * np.bincount(data.group, mass * data.weight * p * (1.0 - p), some.size), 0.0)
-    all_ = bool(some.all())
-    return data._replace(
-        full_ties=not all_,
-        rho=data.rho + slope[data.group],
-        known_r=data.known_r + float(pairs.sum()) + (data.settled_ties if all_ else 0.0),
-        group_total=data.group_total - total,
-        group_known=data.group_known - known,
-        settled_ties=0.0 if all_ else data.settled_ties,
-    )
-
-
-def settled_ties(data: RankData) -> float:
-    """What tied pairs of known labels add to the numerator, wherever the missing rows fall."""
-    if not data.full_ties:
-        return 0.0
-    return data.settled_ties + 0.5 * float((data.group_known * (data.group_total - data.group_known)).sum())
-
-
-def settle(data: RankData, p: FloatArray, labels: IntArray) -> tuple[RankData, FloatArray]:
-    """The same problem once some missing rows are labelled: per cell, rows turned positive (+) or negative (-).
-
-    `p` may have a row for each node.
-    """
-    turned = np.abs(labels)
-    positive = data.weight * np.maximum(labels, 0)
-    counts = data.counts - turned
-    kept = counts > 0
-    group_known = data.group_known + np.bincount(data.group, positive, data.group_total.size)
-    group = data.group[kept]
-    held = np.bincount(group, minlength=data.group_total.size) > 0
-    open_groups = np.flatnonzero(held)
-    pairs = 0.5 * group_known * (data.group_total - group_known)
-    rest = data._replace(
-        counts=counts[kept],
-        weight=data.weight[kept],
-        rho=data.rho[kept],
-        group=(np.cumsum(held) - 1)[group],
-        known_p=data.known_p + float(positive.sum()),
-        known_r=data.known_r + float((positive * data.rho).sum()),
-        group_total=data.group_total[open_groups],
-        group_known=group_known[open_groups],
-        settled_ties=data.settled_ties + float(pairs.sum() - pairs[open_groups].sum()) if data.full_ties else 0.0,
-    )
-    return rest, p[..., kept]
-
-
-def auc_values(data: RankData, positives: IntArray) -> FloatArray:
-    """ROC-AUC of each labeling (rows of `positives`: positives among the missing rows of each cell)."""
-    mass = positives * data.weight
-    p_sum = data.known_p + mass.sum(axis=1)
-    r_sum = data.known_r + mass @ data.rho
-    ties: FloatArray | float = 0.0
-    if data.full_ties:
-        size = data.group_total.size
-        group_p = np.broadcast_to(data.group_known, (mass.shape[0], size)).copy()
-        np.add.at(group_p.T, data.group, mass.T)
-        ties = data.settled_ties + 0.5 * (group_p * (data.group_total - group_p)).sum(axis=1)
-    return auc_from_sums(data, p_sum, r_sum, ties)
 
 
 def auc_extremes(data: RankData) -> tuple[float, float]:

@@ -29,6 +29,8 @@ def all_labelings(missing: IntArray, p: FloatArray) -> tuple[IntArray, FloatArra
 
 def _binomial_pmfs(p: FloatArray, rows: int) -> FloatArray:
     """The law of the positives of a cell, for each chance in `p`."""
+    if rows == 1:
+        return np.stack([1.0 - p, p], axis=1)
     if p.size == 1:
         offset, inside = poisson_binomial_pmf(p, np.array([rows]))
         inside = inside[None, :]

@@ -12,13 +12,6 @@ PART = 1e-13
 OF_BRACKET = 1e-30
 
 
-def normal_mixture_density(t: float, weight: FloatArray, mean: FloatArray, sd: FloatArray) -> float:
-    """Density at t; components without spread have none."""
-    wide = sd > 0.0
-    z = (t - mean[wide]) / sd[wide]
-    return float(weight[wide] @ (np.exp(-0.5 * z**2) / sd[wide])) / float(np.sqrt(2.0 * np.pi))
-
-
 def normal_mixture_quantile(q: float, weight: FloatArray, mean: FloatArray, sd: FloatArray) -> float:
     """Place where the cdf reaches q, to a millionth of the smallest spread; 0 < q < 1."""
     ends = mean + sd * float(ndtri(q))
@@ -35,12 +28,14 @@ def normal_mixture_quantile(q: float, weight: FloatArray, mean: FloatArray, sd: 
     return 0.5 * (a + b)
 
 
-def normal_mixture_quantiles(q: FloatArray, weight: FloatArray, mean: FloatArray, sd: FloatArray) -> FloatArray:
+def normal_mixture_quantiles(
+    q: FloatArray, weight: FloatArray, mean: FloatArray, sd: FloatArray, *, tolerance: float = PART
+) -> FloatArray:
     """Quantiles of many mixtures at once (levels x mixtures): the smallest place where the cdf reaches the level.
 
     `weight`, `mean` and `sd` are components x mixtures; a component without spread is an atom. Newton steps inside a
-    bracket that is proven, and halvings of it where they do not help; accurate to 1e-13 of the quantile, or of the
-    narrowest spread if that is more.
+    bracket that is proven, and halvings of it where they do not help. The error is at most `tolerance` times the
+    quantile, or times the narrowest spread if that is more.
     """
     if mean.shape[0] == 1:
         return mean + sd * np.asarray(ndtri(q))[:, None]
@@ -54,8 +49,8 @@ def normal_mixture_quantiles(q: FloatArray, weight: FloatArray, mean: FloatArray
     narrowest = np.where(sd > 0.0, sd, np.inf).min(axis=0)
     narrowest = np.where(np.isfinite(narrowest), narrowest, 0.0)[column]
     size = np.maximum(np.abs(a), np.abs(b))
-    least = np.maximum(PART * narrowest, OF_BRACKET * size)
-    rows = np.flatnonzero(b - a > np.maximum(PART * size, least))
+    least = np.maximum(tolerance * narrowest, OF_BRACKET * size)
+    rows = np.flatnonzero(b - a > np.maximum(tolerance * size, least))
     x = np.clip(guess, a, b)[rows]
     a, b, level, least = a[rows], b[rows], level[rows], least[rows]
     parts = tuple(part[:, column[rows]] for part in (weight, mean, sd))
@@ -69,8 +64,8 @@ def normal_mixture_quantiles(q: FloatArray, weight: FloatArray, mean: FloatArray
             following = x + (level - cdf) / density
         halve = ~((following > a) & (following < b)) if step < 8 or step % 2 else np.ones(x.size, dtype=np.bool_)
         following = np.where(halve, 0.5 * (a + b), following)
-        near = ~halve & (np.abs(following - x) <= np.maximum(PART * np.abs(following), least))
-        closed = b - a <= np.maximum(PART * np.maximum(np.abs(a), np.abs(b)), least)
+        near = ~halve & (np.abs(following - x) <= np.maximum(tolerance * np.abs(following), least))
+        closed = b - a <= np.maximum(tolerance * np.maximum(np.abs(a), np.abs(b)), least)
         result[rows] = np.where(closed, b, following)
         left = np.flatnonzero(~(near | closed))
         if left.size < rows.size:

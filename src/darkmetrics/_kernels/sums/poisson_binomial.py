@@ -35,24 +35,6 @@ def tail_reach(variance: float, largest: float = 1.0) -> float:
     return linear + float(np.sqrt(linear**2 + 2.0 * LOG_TAIL * variance))
 
 
-def chernoff_reach(weights: FloatArray, p: FloatArray, counts: FloatArray) -> float:
-    """Like `tail_reach`, from the moment generating function: much closer where few rows are likely to matter."""
-    open_ = (p > 0.0) & (p < 1.0) & (weights != 0.0)
-    if not open_.any():
-        return 0.0
-    weights, p, counts = weights[open_], p[open_], counts[open_]
-    reach = 0.0
-    largest = float(np.max(np.abs(weights)))
-    for sign in (-1.0, 1.0):
-        best = np.inf
-        for s in np.geomspace(1e-3, 100.0, 40) / largest:
-            tilt = sign * s * weights
-            cumulant = dot(counts, np.log1p(p * np.expm1(tilt)) - tilt * p)
-            best = min(best, (cumulant + LOG_TAIL) / s)
-        reach = max(reach, float(best))
-    return reach
-
-
 def poisson_binomial_pmf(p: FloatArray, counts: IntArray | None = None) -> tuple[int, FloatArray]:
     """Offset and pmf of the number of successes among independent trials with chances `p`.
 

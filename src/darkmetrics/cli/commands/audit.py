@@ -158,7 +158,7 @@ def _by_time(data: dict[str, Any], time: Any) -> dict[Any, dm.EvaluationSet]:
     """The rows of each time; those without one had their label before."""
     from darkmetrics import frames
 
-    values, missing = frames.label_column(time, "time")
+    values, missing = frames.value_column(time, "time")
     places: dict[Any, list[int]] = {}
     for at, (value, gap) in enumerate(zip(values.tolist(), missing.tolist(), strict=True)):
         if not gap:

@@ -53,8 +53,6 @@ def main(
     check_writable(common.output, *paths_of(options.file), options.reference)
     if risk is not None and best is None:
         raise WordedError("--risk: is for --best, which is not given. Give both or none.")
-    if options.method == "monte_carlo":
-        raise WordedError("--method: curves are not drawn from samples. Choose from auto, exact, gaussian.")
     read_by_a_person = common.result_format in (OutputFormat.table, OutputFormat.markdown) and best is None
     grid = _FEW if thresholds is None and read_by_a_person else _thresholds(thresholds)
     metrics: Sequence[str] = options.metric or _METRICS

@@ -1,0 +1,175 @@
+"""The rule: which of four methods finds the distribution of a functional.
+
+    enumerate   at most 2^15 label assignments                               exact
+    count       at most four kinds of rows, 2^19 combinations of counts      exact
+    expand      the estimated error of an Edgeworth expansion is <= 0.008    cdf error 0.001 typically, 0.01 at most
+    draw        everything else: 2^16 imputations                            cdf error 0.002 typically, 0.01 at most
+
+Every question goes through here: single metrics, differences of models, totals and thresholds are functionals of one
+set; `joint` combines several sets.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.distributions.base import Interval, MetricDistribution, NodeMoments
+from darkmetrics.distributions.combined import Combined
+from darkmetrics.distributions.counting import Atoms, count_positives, enumerate_assignments
+from darkmetrics.distributions.drawing import N_IMPUTATIONS, Draws, draw_values
+from darkmetrics.distributions.expansion import Expansion
+from darkmetrics.distributions.functional import Functional, Reordered, ScenarioFunctional
+from darkmetrics.distributions.kinds import Discrete, Tabulated, Undefined
+from darkmetrics.distributions.problem import Problem
+
+# Largest estimated cdf error of an expansion that is used.
+MAX_EXPANSION_ERROR = 0.008
+# Imputations of a metric that is known by calling it.
+N_CALLS = 10_000
+# Cells read at most, and imputations at least, of a metric that reads all cells for each imputation.
+_MAX_CELLS_READ, _MIN_READ = 2**26, 2**14
+
+
+@dataclass(frozen=True)
+class MethodInfo:
+    """One of the four methods, for the table in the documentation."""
+
+    name: str
+    when: str
+    accuracy: str
+
+
+METHODS: Sequence[MethodInfo] = (
+    MethodInfo("enumerate", "at most 2^15 label assignments", "exact"),
+    MethodInfo("count", "at most four kinds of rows, up to 2^19 combinations of counts", "exact"),
+    MethodInfo("expand", "many rows decide (estimated error at most 0.008)", "cdf within 0.01"),
+    MethodInfo("draw", "few rows decide: 2^16 imputations", "cdf within 0.01"),
+)
+
+
+def describe_result(functional: Functional, method: str) -> dict[str, Any]:
+    """Return what a distribution says about itself: how it was found, and the bounds that it cannot exceed."""
+    low, high, sharp = functional.extremes
+    if method == "exact" and functional.is_rounded:
+        method = "near exact"
+    return {"method": method, "bounds": Interval(low, high), "bounds_sharp": sharp, "noise": functional.noise}
+
+
+def exact_atoms(functional: Functional, problem: Problem) -> Atoms | None:
+    """Return all values with their probabilities, by enumeration or counting; None if there are too many."""
+    if not problem.posterior.independent:
+        return None
+    return enumerate_assignments(functional, problem) or count_positives(functional, problem)
+
+
+def compute_distribution(functional: Functional, problem: Problem, n: int = N_IMPUTATIONS) -> MetricDistribution:
+    """Compute the distribution of a metric on these rows by the first method that applies."""
+    result = compute_without_sampling(functional, problem)
+    if result is not None:
+        return result
+    return distribution_of_draws(functional, problem, draw_values(functional, problem, n_imputations(functional, n)))
+
+
+def n_imputations(functional: Functional, n: int) -> int:
+    """Return how many imputations are drawn: fewer where each takes long, unless another number is asked for."""
+    if n != N_IMPUTATIONS or functional.columns is not None:
+        return n
+    if isinstance(functional, Combined):
+        return min(n_imputations(term, n) for term in functional.terms)
+    if isinstance(functional, Reordered):
+        return n_imputations(functional.base, n)
+    n_cells = functional.n_cells if isinstance(functional, ScenarioFunctional) else None
+    return N_CALLS if n_cells is None else int(np.clip(_MAX_CELLS_READ // max(1, n_cells), _MIN_READ, n))
+
+
+def compute_without_sampling(functional: Functional, problem: Problem) -> MetricDistribution | None:
+    """Compute the distribution by enumeration, counting or expansion; None if none of them applies."""
+    certain = certain_distribution(functional, problem)
+    if certain is not None:
+        return certain
+    atoms = exact_atoms(functional, problem)
+    if atoms is not None:
+        return distribution_of_atoms(functional, atoms)
+    return expanded_distribution(functional, problem)
+
+
+def certain_distribution(functional: Functional, problem: Problem) -> MetricDistribution | None:
+    """Return the distribution if nothing is random: no missing row, or one label assignment that is certain."""
+    posterior = problem.posterior
+    if not posterior.certain:
+        return None
+    p = posterior.of_cells(0)
+    value = functional.values((functional.missing * (p >= 1.0))[None, :].astype(np.int64))
+    return Discrete.from_atoms(value, np.ones(1), functional.fill, **describe_result(functional, "exact"))
+
+
+def distribution_of_atoms(functional: Functional, atoms: Atoms) -> MetricDistribution:
+    """Return the mixture over the posterior draws."""
+    facts = describe_result(functional, "exact")
+    values, mass = atoms.values.ravel(), atoms.probability.ravel()
+    held = mass > 0.0
+    if not held.all():
+        values, mass = values[held], mass[held]
+    distribution = Discrete.from_atoms(values, mass, functional.fill, **facts)
+    if isinstance(distribution, Undefined) or atoms.weight.size == 1:
+        return distribution
+    return replace(distribution, by_node=atoms.moments(functional.fill, distribution.mean()))
+
+
+def expanded_distribution(functional: Functional, problem: Problem) -> MetricDistribution | None:
+    """Return the distribution by expansion; None if the metric is not smooth, or the estimated error is too large."""
+    if not functional.is_smooth or not problem.posterior.independent:
+        return None
+    merged, cells = problem.cells(functional)
+    expansion = Expansion(merged, cells)
+    if not expansion.estimate_error() <= MAX_EXPANSION_ERROR:
+        return None
+    grid, levels = expansion.distribution()
+    low, high, _ = functional.extremes
+    undefined = 0.0
+    if functional.can_be_undefined():
+        undefined = float(problem.weight @ problem.undefined_mass(functional))
+    if undefined > 1e-9 and not functional.given_defined:
+        return None  # a table has no place for the value of 0/0
+    distribution = Tabulated(
+        grid=np.clip(grid, low, high),
+        levels=levels,
+        undefined=undefined,
+        given_defined=functional.given_defined and undefined > 0.0,
+        **describe_result(functional, "near exact"),
+    )
+    mean, variance = expansion.moments
+    if not np.isfinite(mean).all():
+        return None
+    if problem.weight.size == 1:
+        return distribution
+    return replace(distribution, by_node=NodeMoments.of(problem.weight, mean, variance))
+
+
+def distribution_of_draws(functional: Functional, problem: Problem, draws: Draws) -> MetricDistribution:
+    """Return the distribution of values that were drawn."""
+    values, mass = draws.values, draws.mass
+    facts = describe_result(functional, "monte carlo")
+    distribution = Discrete.from_atoms(values, mass, functional.fill, **facts)
+    if isinstance(distribution, Undefined):
+        return distribution
+    if problem.posterior.independent and functional.undefined_at_corners and functional.can_be_undefined():
+        exact = float(problem.weight @ problem.undefined_mass(functional) / problem.weight.sum())
+        distribution = replace(distribution, undefined=exact)
+    if problem.weight.size == 1:
+        return distribution
+    return replace(distribution, by_node=moments_of_draws(functional.filled(values), draws, problem.weight.size))
+
+
+def moments_of_draws(values: FloatArray, draws: Draws, n_draws: int) -> NodeMoments:
+    """Return weight, mean and variance of drawn values at each posterior draw; undefined ones are left out."""
+    defined = ~np.isnan(values)
+    values, mass, draw = values[defined], draws.mass[defined], draws.draw[defined]
+    total = np.bincount(draw, mass, n_draws)
+    safe = np.where(total > 0.0, total, 1.0)
+    mean = np.bincount(draw, mass * values, n_draws) / safe
+    variance = np.bincount(draw, mass * (values - mean[draw]) ** 2, n_draws) / safe
+    return NodeMoments.of(total / total.sum(), mean, variance)

@@ -1,0 +1,123 @@
+"""Methods "enumerate" and "count": every label assignment, or every combination of counts of positives per kind.
+
+Both are exact. They return atoms: values of a functional with their probabilities at every posterior draw, which
+factor into the probabilities of independent blocks of rows.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
+from darkmetrics.distributions.base import NodeMoments
+from darkmetrics.distributions.functional import MAX_ENUMERATED, Functional
+from darkmetrics.distributions.problem import Problem
+
+# Kinds of rows of which counts are combined, and combinations of counts at most.
+MAX_KINDS, MAX_COMBINATIONS = 4, 2**19
+# Probabilities of counts at all draws at most.
+MAX_NUMBERS = 2**22
+# Probabilities below this are no part of any result.
+_NEGLIGIBLE = 1e-18
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """All values of a functional, and their probabilities at every draw.
+
+    `values` has one axis per block, after an axis for the metrics if the functional combines several. `blocks` has the
+    probabilities of each block (n_draws x n_values), which are independent given the draw.
+    """
+
+    values: FloatArray
+    blocks: tuple[FloatArray, ...]
+    weight: FloatArray
+
+    @property
+    def probability(self) -> FloatArray:
+        """Probability of each atom, averaged over the draws (in the shape of the blocks)."""
+        *first, last = self.blocks
+        joint = _outer([self.weight[:, None], *first])
+        shape = tuple(block.shape[1] for block in self.blocks)
+        return np.asarray((joint.T @ last).reshape(shape))
+
+    def at_draws(self) -> FloatArray:
+        """Return the probability of each atom at every draw (n_draws x n_atoms)."""
+        return _outer(list(self.blocks))
+
+    def moments(self, fill: float, centre: float) -> NodeMoments:
+        """Return the mean and variance of the functional at every draw; undefined values count as `fill`, if any."""
+        values = np.where(np.isnan(self.values), fill, self.values)
+        defined = ~np.isnan(values)
+        x = np.where(defined, values - centre, 0.0)
+        mean, square = self._expected(x), self._expected(x * x)
+        total = np.ones(self.weight.size) if defined.all() else self._expected(defined.astype(np.float64))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean, square = mean / total, square / total
+        weight = self.weight * total
+        return NodeMoments.of(weight / weight.sum(), centre + mean, square - mean**2)
+
+    def _expected(self, values: FloatArray) -> FloatArray:
+        """Expected value at every draw of a function of the atoms."""
+        *first, last = self.blocks
+        result = np.tensordot(last, values, axes=(1, values.ndim - 1))  # n_draws x the other blocks
+        for block in reversed(first):
+            result = np.einsum("k...n,kn->k...", result, block)
+        return np.asarray(result)
+
+
+def _outer(blocks: list[FloatArray]) -> FloatArray:
+    def pair(left: FloatArray, right: FloatArray) -> FloatArray:
+        return np.asarray((left[:, :, None] * right[:, None, :]).reshape(max(len(left), len(right)), -1))
+
+    return reduce(pair, blocks)
+
+
+def enumerate_assignments(functional: Functional, problem: Problem) -> Atoms | None:
+    """Return the atoms of all label assignments; None if there are too many."""
+    cells = np.flatnonzero(functional.moving)
+    missing = functional.missing[cells]
+    # Every cell has a missing row, and doubles the assignments at least.
+    if cells.size > np.log2(MAX_ENUMERATED + 1) or number_of_labelings(missing) > MAX_ENUMERATED:
+        return None
+    p = problem.posterior.on_all_cells.probability[:, cells]
+    # Given the draw two halves of the cells are independent, which makes the mixture a product of two matrices.
+    half = int(np.searchsorted(np.cumsum(np.log1p(missing)), 0.5 * np.log1p(missing).sum()))
+    (left, first), (right, second) = (all_labelings(missing[part], p[:, part]) for part in np.s_[:half, half:])
+    positives = np.hstack([np.repeat(left, len(right), axis=0), np.tile(right, (len(left), 1))])
+    values = functional.values_on(cells, positives)
+    values = values.reshape(*values.shape[:-1], len(left), len(right))
+    return Atoms(values, (first, second), problem.weight)
+
+
+def count_positives(functional: Functional, problem: Problem) -> Atoms | None:
+    """Return the atoms of all combinations of counts per kind of row; None if there are too many."""
+    if not functional.has_few_kinds or functional.kinds is None:
+        return None
+    columns, kind = functional.kinds
+    moving = np.flatnonzero(columns.any(axis=1) & (np.bincount(kind, minlength=len(columns)) > 0)).tolist()
+    if len(moving) > MAX_KINDS:
+        return None
+    cells = [np.flatnonzero(kind == k) for k in moving]
+    windows = [problem.count_window(own, functional.missing) for own in cells]
+    if np.prod(windows) > 8.0 * MAX_COMBINATIONS or problem.weight.size * sum(windows) > MAX_NUMBERS:
+        return None
+    laws = [_trimmed(*problem.count_pmfs(own, functional.missing), problem.weight) for own in cells]
+    if np.prod([float(pmf.shape[1]) for _, pmf in laws]) > MAX_COMBINATIONS:
+        return None
+    grid = np.meshgrid(*(low + np.arange(float(pmf.shape[1])) for low, pmf in laws), indexing="ij", sparse=True)
+    shape = tuple(pmf.shape[1] for _, pmf in laws)
+    sums = np.empty((columns.shape[1], *shape))
+    for i, constant in enumerate(functional.constant):
+        sums[i] = constant + sum(columns[k, i] * count for k, count in zip(moving, grid, strict=True))
+    blocks = tuple(pmf for _, pmf in laws) or (np.ones((problem.weight.size, 1)),)
+    values = functional.at(sums)
+    return Atoms(values if moving else values[..., None], blocks, problem.weight)
+
+
+def _trimmed(low: int, pmf: FloatArray, weight: FloatArray) -> tuple[int, FloatArray]:
+    """Counts without those that are negligible at every draw."""
+    held = np.flatnonzero(weight @ pmf > _NEGLIGIBLE)
+    return low + int(held[0]), pmf[:, held[0] : held[-1] + 1]

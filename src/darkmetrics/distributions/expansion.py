@@ -1,0 +1,358 @@
+"""Method "expand": an Edgeworth expansion of P(metric <= t) at every level t (mathematics, smooth functions of sums).
+
+Many rows decide, so the sums are nearly normal, and their first four cumulants tell how far from it. At each level t
+the event {metric <= t} is a half space of the sums but for the curvature of its boundary. A ratio is never expanded
+itself, so a metric with maximum 1 gets no probability above 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import combinations, combinations_with_replacement, permutations
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from darkmetrics._kernels.arrays import FloatArray, fingerprint
+from darkmetrics.distributions.functional import Functional
+from darkmetrics.distributions.pairs import PairTerm
+from darkmetrics.distributions.problem import Cells
+
+# Levels per posterior draw, and how many standard deviations they reach.
+_N_LEVELS, _REACH = 33, 4.5
+# Levels of the mixture over the draws: where normal scores are added up, and the finer ones of the result.
+_COARSE, _FINE = 129, 1025
+# Influences that cancel to this part of their terms are 0: numerical derivatives are no more accurate.
+_CANCELED = 1e-9
+# Steps of numerical derivatives, as a part of each sum's standard deviation.
+_STEP = 0.02
+# Frequencies and rows at which the characteristic function of the influences is looked at.
+_FREQUENCIES, _MAX_ROWS = np.arange(4.0, 512.0, dtype=np.float32), 64
+# Rows that are sorted for that; more are represented by every second, third, ... of them.
+_MAX_SORTED = 2**13
+# Posterior draws at which the error of an expansion is estimated.
+_N_ESTIMATED = 3
+# Probabilities beyond this are no part of an expansion.
+_TAIL = 1e-9
+
+
+class SumCumulants(NamedTuple):
+    """Joint cumulants of the sums: mean (n_sums x n_draws) and tensors of order 2 to 4, draws on the last axis."""
+
+    mean: FloatArray
+    k2: FloatArray
+    k3: FloatArray
+    k4: FloatArray
+
+
+class Rows(NamedTuple):
+    """Rows as sums see them: increments of each sum, and cumulants of order 1 to 4 of the numbers of positives.
+
+    One entry per kind of row where there are few kinds, else one per cell (n_draws x n). Increments have no axis of
+    draws, except with pair terms.
+    """
+
+    increments: list[FloatArray]
+    cumulants: list[FloatArray]
+
+
+def rows_of(functional: Functional, cells: Cells) -> Rows:
+    """Return the rows of a functional; metrics that differ in their formula alone share the cumulants."""
+    missing = functional.missing
+    if functional.has_few_kinds:
+        assert functional.kinds is not None
+        columns, kind = functional.kinds
+        key = bytes([len(columns)]) + fingerprint(kind, missing)
+        if key not in cells.known:
+            cells.known[key] = cells.cumulants_by_kind(kind, len(columns), missing)
+        return Rows(list(columns.T), cells.known[key])
+    key = b"cells" + fingerprint(missing)
+    if key not in cells.known:
+        cells.known[key] = cells.cumulants_by_cell(missing)
+    if functional.pairs:
+        return Rows(functional.linearize(cells.probability)[1], cells.known[key])
+    assert functional.columns is not None
+    return Rows(list(functional.columns.T), cells.known[key])
+
+
+def compute_sum_cumulants(
+    functional: Functional, cells: Cells, orders: Sequence[int] = (2, 3, 4), rows: Rows | None = None
+) -> SumCumulants:
+    """Compute the joint cumulants of a functional's sums at every draw; orders that are left out are zero."""
+    rows = rows_of(functional, cells) if rows is None else rows
+    if functional.pairs:
+        mean, _ = functional.linearize(cells.probability)
+    else:
+        mean = np.zeros((len(rows.increments), cells.n_draws)) + functional.constant[:, None]
+        for i, own in enumerate(rows.increments):
+            mean[i] += rows.cumulants[0] @ own
+    tensors = {order: np.zeros((len(mean),) * order + (cells.n_draws,)) for order in (2, 3, 4)}
+    for order in orders:
+        for axes in combinations_with_replacement(range(len(mean)), order):
+            product = reduce(np.multiply, (rows.increments[axis] for axis in axes))
+            cumulant = rows.cumulants[order - 1]
+            value = cumulant @ product if product.ndim == 1 else (cumulant * product).sum(axis=1)
+            for permuted in set(permutations(axes)):
+                tensors[order][permuted] = value
+    result = SumCumulants(mean, tensors[2], tensors[3], tensors[4])
+    for pair in functional.pairs:
+        _add_pair_cumulants(pair, cells.probability, functional, rows.increments, result, orders)
+    return result
+
+
+def _add_pair_cumulants(
+    pair: PairTerm,
+    p: FloatArray,
+    functional: Functional,
+    increments: Sequence[FloatArray],
+    cumulants: SumCumulants,
+    orders: Sequence[int],
+) -> None:
+    """Add the quadratic part of a pair term to the cumulants, in place.
+
+    For a quadratic form with matrix M and label variances V, the third cumulant gains a'VMVb and the fourth 2 a'VMVMVb.
+    """
+    at, size = pair.sum_index, len(cumulants.mean)
+    v = p * (1.0 - p) * functional.missing
+    weighted = v * pair.weight**2
+    by_group = pair.sum_by_group(weighted)
+    # A label squared is a label: the square of a single row's deviation has mean v and is not part of the linear term.
+    cumulants.mean[at] += by_group @ pair.inner
+    cumulants.k2[at, at] += pair.variance(by_group)
+    if max(orders) == 2:
+        return
+    slopes = [pair.slope(pair.sum_by_group(v * pair.weight * own)) for own in increments]
+    for a in range(size):
+        for b in range(size):
+            third = (v * increments[a] * slopes[b]).sum(axis=1)
+            for axes in ((at, a, b), (a, at, b), (a, b, at)):
+                cumulants.k3[axes] += third
+            if 4 not in orders:
+                continue
+            fourth = 2.0 * (v * slopes[a] * slopes[b]).sum(axis=1)
+            for i, j in combinations(range(4), 2):
+                place = [at] * 4
+                place[i], place[j] = a, b
+                cumulants.k4[tuple(place)] += fourth
+
+
+def compute_derivatives(
+    functional: Functional, point: FloatArray, spread: FloatArray, *, hessian: bool = True
+) -> tuple[FloatArray, FloatArray]:
+    """Compute gradient and Hessian of the metric at sums (n_sums x ...) by central differences.
+
+    Derivatives along a sum without spread are 0. Without `hessian`, zeros replace the Hessian.
+    """
+    size, step = len(point), _STEP * np.broadcast_to(spread, point.shape)
+    fixed, safe = step <= 0.0, np.where(step > 0.0, step, 1.0)
+    moves = np.eye(size).reshape(size, size, *(1,) * (point.ndim - 1)) * step
+    up, down = (np.stack([functional.at(point + sign * move) for move in moves]) for sign in (1.0, -1.0))
+    gradient, second = np.where(fixed, 0.0, (up - down) / (2.0 * safe)), np.zeros((size, *point.shape))
+    if not hessian:
+        return gradient, second
+    centre = functional.at(point)
+    for i in range(size):
+        second[i, i] = np.where(fixed[i], 0.0, (up[i] + down[i] - 2.0 * centre) / safe[i] ** 2)
+        for j in range(i):
+            both = functional.at(point + moves[i] + moves[j]) + functional.at(point - moves[i] - moves[j])
+            cross = (both + 2.0 * centre - up[i] - down[i] - up[j] - down[j]) / (2.0 * safe[i] * safe[j])
+            second[i, j] = second[j, i] = np.where(fixed[i] | fixed[j], 0.0, cross)
+    return gradient, second
+
+
+def compute_influence(functional: Functional, p: FloatArray) -> FloatArray:
+    """Compute the derivative of the metric by the label of one row of each cell, at every draw (n_draws x n_cells)."""
+    sums, increments = functional.linearize(p)
+    v = p * (1.0 - p) * functional.missing
+    spread = np.sqrt([(v * own**2).sum(axis=-1) for own in increments])
+    # Where nothing varies, a small part of what each sum can vary by serves as the step.
+    low, high = functional.sum_limits
+    spread = np.maximum(spread, 1e-6 * (high - low)[:, None])
+    gradient, _ = compute_derivatives(functional, sums, spread, hessian=False)
+    return _add_influences(gradient, increments, v.shape)
+
+
+def _add_influences(gradient: FloatArray, increments: Sequence[FloatArray], shape: tuple[int, ...]) -> FloatArray:
+    """Influence of each row: the sum of slope times increment over the sums, zero if only rounding is left."""
+    total, size = np.zeros(shape), np.zeros(shape)
+    for slope, own in zip(gradient, increments, strict=True):
+        move = slope[:, None] * own
+        total += move
+        size += np.abs(move, out=move)
+    return np.where(np.abs(total) <= _CANCELED * size, 0.0, total)
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """A functional at the draws of a posterior: moments, the distribution, and an estimate of its error."""
+
+    functional: Functional
+    cells: Cells
+
+    @cached_property
+    def cumulants(self) -> SumCumulants:
+        """Joint cumulants of the sums at every draw."""
+        return compute_sum_cumulants(self.functional, self.cells)
+
+    @property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the metric at every draw, to second order; NaN where it has no derivative."""
+        return self.value_cumulants[:2]
+
+    @cached_property
+    def value_cumulants(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean, variance and third cumulant of the metric at every draw; NaN where it has no derivative."""
+        known = self.__dict__.get("cumulants")  # of all orders, if the distribution was asked for
+        mean, k2, k3, k4 = known or compute_sum_cumulants(self.functional, self.cells, orders=(2, 3))
+        spread = np.sqrt(np.maximum(np.einsum("aak->ak", k2), 0.0))
+        with np.errstate(invalid="ignore"):
+            g, h = compute_derivatives(self.functional, mean, spread)
+            shift, variance, third, _ = quadratic_cumulants(g, h, k2, k3, k4)
+            return self.functional.at(mean) + shift, np.maximum(variance, 0.0), third
+
+    def estimate_error(self) -> float:
+        """Estimate the error of the expansion in units of the cdf, averaged over the draws.
+
+        Three terms: few rows decide (`D = (sum z^2 v)^2 / sum z^4 v`, z being the influence of a row and v the variance
+        of its label), influences on a lattice, and curvature of the metric.
+        """
+        cells, functional = self.cells, self.functional
+        mean, k2, _, _ = self.cumulants
+        rows = rows_of(functional, cells)
+        order = np.argsort(rows.cumulants[1].sum(axis=1))
+        chosen = order[np.unique(np.linspace(0, order.size - 1, _N_ESTIMATED).astype(np.int64))]
+        mean, k2, v = mean[:, chosen], k2[..., chosen], rows.cumulants[1][chosen]
+        gradient, hessian = compute_derivatives(functional, mean, np.sqrt(np.einsum("aak->ak", k2)))
+        increments = [own if own.ndim == 1 else own[chosen] for own in rows.increments]
+        z = _add_influences(gradient, increments, v.shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread, fourth = np.einsum("kn,kn,kn->k", v, z, z), np.einsum("kn,kn,kn,kn,kn->k", v, z, z, z, z)
+            deciding = np.maximum(np.nan_to_num(spread**2 / fourth), 1e-9)
+            bends = self._curvature(gradient, hessian, k2, v)
+        steps = np.array([_lattice_error(*one) for one in zip(z, v, np.sqrt(spread), strict=True)])
+        error = 0.01 / deciding + 0.01 / deciding**2 + steps + 2.0 * bends**1.5
+        error = np.where(np.isfinite(error), np.minimum(error, 1.0), 1.0)
+        place = np.linspace(0.0, 1.0, order.size) if order.size > 1 else np.zeros(1)
+        by_draw = np.interp(place, np.linspace(0.0, 1.0, chosen.size), error)
+        return float(by_draw @ cells.weight[order] / cells.weight.sum())
+
+    def _curvature(self, g: FloatArray, h: FloatArray, k2: FloatArray, v: FloatArray) -> FloatArray:
+        """Variance of the quadratic part of the metric relative to that of the linear part, at each draw."""
+        for pair in self.functional.pairs:  # k2 has the variance of the pair term, which is not linear
+            by_group = pair.sum_by_group(v * pair.weight**2)
+            k2 = k2.copy()
+            k2[pair.sum_index, pair.sum_index] -= pair.variance(by_group)
+        hs = (_project_hessian(g, h, k2)[:, :, None] * k2[None]).sum(axis=1)
+        quadratic = 0.5 * (hs * hs.swapaxes(0, 1)).sum(axis=(0, 1))
+        for pair in self.functional.pairs:
+            quadratic = quadratic + g[pair.sum_index] ** 2 * pair.variance(pair.sum_by_group(v * pair.weight**2))
+        ratio = np.nan_to_num(quadratic / _contract(g, _contract(k2, g)), nan=1.0)
+        return np.asarray(np.where(ratio >= 0.0, ratio, 1.0))  # no variance is left after rounding
+
+    def distribution(self) -> tuple[FloatArray, FloatArray]:
+        """Return levels of the metric and the cdf there."""
+        functional = self.functional
+        mean, k2, k3, k4 = (tensor[..., None] for tensor in self.cumulants)
+        spread = np.sqrt(np.einsum("aakl->akl", k2))
+        gradient, _ = compute_derivatives(functional, mean, spread, hessian=False)
+        ascent = _contract(k2, gradient)
+        sd = np.sqrt(np.maximum(_contract(ascent, gradient), 1e-300))
+        point = mean + np.linspace(-_REACH, _REACH, _N_LEVELS) * ascent / sd
+        with np.errstate(invalid="ignore", divide="ignore"):
+            g, h = compute_derivatives(functional, point, spread)
+            h, x = _project_hessian(g, h, k2), mean - point
+            hx = _contract(h, x)
+            shift, variance, third, fourth = quadratic_cumulants(g + hx, h, k2, k3, k4)
+            centre = _contract(g, x) + 0.5 * _contract(x, hx) + shift
+            cdf = edgeworth_cdf(-centre / np.sqrt(variance), third / variance**1.5, fourth / variance**2)
+            level = functional.at(point)
+        low, high = (end[:, None, None] for end in functional.sum_limits)
+        level = np.where(np.all((point >= low) & (point <= high), axis=0), level, np.nan)
+        return _mix_draws(level, cdf, self.cells.weight)
+
+
+def _lattice_error(z: FloatArray, v: FloatArray, sd: float) -> float:
+    """Estimate the cdf error of an expansion that ignores the steps of influences on a lattice.
+
+    The modulus of the characteristic function is at most exp(-sum v (1 - cos(t z))). An expansion assumes that it
+    vanishes at large t; the integral of this bound over t, divided by pi t, is the estimate.
+    """
+    if not sd > 0.0 or not np.isfinite(sd):
+        return 1.0
+    step = -(-z.size // _MAX_SORTED)
+    z, v = z[::step], step * v[::step]
+    if z.size > _MAX_ROWS:  # quantiles of z, weighted by the label variance, stand for all rows
+        order = np.argsort(z)
+        cumulative = np.cumsum(v[order])
+        levels = (np.arange(_MAX_ROWS) + 0.5) / _MAX_ROWS * cumulative[-1]
+        z = z[order][np.searchsorted(cumulative, levels)]
+        v = np.full(_MAX_ROWS, cumulative[-1] / _MAX_ROWS)
+    bound = np.exp(np.cos(np.outer(_FREQUENCIES, (z / sd).astype(np.float32))) @ v - v.sum())
+    return float((bound / _FREQUENCIES).sum() / np.pi)
+
+
+def _project_hessian(g: FloatArray, h: FloatArray, k2: FloatArray) -> FloatArray:
+    """Remove the curvature along the direction of steepest ascent, which does not affect the boundary of {T <= t}."""
+    u = _contract(k2, g)
+    u = u / _contract(u, g)
+    hu = _contract(h, u)
+    a = hu - 0.5 * g * _contract(hu, u)
+    return np.asarray(h - g[:, None] * a - a[:, None] * g)
+
+
+def quadratic_cumulants(
+    g: FloatArray, h: FloatArray, k2: FloatArray, k3: FloatArray, k4: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return four cumulants of g'x + x'Hx / 2 for x with mean 0 and these joint cumulants (mathematics, section 15)."""
+    hs = (h[:, :, None] * k2[None]).sum(axis=1)
+    k2_g, k3_g = _contract(k2, g), _contract(k3, g)
+    h_k2_g = _contract(h, k2_g)
+    variance = _contract(g, k2_g) + (k3_g * h).sum(axis=(0, 1)) + 0.5 * (hs * hs.swapaxes(0, 1)).sum(axis=(0, 1))
+    third = _contract(_contract(k3_g, g), g) + 3.0 * _contract(k2_g, h_k2_g)
+    fourth = _contract(_contract(_contract(_contract(k4, g), g), g), g)
+    fourth = fourth + 12.0 * _contract(h_k2_g, _contract(k2, h_k2_g))
+    return np.asarray(0.5 * np.einsum("aa...->...", hs)), variance, third, fourth
+
+
+def _contract(tensor: FloatArray, vector: FloatArray) -> FloatArray:
+    """Contract the first axis of a symmetric tensor with a vector; the later axes of the vector are batch axes."""
+    shaped = vector.reshape(len(vector), *(1,) * (tensor.ndim - vector.ndim), *vector.shape[1:])
+    return np.asarray((tensor * shaped).sum(axis=0))
+
+
+def edgeworth_cdf(x: FloatArray, skewness: FloatArray, kurtosis: FloatArray) -> FloatArray:
+    """Return P(X <= x) of a standardized variable by its Edgeworth expansion; `kurtosis` is the excess."""
+    square = x * x
+    he2, he3, he5 = square - 1.0, x * (square - 3.0), x * (square * (square - 10.0) + 15.0)
+    correction = skewness / 6.0 * he2 + kurtosis / 24.0 * he3 + skewness**2 / 72.0 * he5
+    return np.asarray(np.clip(ndtr(x) - np.exp(-0.5 * square) / np.sqrt(2.0 * np.pi) * correction, 0.0, 1.0))
+
+
+def _mix_draws(level: FloatArray, cdf: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mix distributions that are given by their cdf at levels (both n_draws x n_levels) over the draws.
+
+    Normal scores of the cdf are interpolated, because they are nearly linear in the level.
+    """
+    middle = level.shape[1] // 2
+    rising = (np.diff(level, axis=1) > 0.0) & np.isfinite(cdf[:, 1:] + cdf[:, :-1])
+    # From the middle outward, levels are used as far as the metric keeps rising.
+    above = np.cumprod(rising[:, middle:], axis=1, dtype=np.bool_)
+    below = np.cumprod(rising[:, :middle][:, ::-1], axis=1, dtype=np.bool_)[:, ::-1]
+    used = np.concatenate([below, np.ones((len(level), 1), np.bool_), above], axis=1)
+    used &= np.isfinite(level) & np.isfinite(cdf) & (weight > 0.0)[:, None]
+    coarse = np.linspace(level[used].min(), level[used].max(), _COARSE)
+    normal_scores = ndtri(np.clip(cdf, _TAIL, 1.0 - _TAIL))
+    mixed = np.zeros(_COARSE)
+    for share, at, score, own in zip(weight / weight.sum(), level, normal_scores, used, strict=True):
+        if own.any():
+            mixed += share * ndtr(_interpolate(coarse, at[own], np.maximum.accumulate(score[own])))
+    grid = np.linspace(coarse[0], coarse[-1], _FINE)
+    levels = ndtr(np.interp(grid, coarse, ndtri(np.clip(mixed, 1e-12, 1.0 - 1e-12))))
+    levels[0], levels[-1] = 0.0, 1.0
+    return grid, levels
+
+
+def _interpolate(x: FloatArray, at: FloatArray, score: FloatArray) -> FloatArray:
+    """Interpolate normal scores; beyond the levels there is nothing left."""
+    return np.interp(x, at, score, left=-np.inf, right=np.inf)

@@ -1,0 +1,153 @@
+"""One set's posterior, and what its metrics share: label cumulants, counts of positives, imputations."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import AnyArray, FloatArray, IntArray, fingerprint
+from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmf, poisson_binomial_pmfs
+from darkmetrics.distributions.functional import Functional
+from darkmetrics.posterior import Posterior, columns_of
+
+# More cells than these are merged where they have the same probability.
+_MAX_CELLS = 1024
+
+# The distribution of the number of positives among some missing cells: the first number, and pmfs (n_draws x window).
+CountDistributions: TypeAlias = Callable[[IntArray], tuple[int, FloatArray]]
+
+
+def label_cumulant(order: int, p: FloatArray) -> FloatArray:
+    """Return the cumulant of a label with probability p, for order 1 to 4."""
+    if order == 1:
+        return p
+    v = p * (1.0 - p)
+    return (v, v * (1.0 - 2.0 * p), v * (1.0 - 6.0 * v))[order - 2]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells of a functional with their probabilities: one column of `p` for each, or for all cells that share it."""
+
+    p: FloatArray  # n_draws x n_columns
+    column: IntArray | None  # of each cell; None: its own
+    weight: FloatArray  # of the draws
+    # Cumulants by what identifies the rows; metrics share them.
+    known: dict[bytes, list[FloatArray]] = field(default_factory=dict)
+
+    @property
+    def n_draws(self) -> int:
+        """Number of posterior draws."""
+        return self.weight.size
+
+    @cached_property
+    def probability(self) -> FloatArray:
+        """Probability of a positive label (n_draws x n_cells)."""
+        return self.p if self.column is None else self.p[:, self.column]
+
+    def add_up(self, per_cell: FloatArray) -> FloatArray:
+        """Sum values of cells over the cells of each column."""
+        if self.column is None:
+            return per_cell
+        return np.asarray(np.bincount(self.column, per_cell, self.p.shape[1]), dtype=np.float64)
+
+    def cumulants_by_kind(self, kind: IntArray, n_kinds: int, missing: IntArray) -> list[FloatArray]:
+        """Return the cumulants of order 1 to 4 of the number of positives of each kind (n_draws x n_kinds)."""
+        column = np.arange(kind.size) if self.column is None else self.column
+        number = self.p.shape[1]
+        rows = np.bincount(column * n_kinds + kind, missing, number * n_kinds).reshape(number, n_kinds)
+        return [cumulant @ rows for cumulant in self.cumulants]
+
+    def cumulants_by_cell(self, missing: IntArray) -> list[FloatArray]:
+        """Return the cumulants of order 1 to 4 of the number of positives of each cell (n_draws x n_cells)."""
+        parts = (part if self.column is None else part[:, self.column] for part in self.cumulants)
+        return list(parts) if np.all(missing == 1) else [part * missing for part in parts]
+
+    @cached_property
+    def cumulants(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Cumulants of order 1 to 4 of a label, at each draw and column."""
+        v = self.p * (1.0 - self.p)
+        return self.p, v, v * (1.0 - 2.0 * self.p), v * (1.0 - 6.0 * v)
+
+
+class Problem:
+    """The posterior of one set, and what its metrics share while they are evaluated together.
+
+    `counts` replaces the computation of count distributions, for callers that have them already.
+    """
+
+    def __init__(self, posterior: Posterior, counts: CountDistributions | None = None, seed: int = 0) -> None:
+        self.posterior, self.seed = posterior, seed
+        self._given_counts = counts
+        self._counts: dict[bytes, tuple[int, FloatArray]] = {}
+        self._cells: dict[bytes, Cells] = {}
+        # What else is found once for all metrics, by name.
+        self.shared: dict[str, object] = {}
+        # Label assignments of dependent labels, shared by all metrics: packed, in portions.
+        self.packed: dict[bytes, list[AnyArray]] = {}
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weight of each posterior draw."""
+        return self.posterior.weight
+
+    def cells(self, functional: Functional) -> tuple[Functional, Cells]:
+        """Return the functional on at most about a thousand cells per distinct increment, and their probabilities."""
+        posterior = self.posterior
+        column = columns_of(posterior)
+        if posterior.bucket is None or functional.missing.size <= _MAX_CELLS or functional.has_few_kinds:
+            return functional, self._cells_of(posterior.bucket)
+        merged, column = functional.merge(column)
+        return merged, self._cells_of(column)
+
+    def _cells_of(self, column: IntArray | None) -> Cells:
+        key = b"" if column is None else fingerprint(column)
+        if key not in self._cells:
+            self._cells[key] = Cells(self.posterior.probability, column, self.weight)
+        return self._cells[key]
+
+    def undefined_mass(self, functional: Functional) -> FloatArray:
+        """Return the probability of 0/0 at every draw, of a functional that is 0/0 only where a class vanishes."""
+        posterior = self.posterior
+        if posterior.bucket is None:
+            return functional.undefined_mass(posterior.probability)
+        rows = np.bincount(posterior.bucket, functional.missing, posterior.probability.shape[1])
+        return functional.undefined_mass(posterior.probability, np.asarray(rows))
+
+    def count_pmfs(self, cells: IntArray, missing: IntArray) -> tuple[int, FloatArray]:
+        """Return the distribution of the number of positives in some cells: first count, pmfs (n_draws x window)."""
+        if self._given_counts is not None:
+            return self._given_counts(cells)
+        key = fingerprint(cells, missing[cells])
+        if key not in self._counts:
+            p, counts = self._probabilities_of(cells, missing)
+            if len(p) == 1:
+                first, pmf = poisson_binomial_pmf(p[0], counts)
+                self._counts[key] = first, pmf[None]
+            else:
+                self._counts[key] = poisson_binomial_pmfs(p, counts)
+        return self._counts[key]
+
+    def count_window(self, cells: IntArray, missing: IntArray) -> float:
+        """Return how many counts are possible, ten standard deviations on either side of every draw's mean."""
+        total = float(missing[cells].sum())
+        if total <= 64.0 or not cells.size:
+            return total + 1.0
+        key = fingerprint(cells, missing[cells])
+        if key in self._counts:
+            return float(self._counts[key][1].shape[1])
+        p, counts = self._probabilities_of(cells, missing)
+        mean, sd = p @ counts, np.sqrt((p * (1.0 - p)) @ counts)
+        reach = 10.0 * sd + 10.0
+        return float(np.minimum(mean + reach, total).max() - np.maximum(mean - reach, 0.0).min()) + 1.0
+
+    def _probabilities_of(self, cells: IntArray, missing: IntArray) -> tuple[FloatArray, IntArray]:
+        """Probabilities of some cells at every draw, those of one column once, and how many missing rows have them."""
+        posterior = self.posterior
+        if posterior.bucket is None:
+            return posterior.probability[:, cells], missing[cells]
+        counts = np.bincount(posterior.bucket[cells], missing[cells], posterior.probability.shape[1]).astype(np.int64)
+        held = np.flatnonzero(counts)
+        return posterior.probability[:, held], counts[held]
