@@ -13,8 +13,8 @@ endif
 endif
 
 # pytest already runs one process per core; BLAS threads on top of that would only get in each other's way.
-check test engines fuzz golden guarantees certificates roc-auc audit paper paper-quick: export OMP_NUM_THREADS := 1
-check test engines fuzz golden guarantees certificates roc-auc audit paper paper-quick: export OPENBLAS_NUM_THREADS := 1
+check test engines fuzz golden guarantees certificates accuracy audit paper paper-quick: export OMP_NUM_THREADS := 1
+check test engines fuzz golden guarantees certificates accuracy audit paper paper-quick: export OPENBLAS_NUM_THREADS := 1
 
 # Arrays of some megabytes come and go in tests. Memory that is handed back each time has to be got from the system anew, a
 # tenth of the time of tests with many of them. Read by glibc, and by nobody else.
@@ -34,7 +34,7 @@ define types_and_tests
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates roc-auc audit paper \
+.PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates accuracy audit paper \
 	paper-quick walk gallery docs notebooks live dist dist-check leg clean
 
 help: ## show the targets
@@ -107,8 +107,8 @@ guarantees: $(STAMP) ## the slow statistical tests, on from where they stopped; 
 certificates: $(STAMP) ## bounds beside true distances, for the page on certificates (8 minutes on one core)
 	@$(BIN)/python -m experiments.certificates
 
-roc-auc: $(STAMP) ## laws of ROC-AUC beside a million drawn labelings, on from where it stopped (4 minutes on one core)
-	@PYTHONPATH=src:tests $(BIN)/python -m experiments.roc_auc
+accuracy: $(STAMP) ## the four methods beside a million plain draws, on from where it stopped (an hour on one core)
+	@PYTHONPATH=src:tests $(BIN)/python -m experiments.accuracy
 
 audit: $(STAMP) ## how often audits alarm, rightly and wrongly, on from where it stopped (an hour on one core)
 	@PYTHONPATH=src $(BIN)/python -m experiments.audit

@@ -23,7 +23,7 @@ from method_cases import Case, build, cases, compute, distances, simulate
 
 RESULTS, PAGE = results_of("accuracy"), ROOT / "docs" / "explanation" / "choosing-a-method.md"
 MARKED = marks_of("accuracy")
-N_CASES, N_DRAWS = 600, 2**20
+N_CASES, N_DRAWS = 300, 2**20
 # Cases in which a metric is defined in fewer draws than these are not judged.
 MIN_DEFINED = 2**16
 KEY = tuple(Case.__dataclass_fields__)

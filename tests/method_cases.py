@@ -40,6 +40,11 @@ class Case:
     draws: int
     number: int
 
+    @property
+    def n_rows(self) -> int:
+        """All rows, of which every second is missing in every third case."""
+        return max(_ROWS, 2 * self.size) if self.number % 3 else 2 * self.size
+
 
 def cases(n: int, seed: int = 0) -> Iterator[Case]:
     """Random combinations, the same ones for a seed."""
@@ -53,7 +58,7 @@ def cases(n: int, seed: int = 0) -> Iterator[Case]:
 def build(case: Case) -> tuple[Functional, Posterior]:
     """The functional of a case, and the posterior of its missing rows."""
     rng = np.random.default_rng([case.number, case.size])
-    n = max(_ROWS, 2 * case.size) if case.number % 3 else 2 * case.size
+    n = case.n_rows
     s = np.sort(rng.random(n))
     other = np.clip(s + 0.2 * rng.standard_normal(n), 0.0, 1.0)
     if case.score == "grades":

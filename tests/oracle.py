@@ -332,6 +332,18 @@ def law_of_values(values, probability, zero_division: float = math.nan) -> Law:
     return Law(table[:, 0], table[:, 1] / total, undefined, low, high)
 
 
+def kolmogorov(cdf, sample, beside=1e-9):
+    """Return the distance of a cdf and the empirical cdf of a sorted sample, on both sides of every atom.
+
+    Sampled values closer together than `beside` are one atom: they differ by rounding.
+    """
+    start = np.flatnonzero(np.concatenate(([True], np.diff(sample) > beside)))
+    end = np.append(start[1:], sample.size)
+    at = np.abs(cdf(sample[end - 1] + beside) - end / sample.size)
+    before = np.abs(cdf(sample[start] - beside) - start / sample.size)
+    return float(max(at.max(), before.max()))
+
+
 def count_pmf(p):
     """The law of the number of successes, one trial at a time."""
     pmf = np.ones(1)

@@ -48,15 +48,17 @@ def test_bounds_of_roc_auc_with_many_rows_per_score_equal_a_scan_over_rows(seed,
 
 
 @pytest.mark.parametrize("factor", [1e-45, 1e-11, 1e-10, 1e19, 1e40])
-@pytest.mark.parametrize("heavy", ["missing", "labelled"])
-def test_exact_roc_auc_is_the_same_in_every_unit_of_weight(heavy, factor):
+@pytest.mark.parametrize("heavy", ["missing", "labeled"])
+@pytest.mark.parametrize(("n_missing", "method"), [(12, "exact"), (20, "monte carlo"), (400, "near exact")])
+@pytest.mark.parametrize("metric", ["roc_auc", "roc_auc(ties='full')"])
+def test_roc_auc_is_equal_in_every_unit_of_weight(metric, n_missing, method, heavy, factor):
     rng = np.random.default_rng(3)
-    y = np.concatenate([rng.integers(0, 2, 20).astype(float), np.full(20, np.nan)])
-    score, p = np.round(rng.random(40), 1), rng.random(20)
+    y = np.concatenate([rng.integers(0, 2, 20).astype(float), np.full(n_missing, np.nan)])
+    score, p = np.round(rng.random(y.size), 1), rng.random(n_missing)
     weight = np.where(np.isnan(y) == (heavy == "missing"), 2.0, 1.0)
-    one, other = (
-        dm.evaluate(y, score, label_model=p, sample_weight=unit * weight, metrics="roc_auc")["roc_auc"]
+    plain, scaled = (
+        dm.evaluate(y, score, label_model=p, sample_weight=unit * weight, metrics=metric)[metric]
         for unit in (1.0, factor)
     )
-    assert one.method == other.method == "exact"
-    assert (other.mean(), other.std()) == pytest.approx((one.mean(), one.std()), rel=1e-9)
+    assert plain.method == scaled.method == method
+    assert (scaled.mean(), scaled.std()) == pytest.approx((plain.mean(), plain.std()), rel=1e-9)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
+import oracle
 from darkmetrics._kernels.auc.ranks import auc_moments
 
 TIES: list[Literal["half", "full"]] = ["half", "full"]
@@ -308,17 +309,6 @@ def sampled_auc(problem, size, rng):
     return np.sort(np.concatenate(values))
 
 
-def kolmogorov(cdf, sample):
-    """Distance of a cdf and the empirical one of a sorted sample, on both sides of every atom."""
-    # Values that differ by rounding are one atom, and the law is asked just beside it.
-    first = np.concatenate(([True], np.diff(sample) > 1e-10))
-    start = np.flatnonzero(first)
-    end = np.append(start[1:], sample.size)
-    at = np.abs(cdf(sample[end - 1] + 1e-10) - end / sample.size)
-    before = np.abs(cdf(sample[start] - 1e-10) - start / sample.size)
-    return float(max(at.max(), before.max()))
-
-
 def dkw(size):
     """What sampling alone may add to the distance, with a chance of one in ten thousand to be more."""
     return float(np.sqrt(np.log(2.0 / 1e-4) / (2.0 * size)))
@@ -341,7 +331,7 @@ LARGE = ["distinct scores", "ties, full", "heavy ties", "near 0"]
 def test_law_is_close_to_sampled_scenarios(m, name):
     problem = case(name, m)
     sample = sampled_auc(problem, SCENARIOS, np.random.default_rng(m))
-    assert kolmogorov(problem.law("auto").cdf, sample) <= PROMISED + dkw(SCENARIOS)
+    assert oracle.kolmogorov(problem.law("auto").cdf, sample) <= PROMISED + dkw(SCENARIOS)
 
 
 def test_sampled_scenarios_are_those_of_brute_force():
@@ -355,16 +345,16 @@ def test_sampled_scenarios_are_those_of_brute_force():
         def cdf(t, value=value, share=share):
             return np.array([share[value <= x].sum() for x in t])
 
-        assert kolmogorov(cdf, sample) <= dkw(SCENARIOS)
+        assert oracle.kolmogorov(cdf, sample) <= dkw(SCENARIOS)
 
 
 @pytest.mark.parametrize("name", ["distinct scores", "ties", "ties, full"])
 def test_plain_gaussian_is_not_as_close_at_30_missing(name):
     problem = case(name, 30)
     sample = sampled_auc(problem, SCENARIOS, np.random.default_rng(30))
-    gaussian = kolmogorov(problem.law("gaussian").cdf, sample)
+    gaussian = oracle.kolmogorov(problem.law("gaussian").cdf, sample)
     assert gaussian > PROMISED + dkw(SCENARIOS)
-    assert gaussian > kolmogorov(problem.law("auto").cdf, sample)
+    assert gaussian > oracle.kolmogorov(problem.law("auto").cdf, sample)
 
 
 @pytest.mark.parametrize("chance", [0.5, 0.48])
@@ -402,4 +392,4 @@ def test_ranks_between_fractional_weights_are_close_to_draws(seed):
     labels = np.where(np.isnan(y), rng.random((50_000, 44)) < p, y)
     positive, negative = labels * weight, (1.0 - labels) * weight
     auc = ((positive @ (score[:, None] > score)) * negative).sum(axis=1) / (positive.sum(axis=1) * negative.sum(axis=1))
-    assert kolmogorov(law.cdf, np.sort(auc)) < 0.01 + dkw(50_000)
+    assert oracle.kolmogorov(law.cdf, np.sort(auc)) < 0.01 + dkw(50_000)

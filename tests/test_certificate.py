@@ -29,7 +29,7 @@ def evaluated(method, metrics=METRICS, n=80, **options):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_laws_are_stored_and_keep_their_bound(method):
-    result = evaluated(method)
+    result = evaluated(method, n=800)
     for asked in (False, True):  # what was computed before must not matter
         if asked:
             result.to_dict(), str(result)
@@ -175,7 +175,7 @@ def test_bound_of_a_law_with_very_many_atoms_asks_few_of_them():
     some = law.atoms[:: law.atoms.size // 5000]
     lower, upper = certificate.cdf_bounds(some)
     gap = max(float((upper - law.cdf(some)).max()), float((law.cdf(some) - lower).max()))
-    assert gap <= found <= gap + 0.01
+    assert gap - 1e-15 <= found <= gap + 0.01  # up to the rounding of a sum
 
 
 @pytest.mark.parametrize("n", [300, 15_000])  # the sums below each cell are kept of few cells, of many below blocks

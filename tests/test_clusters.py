@@ -11,9 +11,8 @@ from scipy.stats import multivariate_normal, norm, t
 
 import darkmetrics as dm
 from darkmetrics._kernels.posterior.shared_fate import correlation, luck_of_groups, thresholds
-from darkmetrics.distributions import Discrete
+from darkmetrics.distributions import Discrete, drawing
 from darkmetrics.label_models.clusters import ClusteredPosterior
-from darkmetrics.methods import monte_carlo
 from darkmetrics.population import Population
 
 FEW = dm.methods.Auto(2000)
@@ -276,7 +275,7 @@ def test_metrics_of_groups_share_their_labels_and_say_the_same_alone(digits):
 
 
 def test_labels_that_do_not_fit_are_drawn_for_each_metric(monkeypatch):
-    monkeypatch.setattr(monte_carlo, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(drawing, "_KEPT_BYTES", 0)
     rng = np.random.default_rng(5)
     score, group = rng.random(200), rng.integers(0, 40, 200)
     y_true = np.where(rng.random(200) < 0.5, np.nan, rng.random(200) < score)

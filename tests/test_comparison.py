@@ -14,7 +14,6 @@ from scipy.special import expit
 
 import darkmetrics as dm
 import oracle
-from auc_layouts import kolmogorov
 from darkmetrics.comparison.joint_score import JointScore
 from darkmetrics.comparison.rows import shared_rows
 from darkmetrics.distributions import Discrete
@@ -219,7 +218,7 @@ def test_difference_of_roc_auc_of_two_graded_models_is_close_to_drawn_labelings(
     positives[:, : known.size] += known
     total = positives.sum(axis=1)
     drawn = np.sort(positives @ (b - a)[first] * (n // grades) / (total * (n - total)))
-    assert kolmogorov(law.cdf, drawn) <= 0.005 + np.sqrt(np.log(2e4) / (2 * draws))
+    assert oracle.kolmogorov(law.cdf, drawn) <= 0.005 + np.sqrt(np.log(2e4) / (2 * draws))
 
 
 def test_difference_agrees_with_draws_where_every_group_is_large():
@@ -1073,7 +1072,7 @@ def test_the_difference_of_a_function_of_ones_own_is_that_of_the_metric_it_is():
     assert isinstance(drawn, Discrete)
     # Dvoretzky-Kiefer-Wolfowitz for 10,000 draws, passed by chance once in 10,000.
     values = np.repeat(drawn.atoms, np.rint(drawn.masses * 10_000).astype(int))
-    assert kolmogorov(law.cdf, values) < np.sqrt(np.log(2.0 / 1e-4) / 20_000)
+    assert oracle.kolmogorov(law.cdf, values) < np.sqrt(np.log(2.0 / 1e-4) / 20_000)
 
 
 def test_metrics_are_ranked_alike_alone_and_together():

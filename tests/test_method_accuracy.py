@@ -1,5 +1,7 @@
 """What the four methods promise: the cdf within 0.01 of plain draws, wherever missing rows lie (`method_cases`)."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -9,24 +11,33 @@ from method_cases import build, cases, compute, distances, simulate
 DRAWS = 2**17
 # Plain draws are this far from their distribution once in a million times (Dvoretzky, Kiefer and Wolfowitz).
 NOISE = float(np.sqrt(np.log(2e6) / (2.0 * DRAWS)))
-CASES = [case for case in cases(60, seed=3) if case.size <= 400]
+SMALL = [case for case in cases(400, seed=3) if case.size <= 400]
+# An expansion answers few of these; KS takes a sort of all rows for each plain draw.
+CASES = [
+    *(case for case in SMALL[:48] if case.metric != "ks"),
+    *[case for case in SMALL if case.metric == "ks" and case.n_rows <= 80][:3],
+    *[case for case in SMALL if case.size == 400 and case.chance in ("half", "calibrated") and case.weight == "none"][
+        :8
+    ],
+]
+
+
+@cache
+def computed(case):
+    return compute(*build(case))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number}-{case.metric}-{case.place}-{case.chance}")
 def test_distribution_is_close_to_plain_draws(case):
-    functional, posterior = build(case)
-    distribution = compute(functional, posterior)
-    values = simulate(functional, posterior, DRAWS, np.random.default_rng(1))
+    values = simulate(*build(case), DRAWS, np.random.default_rng(1))
     if values.size < 1_000:
         pytest.skip("the metric is nearly never defined in plain draws")
-    error, _ = distances(distribution, values)
+    error, _ = distances(computed(case), values)
     assert error <= 0.01 + NOISE * np.sqrt(DRAWS / values.size)
 
 
 def test_cases_use_every_method():
-    functionals = [build(case) for case in CASES]
-    methods = {compute(functional, posterior).method for functional, posterior in functionals[:40]}
-    assert methods == {"exact", "near exact", "monte carlo"}
+    assert {computed(case).method for case in CASES} == {"exact", "near exact", "monte carlo"}
 
 
 @pytest.mark.parametrize("case", CASES[:5], ids=lambda case: case.metric)
@@ -50,7 +61,7 @@ def cdf_of_sum(weight, p, t, last):
     return 0.5 - np.imag(np.exp(-1j * np.multiply.outer(t - mean, u)) @ terms) / np.pi
 
 
-@pytest.mark.parametrize("blur", [1e-4, 1e-2, 0.3], ids=["nearly alike", "slightly different", "different"])
+@pytest.mark.parametrize("blur", [1e-3, 1e-2, 0.3], ids=["nearly alike", "slightly different", "different"])
 def test_weights_near_one_number_keep_their_steps(blur):
     rng = np.random.default_rng(0)
     rows = 200
@@ -59,7 +70,7 @@ def test_weights_near_one_number_keep_their_steps(blur):
     score += 1e-6 * np.arange(rows)  # rows apart
     distribution = dm.evaluate(y, score, metrics="precision", sample_weight=weight, label_model=p)["precision"]
     t = np.linspace(3.3, 18.3, 31) + 0.2
-    expected = cdf_of_sum(weight, p, t, 40.0 / blur)
+    expected = cdf_of_sum(weight, p, t, 3.0 / blur)  # to 1e-7
     np.testing.assert_allclose(distribution.cdf(t / weight.sum()), expected, atol=0.01)
 
 

@@ -10,6 +10,7 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 import darkmetrics as dm
+import oracle
 from darkmetrics.posterior import Posterior
 
 METRICS = [
@@ -272,6 +273,27 @@ def test_gaussian_of_roc_auc_is_the_ratio_of_means_with_the_ratio_variance(ties)
     assert law.var() == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.xfail(strict=True, reason="cumulants of pair terms treat the square of one label as a Gaussian's")
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gaussian_of_average_precision_is_the_delta_method_of_its_two_sums(weighted):
+    y, score, p = rows(12, 0.6)
+    weight = np.random.default_rng(3).choice([0.5, 1.0, 2.5], y.size) if weighted else np.ones(y.size)
+    problem = oracle.Problem(y, score, (score >= 0.5).astype(int), weight, p[np.isnan(y)])
+    labels, chance = oracle.labelings(problem)
+    positives = labels @ weight
+    gained = positives * oracle.definition_of("average_precision")(labels, score, problem.decision, weight)
+    gained = np.nan_to_num(gained)
+    mean_a, mean_d = chance @ gained, chance @ positives
+    (var_a, cov), (_, var_d) = np.cov(gained, positives, aweights=chance, ddof=0)
+    options = {"sample_weight": weight} if weighted else {}
+    law = evaluate("average_precision", "gaussian", (y, score, p), **options)["average_precision"]
+    assert law.method == "gaussian"
+    assert law.mean() == pytest.approx(mean_a / mean_d, rel=1e-12)
+    expected = (mean_a**2 * var_d + mean_d**2 * var_a - 2.0 * cov * mean_a * mean_d) / mean_d**4
+    # The slopes are central differences of 0.02 standard deviations; terms that nearly cancel enlarge their error.
+    assert law.var() == pytest.approx(expected, rel=1e-3)
+
+
 def test_gaussian_of_gini_is_twice_that_of_roc_auc_less_one():
     auc, gini = evaluate("roc_auc", "gaussian")["roc_auc"], evaluate("gini", "gaussian")["gini"]
     assert gini.mean() == pytest.approx(2.0 * auc.mean() - 1.0, rel=1e-12)
@@ -373,10 +395,11 @@ def test_exact_refuses_a_callable_with_16_missing():
 
 
 def test_auto_samples_a_callable_with_16_missing():
-    data = with_missing(16)
+    y, score, p = data = with_missing(16)
     law = evaluate({"mine": black_box}, "auto", data, rng=0)["mine"]
     assert law.method == "monte carlo"
-    assert kolmogorov(evaluate("roc_auc", "exact", data)["roc_auc"], law) <= BAND
+    problem = oracle.Problem(y, score, (score >= 0.5).astype(int), np.ones(y.size), p[np.isnan(y)])
+    assert kolmogorov(oracle.law(oracle.definition_of("roc_auc"), problem), law) <= BAND
 
 
 def test_callable_of_scikit_learn_equals_its_own_metric():
@@ -386,10 +409,9 @@ def test_callable_of_scikit_learn_equals_its_own_metric():
     np.testing.assert_allclose(law.ppf([0.01, 0.3, 0.5, 0.99]), own.ppf([0.01, 0.3, 0.5, 0.99]), rtol=0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("metric", ["average_precision", {"mine": black_box}])
-def test_gaussian_refuses_a_metric_without_known_moments(metric):
+def test_gaussian_refuses_a_callable():
     with pytest.raises(dm.MethodError, match=r"'gaussian'.*'monte_carlo'"):
-        evaluate(metric, "gaussian")
+        evaluate({"mine": black_box}, "gaussian")
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ NOT_CALLED = {
         "Method",
         "LabelModel",
         "Posterior",
-        "Problem",
     ),
     *("InputError", "MethodError", "UnknownNameError", "UndefinedMetricWarning"),
     *("CalibrationWarning", "MissingnessWarning", "RefutedWarning", "Calibrator", "Diagnosis"),

@@ -129,10 +129,13 @@ class Population:
         return low + np.arange(float(pmf.shape[1]))[None, :], pmf
 
     def _few_counts(self, cells: IntArray, missing: IntArray) -> tuple[FloatArray, FloatArray]:
-        """A few numbers of positives with the mean and variance of all of them, at every draw."""
+        """A few numbers of positives with the mean, variance and skewness of all of them, at every draw."""
         p = self._nodes.on_all_cells.probability[:, cells]
-        mean, sd = p @ missing[cells], np.sqrt((p * (1.0 - p)) @ missing[cells])
-        value = np.clip(mean[:, None] + sd[:, None] * _NORMAL_POINTS, 0.0, float(missing[cells].sum()))
+        v = p * (1.0 - p)
+        mean, sd, third = p @ missing[cells], np.sqrt(v @ missing[cells]), (v * (1.0 - 2.0 * p)) @ missing[cells]
+        bend = np.divide(third, 6.0 * sd**2, out=np.zeros_like(sd), where=sd > 0.0)  # skewness times sd / 6
+        value = mean[:, None] + sd[:, None] * _NORMAL_POINTS + bend[:, None] * (_NORMAL_POINTS**2 - 1.0)
+        value = np.clip(value, 0.0, float(missing[cells].sum()))
         return value, np.broadcast_to(_NORMAL_SHARES / _NORMAL_SHARES.sum(), value.shape)
 
     def _of_parts(self, metric: Metric, share: Share, parts: _Parts) -> MetricDistribution:

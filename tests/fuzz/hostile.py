@@ -243,7 +243,7 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "no draws": (lambda: ev(method=dm.methods.MonteCarlo(n_resamples=0)), "n_resamples"),
     "half a draw": (lambda: ev(method=dm.methods.MonteCarlo(n_resamples=0.5)), "n_resamples"),  # type: ignore[arg-type]
     "one draw": (lambda: ev(method=dm.methods.MonteCarlo(n_resamples=1), rng=0), "works"),
-    "a Gaussian without a slope": (lambda: ev(metrics="average_precision", method="gaussian"), "method"),
+    "a Gaussian without a slope": (lambda: ev(metrics="ks", method="gaussian"), "method"),
     "zero_division of two": (lambda: ev(zero_division=2), "zero_division"),
     "zero_division as text": (lambda: ev(zero_division="0"), "zero_division"),
     "zero_division that is None": (lambda: ev(zero_division=None), "zero_division"),
@@ -324,7 +324,8 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "curves far outside": (lambda: cu(thresholds=[-1e300, 1e300]), "works"),
     "curves of ROC-AUC": (lambda: cu(metrics="roc_auc"), "metrics"),
     "curves of no metric": (lambda: cu(metrics=[]), "metrics"),
-    "curves by Monte Carlo": (lambda: cu(method="monte_carlo"), "method"),
+    "curves by Monte Carlo": (lambda: cu(method="monte_carlo"), "works"),
+    "curves by magic": (lambda: cu(method="magic"), "method"),
     "curves at a level of one": (lambda: cu(confidence_levels=[1.0]), "confidence_levels"),
     "curves at no level": (lambda: cu(confidence_levels=[]), "confidence_levels"),
     "curves at one level": (lambda: cu(confidence_levels=0.9), "works"),

@@ -47,8 +47,8 @@ def write(answers: list[Any]) -> None:
     ANSWERS.write_text("\n".join(lines) + "\n")
 
 
-# How far numbers of a metric may move without a change of the file, in standard deviations, by method. Exact answers are
-# equal to rounding; approximate ones promise a cdf within 0.01.
+# How far numbers of a metric may move without a change of the file, in standard deviations, by method. Exact answers
+# are equal to rounding; approximate ones promise a cdf within 0.01.
 _TOLERANCE = {"near exact": 0.02, "monte carlo": 0.05}
 _MOVABLE = frozenset({"mean", "std", "median", "low", "high"})
 

@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 from scipy.stats import binomtest
 
-from guarantees import auc_distances, folds, years
+from guarantees import folds, years
 from guarantees.coverage import Measurement
 from guarantees.lines import Bar, Line, share
 from guarantees.pieces import Piece, Row
@@ -29,7 +29,6 @@ from guarantees.scenarios import (
     Scenario,
     qualities_of,
 )
-from test_auc_law import CASES, PROMISED
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,65 +313,10 @@ def real_data(name: str) -> Promise:
     return Promise(claim, name, pieces, lines, folds.lacking())
 
 
-# ---------------------------------------------------------------------------------------------------------- ROC-AUC
-
-SIZES = (30, 60, 120, 300)
-# Chances that are as often near 1 as near 0 leave no skewness, and the Gaussian is as good: no control there.
-SKEWED = [name for name in CASES if name not in {"all 1/2", "u-shaped"}]
-
-
-# From the distances that were measured to figures and their bars.
-Judges = Callable[[Row], dict[str, tuple[float, Bar | None]]]
-
-
-def _distance(claim: str, kind: str, m: int, name: str, judged: Judges) -> Promise:
-    piece, control = auc_distances.FAMILY.piece(kind, m, name), kind != "law"
-    case = f"{name}, {m} missing"
-
-    def lines() -> list[Line]:
-        (row,) = piece.figures()
-        return [
-            Line(claim, case, row["method"], "roc_auc", measure, auc_distances.SCENARIOS, value, bar, control=control)
-            for measure, (value, bar) in judged(row).items()
-        ]
-
-    return Promise(claim, case, (piece,), lines)
-
-
-def roc_auc_promises() -> Iterator[Promise]:
-    def close(m: int) -> Judges:
-        # Taken at its word: the 0.0022 by which a right law may stray from a million scenarios (DKW) is part of it.
-        bar = Bar(at_most=PROMISED)
-        return lambda row: {"distance": (row["law"], bar), "distance of the Gaussian": (row["gaussian"], None)}
-
-    for m in SIZES:
-        for name in CASES:
-            yield _distance("law of ROC-AUC is close to a million scenarios", "law", m, name, close(m))
-    for name in SKEWED:
-        yield _distance(
-            "control: the Gaussian is not close",
-            "gaussian",
-            30,
-            name,
-            lambda row: {
-                "distance of the Gaussian": (row["gaussian"], Bar(above=PROMISED)),
-                "distance of the Gaussian over that of the law": (row["gaussian"] / row["law"], Bar(above=1.0)),
-            },
-        )
-    yield _distance(
-        "control: a law of slightly wrong chances is not close",
-        "wrong chances",
-        120,
-        "distinct scores",
-        lambda row: {"distance": (row["law"], Bar(above=PROMISED))},
-    )
-
-
 PROMISES: tuple[Promise, ...] = (
     *coverage_promises(),
     *map(real_data, folds.SETS),
     *monitoring_promises(),
-    *roc_auc_promises(),
 )
 
 

@@ -51,8 +51,8 @@ def made_up(piece, wrong=WRONG):
                 for month in range(1, 13)
             ]
             return [row | {"missed": row["alert"] and second == "random"} for row in rows]
-    close = first == "law"
-    return [{"method": "exact", "law": 0.001 if close else 0.006, "gaussian": 0.02}]
+        case other:
+            raise AssertionError(other)
 
 
 @pytest.fixture

@@ -20,13 +20,11 @@ from darkmetrics.distributions.base import Interval, MetricDistribution, NodeMom
 from darkmetrics.distributions.combined import Combined
 from darkmetrics.distributions.counting import Atoms, count_positives, enumerate_assignments
 from darkmetrics.distributions.drawing import N_IMPUTATIONS, Draws, draw_values
-from darkmetrics.distributions.expansion import Expansion
+from darkmetrics.distributions.expansion import MAX_EXPANSION_ERROR, Expansion
 from darkmetrics.distributions.functional import Functional, Reordered, ScenarioFunctional
 from darkmetrics.distributions.kinds import Discrete, Tabulated, Undefined
 from darkmetrics.distributions.problem import Problem
 
-# Largest estimated cdf error of an expansion that is used.
-MAX_EXPANSION_ERROR = 0.008
 # Imputations of a metric that is known by calling it.
 N_CALLS = 10_000
 # Cells read at most, and imputations at least, of a metric that reads all cells for each imputation.

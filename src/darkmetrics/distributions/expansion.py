@@ -19,6 +19,8 @@ from darkmetrics.distributions.functional import Functional
 from darkmetrics.distributions.pairs import PairTerm
 from darkmetrics.distributions.problem import Cells
 
+# Largest estimated cdf error of an expansion that is used.
+MAX_EXPANSION_ERROR = 0.008
 # Levels per posterior draw, and how many standard deviations they reach.
 _N_LEVELS, _REACH = 33, 4.5
 # Levels of the mixture over the draws: where normal scores are added up, and the finer ones of the result.
@@ -29,6 +31,8 @@ _CANCELED = 1e-9
 _STEP = 0.02
 # Frequencies and rows at which the characteristic function of the influences is looked at.
 _FREQUENCIES, _MAX_ROWS = np.arange(4.0, 512.0, dtype=np.float32), 64
+# With at most this many kinds of rows it is looked at on levels of the metric (in standard deviations), not only one.
+_FEW_KINDS, _LATTICE_LEVELS = 16, np.linspace(-2.0, 2.0, 17)
 # Rows that are sorted for that; more are represented by every second, third, ... of them.
 _MAX_SORTED = 2**13
 # Posterior draws at which the error of an expansion is estimated.
@@ -230,12 +234,39 @@ class Expansion:
             spread, fourth = np.einsum("kn,kn,kn->k", v, z, z), np.einsum("kn,kn,kn,kn,kn->k", v, z, z, z, z)
             deciding = np.maximum(np.nan_to_num(spread**2 / fourth), 1e-9)
             bends = self._curvature(gradient, hessian, k2, v)
-        steps = np.array([_lattice_error(*one) for one in zip(z, v, np.sqrt(spread), strict=True)])
-        error = 0.01 / deciding + 0.01 / deciding**2 + steps + 2.0 * bends**1.5
+        few_rows = 0.01 / deciding + 0.01 / deciding**2 + 2.0 * bends**1.5
+        if z.shape[1] <= _FEW_KINDS and few_rows.min() <= MAX_EXPANSION_ERROR:
+            steps = self._lattice_error_of_levels(mean, k2, increments, v)
+        else:
+            steps = np.array([_lattice_error(*one) for one in zip(z, v, np.sqrt(spread), strict=True)])
+        error = few_rows + steps
         error = np.where(np.isfinite(error), np.minimum(error, 1.0), 1.0)
         place = np.linspace(0.0, 1.0, order.size) if order.size > 1 else np.zeros(1)
         by_draw = np.interp(place, np.linspace(0.0, 1.0, chosen.size), error)
         return float(by_draw @ cells.weight[order] / cells.weight.sum())
+
+    def _lattice_error_of_levels(
+        self, mean: FloatArray, k2: FloatArray, increments: Sequence[FloatArray], v: FloatArray
+    ) -> FloatArray:
+        """Return the largest lattice error over levels of the metric, at each draw.
+
+        The influences of a few kinds of rows can be multiples of one number at one level and not at the next.
+        """
+        points, spread = self._points(mean, k2, _LATTICE_LEVELS), np.sqrt(np.einsum("aak->ak", k2))
+        gradients, _ = compute_derivatives(self.functional, points, spread[..., None], hessian=False)
+        errors = []
+        for gradient in np.moveaxis(gradients, -1, 0):
+            z = _add_influences(gradient, increments, v.shape)
+            sd = np.sqrt(np.einsum("kn,kn,kn->k", v, z, z))
+            errors.append([_lattice_error(*one) for one in zip(z, v, sd, strict=True)])
+        return np.max(errors, axis=0)
+
+    def _points(self, mean: FloatArray, k2: FloatArray, levels: FloatArray) -> FloatArray:
+        """Return the most likely sums at each level of the metric (n_sums x n_draws x n_levels)."""
+        mean, k2 = mean[..., None], k2[..., None]
+        gradient, _ = compute_derivatives(self.functional, mean, np.sqrt(np.einsum("aakl->akl", k2)), hessian=False)
+        ascent = _contract(k2, gradient)
+        return mean + levels * ascent / np.sqrt(np.maximum(_contract(ascent, gradient), 1e-300))
 
     def _curvature(self, g: FloatArray, h: FloatArray, k2: FloatArray, v: FloatArray) -> FloatArray:
         """Variance of the quadratic part of the metric relative to that of the linear part, at each draw."""
@@ -253,12 +284,9 @@ class Expansion:
     def distribution(self) -> tuple[FloatArray, FloatArray]:
         """Return levels of the metric and the cdf there."""
         functional = self.functional
+        point = self._points(self.cumulants.mean, self.cumulants.k2, np.linspace(-_REACH, _REACH, _N_LEVELS))
         mean, k2, k3, k4 = (tensor[..., None] for tensor in self.cumulants)
         spread = np.sqrt(np.einsum("aakl->akl", k2))
-        gradient, _ = compute_derivatives(functional, mean, spread, hessian=False)
-        ascent = _contract(k2, gradient)
-        sd = np.sqrt(np.maximum(_contract(ascent, gradient), 1e-300))
-        point = mean + np.linspace(-_REACH, _REACH, _N_LEVELS) * ascent / sd
         with np.errstate(invalid="ignore", divide="ignore"):
             g, h = compute_derivatives(functional, point, spread)
             h, x = _project_hessian(g, h, k2), mean - point

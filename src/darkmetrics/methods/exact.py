@@ -11,7 +11,7 @@ from darkmetrics.distributions.functional import Functional, ScenarioFunctional
 from darkmetrics.distributions.problem import Problem
 from darkmetrics.exceptions import MethodError
 from darkmetrics.methods.base import Method, check_n_resamples
-from darkmetrics.methods.proofs import certificate_of_problem, sampled_certificate
+from darkmetrics.methods.proofs import Prover, sampled_certificate
 
 
 def _without_sampling(functional: Functional, problem: Problem) -> MetricDistribution | None:
@@ -19,7 +19,7 @@ def _without_sampling(functional: Functional, problem: Problem) -> MetricDistrib
     result = compute_without_sampling(functional, problem)
     if result is None or result.method == "exact":
         return result
-    return replace(result, certify=partial(certificate_of_problem, functional, problem.posterior))
+    return replace(result, certify=Prover(functional, problem.posterior))
 
 
 @dataclass(frozen=True)
@@ -97,5 +97,5 @@ def drawn_distribution(functional: Functional, problem: Problem, draws: Draws) -
     if result.undefined >= 1.0:
         return result
     if not draws.exact_labels:  # draws of sums that are themselves approximate are not covered by a theorem on draws
-        return replace(result, certify=partial(certificate_of_problem, functional, problem.posterior))
+        return replace(result, certify=Prover(functional, problem.posterior))
     return replace(result, certify=partial(sampled_certificate, functional, draws, problem.posterior))

@@ -17,7 +17,7 @@ from darkmetrics.distributions.problem import Cells, Problem
 from darkmetrics.distributions.rank_functionals import RankFunctional
 from darkmetrics.exceptions import MethodError
 from darkmetrics.methods.base import Method
-from darkmetrics.methods.proofs import certificate_of_problem
+from darkmetrics.methods.proofs import Prover
 
 # What rounding leaves of a difference of like terms, as a fraction of these.
 _ROUNDING = 1e-14
@@ -27,10 +27,11 @@ _ROUNDING = 1e-14
 class Gaussian(Method):
     """The paper's Gaussian approximation (PEMI-Gauss): cheap, smooth, and wrong by O(n^-1/2).
 
-    Ratios and linear metrics have the paper's mean and variance; ROC-AUC has the paper's moments in O(n log n); other
-    formulas of the confusion matrix the first-order (delta method) ones, which agree with the paper's for ratios. It
-    describes the metric where it is defined: `zero_division` does not enter, the chance of 0/0 is in `undefined`. The
-    law's `certificate` bounds its error on these data, and `interval(certified=True)` allows for it.
+    Ratios and linear metrics have the paper's mean and variance; ROC-AUC has the paper's moments in O(n log n). Other
+    formulas of the confusion matrix and average precision have the first-order (delta method) ones, which agree with
+    the paper's for ratios; callables have none. It describes the metric where it is defined: `zero_division` does not
+    enter, the chance of 0/0 is in `undefined`. The law's `certificate` bounds its error on these data, and
+    `interval(certified=True)` allows for it.
 
     Examples
     --------
@@ -54,11 +55,16 @@ class Gaussian(Method):
             raise MethodError(
                 "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
             )
-        facts["certify"] = partial(certificate_of_problem, functional, problem.posterior)
-        normals = [
-            Normal(loc=m, scale=s, undefined=u, **facts) if u < 1.0 else Undefined(undefined=1.0, **facts)
-            for m, s, u in zip(mean.tolist(), np.sqrt(variance).tolist(), undefined.tolist(), strict=True)
-        ]
+        prover = Prover(functional, problem.posterior)
+        normals: list[MetricDistribution] = []
+        for draw, (m, sd, u) in enumerate(zip(mean, np.sqrt(variance), undefined, strict=True)):
+            own = {**facts, "certify": partial(prover, draw=draw)}
+            known = u < 1.0
+            normals.append(
+                Normal(loc=float(m), scale=float(sd), undefined=float(u), **own)
+                if known
+                else Undefined(undefined=1.0, **own)
+            )
         return normals[0] if len(normals) == 1 else mix(normals, problem.weight, given_defined=True, **facts)
 
 

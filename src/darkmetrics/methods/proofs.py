@@ -6,7 +6,7 @@ proves of one law on these data.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, singledispatch
+from functools import cached_property, singledispatch
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -257,22 +257,29 @@ _ROUNDING = 1e-7
 _DKW_CONFIDENCE = 0.999
 
 
-def certificate_of_problem(functional: Functional, posterior: Posterior, law: MetricDistribution) -> Certificate:
-    """Return what is proven of a distribution; cells are merged only now, which saves memory until it is asked for."""
-    merged, cells = Problem(posterior).cells(functional)
-    makers = [partial(_proof, merged, p) for p in cells.probability]
-    return _certificate(merged, makers, posterior.weight, law)
+@dataclass(frozen=True, eq=False)
+class Prover:
+    """Certificates of distributions of one functional; cells are merged when the first is asked for, to save memory."""
 
+    functional: Functional
+    posterior: Posterior
 
-def _certificate(
-    functional: Functional, makers: Sequence[Callable[[], Proof]], weight: FloatArray, law: MetricDistribution
-) -> Certificate:
-    proofs, points = [make() for make in makers], _coarse_grid(law)
-    parts = [_of_one_node(functional, proof, law, points) for proof in proofs]
-    if len(parts) == 1:
-        return parts[0]
-    # What holds of 0/0 at each node holds of the mixture: nothing is to be added for the weights of its nodes.
-    return mixture_certificate(parts, weight, 0.0, law._cdf, points)
+    @cached_property
+    def _merged(self) -> tuple[Functional, FloatArray]:
+        merged, cells = Problem(self.posterior).cells(self.functional)
+        return merged, cells.probability
+
+    def __call__(self, law: MetricDistribution, draw: int | None = None) -> Certificate:
+        """Return what is proven of the distribution over all posterior draws, or of that at one draw."""
+        functional, probability = self._merged
+        points = _coarse_grid(law)
+        if draw is not None:
+            return _of_one_node(functional, _proof(functional, probability[draw]), law, points)
+        parts = [_of_one_node(functional, _proof(functional, p), law, points) for p in probability]
+        if len(parts) == 1:
+            return parts[0]
+        # What holds of 0/0 at each draw holds of the mixture: nothing is to be added for the weights of its draws.
+        return mixture_certificate(parts, self.posterior.weight, 0.0, law._cdf, points)
 
 
 def _of_one_node(functional: Functional, proof: Proof, law: MetricDistribution, points: FloatArray) -> Certificate:

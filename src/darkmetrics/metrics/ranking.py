@@ -56,9 +56,13 @@ def _tie_groups(data: EvaluationSet) -> tuple[FloatArray, FloatArray, FloatArray
 
 
 def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
-    cells, rows = data.cells, data.missing_cells
+    cells, rows, unit = data.cells, data.missing_cells, 1.0
     if cells.weight is not None and bool(np.all(cells.weight == cells.weight[0])):
         cells = replace(cells, weight=None)  # one weight for all is none
+    elif cells.weight is not None:
+        # Fourth powers of weighted ranks must not overflow. A power of two divides without rounding.
+        unit = float(np.exp2(np.floor(np.log2(cells.weight.max()))))
+        cells = replace(cells, weight=cells.weight / unit)
     starts = cells.tie_starts
     total = _add_up(cells.mass(cells.total), starts)
     rho = np.cumsum(total)
@@ -88,7 +92,7 @@ def _rank_data(data: EvaluationSet, *, full_ties: bool) -> RankData:
         group_total=total[open_groups],
         group_known=group_known[open_groups],
         settled_ties=settled,
-        dust=0.0 if cells.weight is None else data.dust,
+        dust=0.0 if cells.weight is None else data.dust / unit,
     )
 
 
