@@ -273,7 +273,6 @@ def test_gaussian_of_roc_auc_is_the_ratio_of_means_with_the_ratio_variance(ties)
     assert law.var() == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.xfail(strict=True, reason="cumulants of pair terms treat the square of one label as a Gaussian's")
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gaussian_of_average_precision_is_the_delta_method_of_its_two_sums(weighted):
     y, score, p = rows(12, 0.6)

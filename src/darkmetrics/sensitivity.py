@@ -316,7 +316,7 @@ class ShiftedMetrics:
         # With few labels that vary it is not nearly normal, and without finite moments it is 0/0 next to some mean.
         drawn = ~np.isfinite(mean + sd).all(axis=1) | ((labels @ weight < _MIN_VARIANCE) & (sampling == 0.0))
         listed = [self._draw(name, shift) if draw else None for shift, draw in zip(shifts, drawn, strict=True)]
-        bounds = Interval(*functional.extremes[:2])
+        bounds = Interval(*(functional.range if sampling else functional.extremes[:2]))
         return ShiftedDistributions(listed, weight, mean, sd, np.clip(skewness, -1.0, 1.0), bounds)
 
     def _cells(self, name: str, problem: Problem, shared: dict[bytes, Cells]) -> tuple[Functional, Cells]:

@@ -75,7 +75,10 @@ def rows_of(functional: Functional, cells: Cells) -> Rows:
     if key not in cells.known:
         cells.known[key] = cells.cumulants_by_cell(missing)
     if functional.pairs:
-        return Rows(functional.linearize(cells.probability)[1], cells.known[key])
+        increments = functional.linearize(cells.probability)[1]
+        for pair in functional.pairs:
+            increments[pair.sum_index] = increments[pair.sum_index] + pair.slope_of_squares(cells.probability)
+        return Rows(increments, cells.known[key])
     assert functional.columns is not None
     return Rows(list(functional.columns.T), cells.known[key])
 
@@ -115,18 +118,18 @@ def _add_pair_cumulants(
 ) -> None:
     """Add the quadratic part of a pair term to the cumulants, in place.
 
-    For a quadratic form with matrix M and label variances V, the third cumulant gains a'VMVb and the fourth 2 a'VMVMVb.
+    With M the matrix of the products of different rows and V the label variances, the third cumulant gains a'VMVb and
+    the fourth 2 a'VMVMVb.
     """
     at, size = pair.sum_index, len(cumulants.mean)
-    v = p * (1.0 - p) * functional.missing
-    weighted = v * pair.weight**2
-    by_group = pair.sum_by_group(weighted)
-    # A label squared is a label: the square of a single row's deviation has mean v and is not part of the linear term.
-    cumulants.mean[at] += by_group @ pair.inner
-    cumulants.k2[at, at] += pair.variance(by_group)
+    label_variance = p * (1.0 - p)
+    v = label_variance * functional.missing
+    cumulants.mean[at] += pair.sum_by_group(v * pair.weight**2) @ pair.inner
+    cumulants.k2[at, at] += pair.variance(v, functional.missing)
     if max(orders) == 2:
         return
-    slopes = [pair.slope(pair.sum_by_group(v * pair.weight * own)) for own in increments]
+    square = 2.0 * label_variance * pair.inner[pair.group] * pair.weight**2
+    slopes = [pair.slope(pair.sum_by_group(v * pair.weight * own)) - square * own for own in increments]
     for a in range(size):
         for b in range(size):
             third = (v * increments[a] * slopes[b]).sum(axis=1)
@@ -149,6 +152,8 @@ def compute_derivatives(
     Derivatives along a sum without spread are 0. Without `hessian`, zeros replace the Hessian.
     """
     size, step = len(point), _STEP * np.broadcast_to(spread, point.shape)
+    if not size:  # no missing row moves the metric
+        return np.zeros(point.shape), np.zeros((0, *point.shape))
     fixed, safe = step <= 0.0, np.where(step > 0.0, step, 1.0)
     moves = np.eye(size).reshape(size, size, *(1,) * (point.ndim - 1)) * step
     up, down = (np.stack([functional.at(point + sign * move) for move in moves]) for sign in (1.0, -1.0))
@@ -259,7 +264,7 @@ class Expansion:
             z = _add_influences(gradient, increments, v.shape)
             sd = np.sqrt(np.einsum("kn,kn,kn->k", v, z, z))
             errors.append([_lattice_error(*one) for one in zip(z, v, sd, strict=True)])
-        return np.max(errors, axis=0)
+        return np.asarray(np.max(errors, axis=0))
 
     def _points(self, mean: FloatArray, k2: FloatArray, levels: FloatArray) -> FloatArray:
         """Return the most likely sums at each level of the metric (n_sums x n_draws x n_levels)."""
@@ -271,13 +276,12 @@ class Expansion:
     def _curvature(self, g: FloatArray, h: FloatArray, k2: FloatArray, v: FloatArray) -> FloatArray:
         """Variance of the quadratic part of the metric relative to that of the linear part, at each draw."""
         for pair in self.functional.pairs:  # k2 has the variance of the pair term, which is not linear
-            by_group = pair.sum_by_group(v * pair.weight**2)
             k2 = k2.copy()
-            k2[pair.sum_index, pair.sum_index] -= pair.variance(by_group)
+            k2[pair.sum_index, pair.sum_index] -= pair.variance(v, self.functional.missing)
         hs = (_project_hessian(g, h, k2)[:, :, None] * k2[None]).sum(axis=1)
         quadratic = 0.5 * (hs * hs.swapaxes(0, 1)).sum(axis=(0, 1))
         for pair in self.functional.pairs:
-            quadratic = quadratic + g[pair.sum_index] ** 2 * pair.variance(pair.sum_by_group(v * pair.weight**2))
+            quadratic = quadratic + g[pair.sum_index] ** 2 * pair.variance(v, self.functional.missing)
         ratio = np.nan_to_num(quadratic / _contract(g, _contract(k2, g)), nan=1.0)
         return np.asarray(np.where(ratio >= 0.0, ratio, 1.0))  # no variance is left after rounding
 

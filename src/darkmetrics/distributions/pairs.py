@@ -54,10 +54,19 @@ class PairTerm:
         below = np.cumsum(weighted[..., ::-1], axis=-1)[..., ::-1] - weighted
         return self.weight * (self.outer * above + below + 2.0 * self.inner * x)[..., self.group]
 
-    def variance(self, v: FloatArray) -> FloatArray:
-        """Return the variance of the quadratic part, given the variance of each group's positive weight."""
-        above = np.cumsum(v, axis=-1) - v
-        result: FloatArray = (v * (self.outer**2 * above + 2.0 * self.inner**2 * v)).sum(axis=-1)
+    def slope_of_squares(self, p: FloatArray) -> FloatArray:
+        """Return what the square of a row's own deviation adds to its slope.
+
+        A label is its own square: the squared deviation from p is p (1 - p) plus 1 - 2p times the deviation.
+        """
+        return (1.0 - 2.0 * p) * self.inner[self.group] * self.weight**2
+
+    def variance(self, v: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the variance of the products of different rows, given the label variance and rows of each cell."""
+        cell = v * self.weight**2
+        group, own = self.sum_by_group(cell), self.sum_by_group(cell**2 / np.maximum(rows, 1))
+        above = np.cumsum(group, axis=-1) - group
+        result: FloatArray = (group * self.outer**2 * above + 2.0 * self.inner**2 * (group**2 - own)).sum(axis=-1)
         return result
 
     def on_cells(self, place: IntArray) -> "PairTerm":
