@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.sums.enumeration import number_of_labelings
+from darkmetrics._kernels.sums.enumeration import count_assignments
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
 from darkmetrics._text import prints_plainly
 from darkmetrics.data.rules import is_number
@@ -355,11 +355,11 @@ def is_small(functional: Functional) -> bool:
     """Return whether a metric depends on few combinations of counts of positives: of each kind of rows, or cell."""
     if functional.missing.sum() > _MAX_ROWS:
         return False
-    n_combinations = number_of_labelings(functional.missing)
+    n_combinations = count_assignments(functional.missing)
     if functional.kinds is not None:
         columns, kind = functional.kinds
         rows = np.bincount(kind, functional.missing, len(columns))[columns.any(axis=1)]
-        n_combinations = min(n_combinations, number_of_labelings(rows))
+        n_combinations = min(n_combinations, count_assignments(rows))
     return n_combinations <= _MAX_COMBINATIONS
 
 

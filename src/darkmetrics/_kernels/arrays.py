@@ -40,12 +40,22 @@ def same_arrays(some: Iterable[Any], others: Iterable[Any]) -> bool:
 
 
 def fingerprint(*arrays: AnyArray) -> bytes:
-    """A short key that equal arrays share: what is kept under it holds no copy of them."""
+    """Return a short key that equal arrays share; it holds no copy of them."""
     digest = blake2b(digest_size=16)
     for array in arrays:
         digest.update(str(array.shape).encode())
-        digest.update(np.ascontiguousarray(array).data)
+        digest.update(np.ascontiguousarray(_compress(array)).data)
     return digest.digest()
+
+
+def _compress(array: AnyArray) -> AnyArray:
+    """Whole numbers in few bytes, because reading them takes most of the time."""
+    if array.size < _SMALL or not np.issubdtype(array.dtype, np.integer):
+        return array
+    low, high = int(array.min()), int(array.max())
+    if low == high:
+        return np.array([low])
+    return array.astype(np.uint8) if low >= 0 and high < 256 else array
 
 
 def merged_keys(*keys: AnyArray | None) -> tuple[IntArray, IntArray]:

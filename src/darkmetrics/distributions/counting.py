@@ -10,10 +10,9 @@ from functools import reduce
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
 from darkmetrics.distributions.base import NodeMoments
-from darkmetrics.distributions.functional import MAX_ENUMERATED, Functional
-from darkmetrics.distributions.problem import Problem
+from darkmetrics.distributions.functional import Functional
+from darkmetrics.distributions.problem import Problem, window_of
 
 # Kinds of rows of which counts are combined, and combinations of counts at most.
 MAX_KINDS, MAX_COMBINATIONS = 4, 2**19
@@ -77,19 +76,11 @@ def _outer(blocks: list[FloatArray]) -> FloatArray:
 
 def enumerate_assignments(functional: Functional, problem: Problem) -> Atoms | None:
     """Return the atoms of all label assignments; None if there are too many."""
-    cells = np.flatnonzero(functional.moving)
-    missing = functional.missing[cells]
-    # Every cell has a missing row, and doubles the assignments at least.
-    if cells.size > np.log2(MAX_ENUMERATED + 1) or number_of_labelings(missing) > MAX_ENUMERATED:
+    values = functional.assignment_values
+    if values is None:
         return None
-    p = problem.posterior.on_all_cells.probability[:, cells]
-    # Given the draw two halves of the cells are independent, which makes the mixture a product of two matrices.
-    half = int(np.searchsorted(np.cumsum(np.log1p(missing)), 0.5 * np.log1p(missing).sum()))
-    (left, first), (right, second) = (all_labelings(missing[part], p[:, part]) for part in np.s_[:half, half:])
-    positives = np.hstack([np.repeat(left, len(right), axis=0), np.tile(right, (len(left), 1))])
-    values = functional.values_on(cells, positives)
-    values = values.reshape(*values.shape[:-1], len(left), len(right))
-    return Atoms(values, (first, second), problem.weight)
+    halves = problem.assignment_probabilities(np.flatnonzero(functional.moving), functional.missing)
+    return Atoms(values.reshape(*values.shape[:-1], *(half.shape[1] for half in halves)), halves, problem.weight)
 
 
 def count_positives(functional: Functional, problem: Problem) -> Atoms | None:
@@ -97,13 +88,15 @@ def count_positives(functional: Functional, problem: Problem) -> Atoms | None:
     if not functional.has_few_kinds or functional.kinds is None:
         return None
     columns, kind = functional.kinds
-    moving = np.flatnonzero(columns.any(axis=1) & (np.bincount(kind, minlength=len(columns)) > 0)).tolist()
+    total = np.bincount(kind, functional.missing, len(columns))
+    moving = np.flatnonzero(columns.any(axis=1) & (total > 0)).tolist()
     if len(moving) > MAX_KINDS:
         return None
-    cells = [np.flatnonzero(kind == k) for k in moving]
-    windows = [problem.count_window(own, functional.missing) for own in cells]
+    mean, variance, *_ = problem.cells(functional)[1].cumulants_by_kind(functional)
+    windows = [window_of(mean[:, k], variance[:, k], float(total[k])) for k in moving]
     if np.prod(windows) > 8.0 * MAX_COMBINATIONS or problem.weight.size * sum(windows) > MAX_NUMBERS:
         return None
+    cells = [np.flatnonzero(kind == k) for k in moving]
     laws = [_trimmed(*problem.count_pmfs(own, functional.missing), problem.weight) for own in cells]
     if np.prod([float(pmf.shape[1]) for _, pmf in laws]) > MAX_COMBINATIONS:
         return None

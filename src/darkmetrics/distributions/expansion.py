@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from darkmetrics._kernels.arrays import FloatArray, fingerprint
+from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.distributions.pairs import PairTerm
 from darkmetrics.distributions.problem import Cells
@@ -35,8 +35,9 @@ _FREQUENCIES, _MAX_ROWS = np.arange(4.0, 512.0, dtype=np.float32), 64
 _FEW_KINDS, _LATTICE_LEVELS = 16, np.linspace(-2.0, 2.0, 17)
 # Rows that are sorted for that; more are represented by every second, third, ... of them.
 _MAX_SORTED = 2**13
-# Posterior draws at which the error of an expansion is estimated.
-_N_ESTIMATED = 3
+# Ranks of the posterior draws, by label variance, at which the error of an expansion is estimated: denser where few
+# rows decide and the error changes fast.
+_ESTIMATED_RANKS = np.linspace(0.0, 1.0, 9) ** 2
 # Probabilities beyond this are no part of an expansion.
 _TAIL = 1e-9
 
@@ -63,24 +64,16 @@ class Rows(NamedTuple):
 
 def rows_of(functional: Functional, cells: Cells) -> Rows:
     """Return the rows of a functional; metrics that differ in their formula alone share the cumulants."""
-    missing = functional.missing
-    if functional.has_few_kinds:
-        assert functional.kinds is not None
-        columns, kind = functional.kinds
-        key = bytes([len(columns)]) + fingerprint(kind, missing)
-        if key not in cells.known:
-            cells.known[key] = cells.cumulants_by_kind(kind, len(columns), missing)
-        return Rows(list(columns.T), cells.known[key])
-    key = b"cells" + fingerprint(missing)
-    if key not in cells.known:
-        cells.known[key] = cells.cumulants_by_cell(missing)
+    if functional.has_few_kinds and functional.kinds is not None:
+        return Rows(list(functional.kinds[0].T), cells.cumulants_by_kind(functional))
+    cumulants = cells.cumulants_by_cell(functional.missing)
     if functional.pairs:
         increments = functional.linearize(cells.probability)[1]
         for pair in functional.pairs:
             increments[pair.sum_index] = increments[pair.sum_index] + pair.slope_of_squares(cells.probability)
-        return Rows(increments, cells.known[key])
+        return Rows(increments, cumulants)
     assert functional.columns is not None
-    return Rows(list(functional.columns.T), cells.known[key])
+    return Rows(list(functional.columns.T), cumulants)
 
 
 def compute_sum_cumulants(
@@ -200,9 +193,14 @@ class Expansion:
     cells: Cells
 
     @cached_property
+    def rows(self) -> Rows:
+        """Rows as the sums see them."""
+        return rows_of(self.functional, self.cells)
+
+    @cached_property
     def cumulants(self) -> SumCumulants:
         """Joint cumulants of the sums at every draw."""
-        return compute_sum_cumulants(self.functional, self.cells)
+        return compute_sum_cumulants(self.functional, self.cells, rows=self.rows)
 
     @property
     def moments(self) -> tuple[FloatArray, FloatArray]:
@@ -213,7 +211,7 @@ class Expansion:
     def value_cumulants(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and third cumulant of the metric at every draw; NaN where it has no derivative."""
         known = self.__dict__.get("cumulants")  # of all orders, if the distribution was asked for
-        mean, k2, k3, k4 = known or compute_sum_cumulants(self.functional, self.cells, orders=(2, 3))
+        mean, k2, k3, k4 = known or compute_sum_cumulants(self.functional, self.cells, (2, 3), self.rows)
         spread = np.sqrt(np.maximum(np.einsum("aak->ak", k2), 0.0))
         with np.errstate(invalid="ignore"):
             g, h = compute_derivatives(self.functional, mean, spread)
@@ -226,11 +224,11 @@ class Expansion:
         Three terms: few rows decide (`D = (sum z^2 v)^2 / sum z^4 v`, z being the influence of a row and v the variance
         of its label), influences on a lattice, and curvature of the metric.
         """
-        cells, functional = self.cells, self.functional
+        cells, functional, rows = self.cells, self.functional, self.rows
         mean, k2, _, _ = self.cumulants
-        rows = rows_of(functional, cells)
         order = np.argsort(rows.cumulants[1].sum(axis=1))
-        chosen = order[np.unique(np.linspace(0, order.size - 1, _N_ESTIMATED).astype(np.int64))]
+        ranks = np.unique((_ESTIMATED_RANKS * (order.size - 1)).astype(np.int64))
+        chosen = order[ranks]
         mean, k2, v = mean[:, chosen], k2[..., chosen], rows.cumulants[1][chosen]
         gradient, hessian = compute_derivatives(functional, mean, np.sqrt(np.einsum("aak->ak", k2)))
         increments = [own if own.ndim == 1 else own[chosen] for own in rows.increments]
@@ -246,8 +244,7 @@ class Expansion:
             steps = np.array([_lattice_error(*one) for one in zip(z, v, np.sqrt(spread), strict=True)])
         error = few_rows + steps
         error = np.where(np.isfinite(error), np.minimum(error, 1.0), 1.0)
-        place = np.linspace(0.0, 1.0, order.size) if order.size > 1 else np.zeros(1)
-        by_draw = np.interp(place, np.linspace(0.0, 1.0, chosen.size), error)
+        by_draw = np.interp(np.arange(order.size), ranks, error)
         return float(by_draw @ cells.weight[order] / cells.weight.sum())
 
     def _lattice_error_of_levels(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray, merged_keys
-from darkmetrics._kernels.sums.enumeration import all_labelings, number_of_labelings
+from darkmetrics._kernels.sums.enumeration import count_assignments, list_assignments
 from darkmetrics.distributions.pairs import PairTerm
 from darkmetrics.exceptions import MethodError
 from darkmetrics.storing import made_of
@@ -145,6 +145,10 @@ class Functional(ABC):
     @property
     def moving(self) -> IntArray:
         """Number of missing rows per cell, 0 for cells that move no sum."""
+        if not self.pairs and self.has_few_kinds and self.kinds is not None:
+            by_kind, kind = self.kinds
+            moves: BoolArray = np.asarray(by_kind.any(axis=1))
+            return self.missing if moves.all() else np.where(moves[kind], self.missing, 0)
         columns = self.columns
         if columns is None or self.pairs:
             return self.missing
@@ -156,15 +160,21 @@ class Functional(ABC):
         columns = self.columns
         if columns is None or self.pairs:
             return False
-        sample = columns[np.unique(np.linspace(0, max(0, len(columns) - 1), _SAMPLED).astype(np.int64))]
-        return len(np.unique(sample, axis=0)) <= MAX_FEW_KINDS if len(columns) else True
+        sample = (
+            columns[np.unique(np.linspace(0, len(columns) - 1, _SAMPLED).astype(np.int64))] if len(columns) else columns
+        )
+        return len(np.unique(sample, axis=0)) <= MAX_FEW_KINDS
 
     @cached_property
     def sum_limits(self) -> tuple[FloatArray, FloatArray]:
         """Smallest and largest possible value of each sum."""
-        columns = self.columns
-        assert columns is not None
-        low, high = (self.constant + self.missing @ part(columns, 0.0) for part in (np.minimum, np.maximum))
+        if self.has_few_kinds and self.kinds is not None:
+            columns, kind = self.kinds
+            missing: AnyArray = np.bincount(kind, self.missing, len(columns))
+        else:
+            assert self.columns is not None
+            columns, missing = self.columns, self.missing
+        low, high = (self.constant + missing @ part(columns, 0.0) for part in (np.minimum, np.maximum))
         for pair in self.pairs:
             size = pair.sum_by_group(self.missing * pair.weight)
             ends = [0.0, float((np.abs(pair.outer) * size * np.cumsum(size) + np.abs(pair.inner) * size**2).sum())]
@@ -241,18 +251,26 @@ class Functional(ABC):
         return Extremes(low, high, sharp)
 
     @cached_property
+    def assignment_values(self) -> FloatArray | None:
+        """The metric of every label assignment to the cells that move it; None if there are too many."""
+        moving = self.moving
+        # Every cell has a missing row, and doubles the assignments at least.
+        if np.count_nonzero(moving) > np.log2(MAX_ENUMERATED) or count_assignments(moving) > MAX_ENUMERATED + 0.5:
+            return None
+        cells = np.flatnonzero(moving)
+        return self.values_on(cells, list_assignments(self.missing[cells]))
+
+    @cached_property
     def _all_values(self) -> FloatArray | None:
         """The metric of every label assignment, or of every combination of counts per kind, if they are few."""
-        if number_of_labelings(self.moving) <= MAX_ENUMERATED:
-            cells = np.flatnonzero(self.moving)
-            positives, _ = all_labelings(self.missing[cells], np.full(cells.size, 0.5))
-            return self.values_on(cells, positives)
+        if self.assignment_values is not None:
+            return self.assignment_values
         if self.kinds is None:
             return None
         columns, kind = self.kinds
         counts = np.where(columns.any(axis=1), np.bincount(kind, self.missing, len(columns)), 0.0)
         counts = counts.astype(np.int64)
-        if number_of_labelings(counts) > MAX_ENUMERATED:
+        if count_assignments(counts) > MAX_ENUMERATED + 0.5:
             return None
         grid = np.indices(tuple((counts + 1).tolist())).reshape(counts.size, -1)
         return self.at(self.constant[:, None] + columns.T @ grid)

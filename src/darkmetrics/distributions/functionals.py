@@ -8,7 +8,16 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import AnyArray, FloatArray, Formula, IntArray, dot, merged_keys, same_arrays
+from darkmetrics._kernels.arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    Formula,
+    IntArray,
+    dot,
+    merged_keys,
+    same_arrays,
+)
 from darkmetrics._kernels.auc.cdf_bounds import Spread
 from darkmetrics.distributions.functional import (
     MAX_FEW_KINDS,
@@ -134,18 +143,21 @@ class CountFunctional(Functional):
     def has_few_kinds(self) -> bool:
         return len(self.kinds[0]) <= MAX_FEW_KINDS
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[FloatArray, IntArray]:
-        """Distinct increments (n_kinds x n_sums) and the kind of each cell; the last kind moves no sum."""
-        kind = np.full(self.missing.size, len(self.used), dtype=np.int64)
-        for k, i in enumerate(self.used):
-            kind[self.split.groups[i]] = k
-        columns = np.eye(len(self.used) + 1, len(self.used))
+        """Increments of the kinds of rows (n_kinds x n_sums) and the kind of each cell.
+
+        Groups are kinds, also those that move no sum, so that metrics of the same groups share what is known of kinds.
+        """
+        group = self.split.group_of_cells(self.missing.size)
+        columns = np.zeros((len(self.split.groups), len(self.used)))
+        columns[self.used, range(len(self.used))] = 1.0
         if self.split.weight is None:
-            return columns, kind
-        weight = np.where(kind < len(self.used), self.split.weight, 0.0)
-        first, own = merged_keys(kind, weight)
-        return columns[kind[first]] * weight[first, None], own
+            return columns, group
+        moves: BoolArray = np.asarray(columns.any(axis=1))
+        weight = np.where(moves[group], self.split.weight, 0.0)
+        first, kind = merged_keys(group, weight)
+        return columns[group[first]] * weight[first, None], kind
 
     @property
     def columns(self) -> FloatArray:
@@ -276,7 +288,7 @@ class CountFunctional(Functional):
         return bool(np.isnan(self.corners() if self._search is None else self._search).any())
 
     def _extremes(self) -> Extremes:
-        if self._search is not None:
+        if self.assignment_values is None and self._search is not None:
             return extremes_of(self._search)
         return self._extremes_or_range()
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, FloatArray, IntArray, fingerprint
+from darkmetrics._kernels.sums.enumeration import compute_assignment_probabilities
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmf, poisson_binomial_pmfs
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.posterior import Posterior, columns_of
@@ -53,23 +54,37 @@ class Cells:
             return per_cell
         return np.asarray(np.bincount(self.column, per_cell, self.p.shape[1]), dtype=np.float64)
 
-    def cumulants_by_kind(self, kind: IntArray, n_kinds: int, missing: IntArray) -> list[FloatArray]:
+    def cumulants_by_kind(self, functional: Functional) -> list[FloatArray]:
         """Return the cumulants of order 1 to 4 of the number of positives of each kind (n_draws x n_kinds)."""
-        column = np.arange(kind.size) if self.column is None else self.column
-        number = self.p.shape[1]
-        rows = np.bincount(column * n_kinds + kind, missing, number * n_kinds).reshape(number, n_kinds)
-        return [cumulant @ rows for cumulant in self.cumulants]
+        assert functional.kinds is not None
+        columns, kind = functional.kinds
+        key = bytes([len(columns)]) + fingerprint(kind, functional.missing)
+        if key not in self.known:
+            column = np.arange(kind.size) if self.column is None else self.column
+            number, n_kinds = self.p.shape[1], len(columns)
+            rows = np.bincount(column * n_kinds + kind, functional.missing, number * n_kinds).reshape(number, n_kinds)
+            self.known[key] = [cumulant @ rows for cumulant in self.cumulants]
+        return self.known[key]
 
     def cumulants_by_cell(self, missing: IntArray) -> list[FloatArray]:
         """Return the cumulants of order 1 to 4 of the number of positives of each cell (n_draws x n_cells)."""
-        parts = (part if self.column is None else part[:, self.column] for part in self.cumulants)
-        return list(parts) if np.all(missing == 1) else [part * missing for part in parts]
+        key = b"cells" + fingerprint(missing)
+        if key not in self.known:
+            parts = (part if self.column is None else part[:, self.column] for part in self.cumulants)
+            self.known[key] = list(parts) if np.all(missing == 1) else [part * missing for part in parts]
+        return self.known[key]
 
     @cached_property
     def cumulants(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Cumulants of order 1 to 4 of a label, at each draw and column."""
         v = self.p * (1.0 - self.p)
         return self.p, v, v * (1.0 - 2.0 * self.p), v * (1.0 - 6.0 * v)
+
+
+def window_of(mean: FloatArray, variance: FloatArray, total: float) -> float:
+    """Return how many counts up to `total` lie within ten standard deviations of the mean of any draw."""
+    reach = 10.0 * np.sqrt(variance) + 10.0
+    return float(np.minimum(mean + reach, total).max() - np.maximum(mean - reach, 0.0).min()) + 1.0
 
 
 class Problem:
@@ -82,6 +97,7 @@ class Problem:
         self.posterior, self.seed = posterior, seed
         self._given_counts = counts
         self._counts: dict[bytes, tuple[int, FloatArray]] = {}
+        self._assignments: dict[bytes, tuple[FloatArray, FloatArray]] = {}
         self._cells: dict[bytes, Cells] = {}
         # What else is found once for all metrics, by name.
         self.shared: dict[str, object] = {}
@@ -116,6 +132,22 @@ class Problem:
         rows = np.bincount(posterior.bucket, functional.missing, posterior.probability.shape[1])
         return functional.undefined_mass(posterior.probability, np.asarray(rows))
 
+    def assignment_probabilities(self, cells: IntArray, missing: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities of all label assignments of some cells (n_draws x n), of two halves of the cells.
+
+        Given the draw the halves are independent, which makes the mixture over the draws a product of two matrices.
+        """
+        key = fingerprint(cells, missing[cells])
+        if key not in self._assignments:
+            p, counts = self.posterior.on_all_cells.probability[:, cells], missing[cells]
+            bits = np.log1p(counts)
+            middle = int(np.searchsorted(np.cumsum(bits), 0.5 * bits.sum()))
+            first, second = (
+                compute_assignment_probabilities(counts[half], p[:, half]) for half in np.s_[:middle, middle:]
+            )
+            self._assignments[key] = first, second
+        return self._assignments[key]
+
     def count_pmfs(self, cells: IntArray, missing: IntArray) -> tuple[int, FloatArray]:
         """Return the distribution of the number of positives in some cells: first count, pmfs (n_draws x window)."""
         if self._given_counts is not None:
@@ -132,16 +164,8 @@ class Problem:
 
     def count_window(self, cells: IntArray, missing: IntArray) -> float:
         """Return how many counts are possible, ten standard deviations on either side of every draw's mean."""
-        total = float(missing[cells].sum())
-        if total <= 64.0 or not cells.size:
-            return total + 1.0
-        key = fingerprint(cells, missing[cells])
-        if key in self._counts:
-            return float(self._counts[key][1].shape[1])
         p, counts = self._probabilities_of(cells, missing)
-        mean, sd = p @ counts, np.sqrt((p * (1.0 - p)) @ counts)
-        reach = 10.0 * sd + 10.0
-        return float(np.minimum(mean + reach, total).max() - np.maximum(mean - reach, 0.0).min()) + 1.0
+        return window_of(p @ counts, (p * (1.0 - p)) @ counts, float(counts.sum()))
 
     def _probabilities_of(self, cells: IntArray, missing: IntArray) -> tuple[FloatArray, IntArray]:
         """Probabilities of some cells at every draw, those of one column once, and how many missing rows have them."""
