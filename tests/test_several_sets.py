@@ -41,42 +41,80 @@ def all_assignments(labels: np.ndarray, score: np.ndarray, p: np.ndarray, metric
     assigned = np.array(list(product([0.0, 1.0], repeat=missing.size)))
     y = np.tile(labels, (len(assigned), 1))
     y[:, missing] = assigned
-    definition = oracle.DEFINITIONS.get(metric) or oracle.FAMILIES[metric]()
-    values = definition(y, score, (score >= 0.5).astype(float), np.ones(score.size))
+    values = oracle.definition_of(metric)(y, score, (score >= 0.5).astype(float), np.ones(score.size))
     return values, np.prod(np.where(assigned[None] == 1.0, p[:, None], 1.0 - p[:, None]), axis=2)
 
 
-@pytest.mark.parametrize("metric", ["precision", "f1", "mcc", "brier", "roc_auc", "average_precision"])
-@pytest.mark.parametrize(("n_draws", "missing"), [(1, (8, 3)), (3, (8, 5)), (3, (2, 8))])
-def test_joint_equals_brute_force_for_two_sets_with_paired_draws(metric, n_draws, missing):
-    rng = np.random.default_rng(n_draws)
-    sets = [draw_set(rng, n, n_draws) for n in missing]
-    # Two blocks: draws that are independent, and draws that are the same.
-    shares = rng.dirichlet(np.ones(n_draws), 2)
-    weight = rng.dirichlet(np.ones(n_draws))
+ALL_METRICS = [
+    *(name for name in oracle.DEFINITIONS),
+    *("fbeta(2)", "expected_cost(1, 5)", "roc_auc", "roc_auc(ties='full')", "gini"),
+    *("precision_at_k(5)", "recall_at_k(5)", "lift_at_k(5)"),
+]
+
+
+def build_joint(
+    sets: list[tuple[np.ndarray, np.ndarray, np.ndarray]], names: list[list[str]], rng: np.random.Generator
+) -> tuple[Joint, np.ndarray]:
+    """Metrics of two sets, and the weight of each pair of their posterior draws.
+
+    The draws are paired in two blocks: independent ones, and the same one of both sets.
+    """
+    n_draws = len(sets[0][2])
+    shares, weight = rng.dirichlet(np.ones(n_draws), 2), rng.dirichlet(np.ones(n_draws))
     blocks = [
         Block(np.array([0.4]), (shares[:1], shares[1:])),
         Block(0.6 * weight, (np.eye(n_draws), np.eye(n_draws))),
     ]
-    record = metrics_from(metric)[0]
     terms = []
-    for labels, score, p in sets:
-        data = dm.EvaluationSet(labels, score)
-        posterior = Posterior(np.full(n_draws, 1.0 / n_draws), p)
-        terms.append(SetTerms([record.bind(data, np.nan)], Problem(posterior)))
-    joint = Joint(terms, blocks)
+    for (labels, score, p), own in zip(sets, names, strict=True):
+        data, posterior = dm.EvaluationSet(labels, score), Posterior(np.full(n_draws, 1.0 / n_draws), p)
+        terms.append(SetTerms([metrics_from(name)[0].bind(data, np.nan) for name in own], Problem(posterior)))
+    return Joint(terms, blocks), 0.4 * np.outer(*shares) + 0.6 * np.diag(weight)
+
+
+def assert_equal_to_brute_force(
+    distribution: dm.MetricDistribution, values: np.ndarray, mass: np.ndarray, name: str
+) -> None:
+    defined = ~np.isnan(values)
+    assert distribution.method == "exact", name
+    assert distribution.undefined == pytest.approx(mass[~defined].sum(), abs=1e-12)
+    held = mass[defined] / mass[defined].sum()
+    for t in np.quantile(values[defined], np.linspace(0.0, 1.0, 41)):
+        blur = oracle.ATOM * max(1.0, abs(t))
+        expected = held[values[defined] <= t + blur].sum()
+        assert distribution.cdf(t + blur) == pytest.approx(expected, abs=1e-12), name
+
+
+@pytest.mark.parametrize("metric", ALL_METRICS)
+@pytest.mark.parametrize(("n_draws", "missing"), [(1, (8, 3)), (3, (8, 5)), (3, (2, 8))])
+def test_joint_equals_brute_force_for_two_sets_with_paired_draws(metric, n_draws, missing):
+    rng = np.random.default_rng(n_draws)
+    sets = [draw_set(rng, n, n_draws) for n in missing]
+    joint, weight = build_joint(sets, [[metric], [metric]], rng)
     (first, p_first), (second, p_second) = (all_assignments(*one, metric) for one in sets)
-    mass = 0.4 * np.outer(shares[0] @ p_first, shares[1] @ p_second) + 0.6 * (p_first.T * weight) @ p_second
+    mass = (p_first.T @ weight @ p_second).ravel()
     for name, combine in COMBINATIONS.items():
         values = combine(np.repeat(first, second.size), np.tile(second, first.size))
-        defined = ~np.isnan(values)
         distribution = joint.distribution(combine, bounds=Extremes(-np.inf, np.inf, sharp=False))
-        assert distribution.method == "exact", name
-        assert distribution.undefined == pytest.approx(mass.ravel()[~defined].sum(), abs=1e-12)
-        held = mass.ravel()[defined] / mass.ravel()[defined].sum()
-        for t in np.quantile(values[defined], np.linspace(0.0, 1.0, 41)):
-            expected = held[values[defined] <= t + oracle.ATOM].sum()
-            assert distribution.cdf(t + oracle.ATOM) == pytest.approx(expected, abs=1e-12), name
+        assert_equal_to_brute_force(distribution, values, mass, name)
+
+
+@pytest.mark.parametrize("metric", ALL_METRICS)
+def test_joint_of_three_metrics_on_two_sets_equals_brute_force(metric):
+    rng = np.random.default_rng(ALL_METRICS.index(metric))
+    sets = [draw_set(rng, n, 2) for n in (6, 8)]
+    joint, weight = build_joint(sets, [[metric, "recall"], [metric]], rng)
+    (first, p_first), (second, p_second) = (all_assignments(*one, metric) for one in sets)
+    recall, _ = all_assignments(*sets[0], "recall")
+    mass = (p_first.T @ weight @ p_second).ravel()
+    own, other, beside = np.repeat(first, second.size), np.repeat(recall, second.size), np.tile(second, first.size)
+    for name, combine in {
+        "largest": lambda a, b, c: np.maximum(np.maximum(a, b), c),
+        "contrast": lambda a, b, c: a - 0.5 * (b + c),
+        "range of two, times the third": lambda a, b, c: np.abs(a - c) * b,
+    }.items():
+        distribution = joint.distribution(combine, bounds=Extremes(-np.inf, np.inf, sharp=False))
+        assert_equal_to_brute_force(distribution, combine(own, other, beside), mass, name)
 
 
 def weighted_auc(y: np.ndarray, score: np.ndarray, weight: np.ndarray) -> np.ndarray:
