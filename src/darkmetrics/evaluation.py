@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from darkmetrics.report.render import ReportPage
     from darkmetrics.sensitivity import Sensitivity, TippingPoint
 
-# How many times the odds of the missing rows are taken to be off where nobody says otherwise.
-_ODDS = 3.0
+_SENSITIVITY_ODDS = 3.0
 
 
 @prints_plainly
@@ -149,7 +148,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         """The interval of each metric at the evaluation's confidence level (made on first use)."""
         return {name: law.interval(self.confidence_level) for name, law in self.laws.items()}
 
-    def sensitivity(self, odds: float = _ODDS) -> "Sensitivity":
+    def sensitivity(self, odds: float = _SENSITIVITY_ODDS) -> "Sensitivity":
         """How fragile is each metric: what if the odds of the missing rows are up to so many times off?
 
         For each metric the interval that holds all its intervals, of the evaluation's confidence level, when the odds
