@@ -1,6 +1,6 @@
-"""MetricDistribution: the law of a metric over everything the missing labels could be, and its kinds.
+"""Distributions of metrics over the missing labels, and the methods that compute them.
 
-Import rule: laws know kernels and exceptions; they know no metric, no method and no label model.
+Import rule: distributions may import kernels and exceptions, but no metric, no method and no label model.
 """
 
 from darkmetrics.distributions.base import Interval, MetricDistribution, NodeMoments, chance_of_target, check_level

@@ -1,4 +1,4 @@
-"""What every law is: a distribution with the methods of `scipy.stats`, and what it says of itself."""
+"""MetricDistribution: base class of all distributions, with the methods of `scipy.stats`."""
 
 import reprlib
 from abc import ABC, abstractmethod
@@ -18,22 +18,22 @@ from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.storing import made_of
 from darkmetrics.tables import decimals_for, finite, html_table, interval_text, number_text
 
-# Values of a metric that differ by this part of their own size are one atom: the last bits of a float are noise of the
-# arithmetic. Relative to the largest value instead, small ones would all be one.
-_ATOM = 1e-13
+# Values of a metric that differ by at most this fraction of their own size are one atom: the difference is a rounding
+# error. A fraction of the largest value would merge all small values.
+_ATOM_TOLERANCE = 1e-13
 
 
 class Interval(NamedTuple):
-    """Two ends of an interval."""
+    """Lower and upper end of an interval."""
 
     low: float
     high: float
 
 
 class NodeMoments(NamedTuple):
-    """Weight of each node in the law, and mean and variance of the metric given the node.
+    """Weight of each posterior draw in the distribution, and mean and variance of the metric at each draw.
 
-    A node at which the metric is never defined has weight zero and takes the mean of the others.
+    A draw at which the metric is never defined has weight zero and the mean of the other draws.
     """
 
     weight: FloatArray
@@ -42,28 +42,31 @@ class NodeMoments(NamedTuple):
 
     @classmethod
     def of(cls, weight: FloatArray, mean: FloatArray, var: FloatArray) -> "NodeMoments":
-        """Moments of the nodes, whatever stands where the weight is zero."""
-        # In one piece: sums over columns of a table have other last digits than those over a copy of them.
+        """Return the moments; draws of weight zero get the mean of the others and no variance."""
+        # Contiguous: sums over columns of a table have other last digits than sums over a copy.
         mean, var = np.ascontiguousarray(mean), np.ascontiguousarray(var)
-        out = weight <= 0.0
-        if out.any():
-            inner = float(weight[~out] @ mean[~out])
-            mean, var = np.where(out, inner, mean), np.where(out, 0.0, var)
+        is_excluded = weight <= 0.0
+        if is_excluded.any():
+            mean_of_others = float(weight[~is_excluded] @ mean[~is_excluded])
+            mean, var = np.where(is_excluded, mean_of_others, mean), np.where(is_excluded, 0.0, var)
         return cls(weight, mean, np.maximum(var, 0.0))
 
     def total(self) -> tuple[float, float]:
-        """Mean and variance of the mixture (law of total variance)."""
+        """Return mean and variance of the mixture (law of total variance)."""
         mean = float(self.weight @ self.mean)
         return mean, float(self.weight @ (self.var + (self.mean - mean) ** 2))
 
 
 def slack(t: FloatArray, noise: float) -> FloatArray:
-    """How far apart two values may be and still count as one, where differences of larger terms leave this `noise`."""
-    return np.where(np.isinf(t), 0.0, np.maximum(noise, _ATOM * np.abs(t)))
+    """Return the largest difference at which two values count as equal.
+
+    `noise` is the rounding error of differences of larger terms.
+    """
+    return np.where(np.isinf(t), 0.0, np.maximum(noise, _ATOM_TOLERANCE * np.abs(t)))
 
 
 def check_level(confidence_level: Any, name: str = "confidence_level") -> float:
-    """The probability of an interval, checked."""
+    """Validate the probability of an interval."""
     if not is_number(confidence_level) or not 0.0 < confidence_level < 1.0:
         percent = is_number(confidence_level) and 50.0 <= confidence_level < 100.0
         hint = f" Give {confidence_level / 100.0:.6g} for {confidence_level:.6g}%." if percent else ""
@@ -71,8 +74,8 @@ def check_level(confidence_level: Any, name: str = "confidence_level") -> float:
     return float(confidence_level)
 
 
-def _numbers(name: str, value: Any) -> FloatArray:
-    """Numbers that a user asks a law about, as an array of any shape."""
+def _parse_numbers(name: str, value: Any) -> FloatArray:
+    """Convert numbers that a user passes to an array of any shape."""
     try:
         if value is not None:
             return np.asarray(value, dtype=np.float64)
@@ -83,28 +86,28 @@ def _numbers(name: str, value: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MetricDistribution(ABC):
-    """The law of one metric on the rows at hand, given what is known about the missing labels.
+    """Distribution of one metric on these rows, given the labels, the scores and the label model.
 
-    Methods follow `scipy.stats`: `mean std var median cdf sf ppf interval support rvs`. All randomness is about the
-    missing labels; with no label missing the law is a single point.
+    Methods follow `scipy.stats`: `mean std var median cdf sf ppf interval support rvs`. Only missing labels are random;
+    if no label is missing, the distribution is a single point.
 
     Attributes
     ----------
     method : str
-        How the law was found: "exact", "near exact", "monte carlo", "gaussian".
+        How the distribution was computed: "exact", "near exact", "monte carlo", "gaussian".
     undefined : float
         Probability that the metric is 0/0. Its value there follows `zero_division`, unless `given_defined`.
     given_defined : bool
-        Whether that chance is left out: the law is that of the metric given that it is defined. Else a 0/0 counts with
-        the value that stands for it.
+        Whether the distribution is conditional on the metric being defined. If not, a 0/0 counts with the value of
+        `zero_division`.
     bounds : Interval
-        Worst and best value over all labelings of the missing rows, whatever their probability.
+        Smallest and largest value over all label assignments to the missing rows, whatever their probability.
     bounds_sharp : bool
-        Whether both bounds are attained by some labeling; if not they are only known to enclose the law.
+        Whether label assignments attain both bounds; if not, the bounds enclose the distribution.
     by_node : NodeMoments or None
-        Mean and variance of the metric given each posterior node, when there are several.
+        Mean and variance of the metric at each posterior draw, if there are several draws.
     noise : float
-        Rounding error of the metric's values besides their own last digits (`Functional.noise`).
+        Rounding error of the metric's values in addition to their own last digits (`Functional.noise`).
     """
 
     method: str = "exact"
@@ -114,83 +117,83 @@ class MetricDistribution(ABC):
     bounds_sharp: bool = True
     by_node: NodeMoments | None = None
     noise: float = 0.0
-    # What proves how far the law is from the true one; None when nothing does, or when there is nothing to prove.
+    # Computes the proven error bound; None if nothing is proven, or nothing has to be.
     certify: Callable[[Any], Certificate | None] | None = field(default=None, repr=False)
 
     @abstractmethod
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
-        """P(metric <= t), or P(metric < t) when `left`; `t` is one-dimensional."""
+        """Return P(metric <= t), or P(metric < t) if `left`; `t` is one-dimensional."""
 
     @abstractmethod
     def _ppf(self, q: FloatArray) -> FloatArray:
-        """Smallest value whose cdf reaches q; `q` is one-dimensional, inside [0, 1]."""
+        """Return the smallest value at which the cdf reaches q; `q` is one-dimensional, inside [0, 1]."""
 
     @abstractmethod
     def _moments(self) -> tuple[float, float]:
-        """Mean and variance."""
+        """Return mean and variance."""
 
     @cached_property
     def _mean_and_variance(self) -> tuple[float, float]:
         return self._moments()
 
     def mean(self) -> float:
-        """Expected value: the estimate to report when one number is wanted."""
+        """Return the expected value: the point estimate to report."""
         return self._mean_and_variance[0]
 
     def var(self) -> float:
-        """Variance due to the missing labels."""
+        """Return the variance due to the missing labels."""
         return self._mean_and_variance[1]
 
     def std(self) -> float:
-        """Standard deviation due to the missing labels."""
+        """Return the standard deviation due to the missing labels."""
         return float(np.sqrt(self.var()))
 
     def median(self) -> float:
-        """Value that the metric exceeds with probability one half at most."""
+        """Return the median: the metric exceeds it with probability one half at most."""
         return float(self.ppf(0.5))
 
     def cdf(self, t: Numbers) -> Any:
-        """Probability that the metric is at most `t`."""
-        return self._over(_numbers("t", t), lambda x: self._cdf(x, left=False))
+        """Return the probability that the metric is at most `t`."""
+        return self._apply(_parse_numbers("t", t), lambda x: self._cdf(x, left=False))
 
     def sf(self, t: Numbers) -> Any:
-        """Probability that the metric is above `t`."""
-        return self._over(_numbers("t", t), lambda x: 1.0 - self._cdf(x, left=False))
+        """Return the probability that the metric is above `t`."""
+        return self._apply(_parse_numbers("t", t), lambda x: 1.0 - self._cdf(x, left=False))
 
     def pit(self, t: Numbers) -> Any:
-        """Where a realised value of the metric falls in the law: (F(t-) + F(t)) / 2, uniform if the law is right."""
-        values = _numbers("t", t)
-        if values.size > 2 and set(np.unique(values)) == {0.0, 1.0} and self._between():
+        """Return the PIT (F(t-) + F(t)) / 2 of a realized value; it is uniform if the distribution is right."""
+        values = _parse_numbers("t", t)
+        if values.size > 2 and set(np.unique(values)) == {0.0, 1.0} and self._excludes_zero_and_one():
             raise InputError(
                 f"t: {values.size:,} values, each of them 0 or 1, look like labels. Give the value of the metric under "
                 "them; dm.audit holds labels that came later against an evaluation."
             )
-        return self._over(values, lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
+        return self._apply(values, lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
 
-    def _between(self) -> bool:
-        """Whether the metric can be neither 0 nor 1."""
+    def _excludes_zero_and_one(self) -> bool:
+        """Return whether the metric can be neither 0 nor 1."""
         below_one, at_zero = self._cdf(np.ones(1), left=True), self._cdf(np.zeros(1), left=False)
         return bool(below_one[0] > at_zero[0])
 
     def ppf(self, q: Numbers) -> Any:
-        """Quantile: the smallest value that the metric stays at or below with probability at least `q`.
+        """Return the quantile: the smallest value t such that P(metric <= t) is at least `q`.
 
-        Those of 0 and 1 are the worst and best case, `support()`.
+        The quantiles of 0 and 1 are the bounds, `support()`.
         """
-        levels = _numbers("q", q)
+        levels = _parse_numbers("q", q)
         if bool(np.any(~((levels >= 0.0) & (levels <= 1.0)))):
             bad = levels.ravel()[np.argmax(~((levels.ravel() >= 0.0) & (levels.ravel() <= 1.0)))]
             raise InputError(f"q: {bad:g}. Quantile levels must lie in [0, 1].")
-        return self._over(levels, self._quantiles)
+        return self._apply(levels, self._quantiles)
 
     def _quantiles(self, q: FloatArray) -> FloatArray:
-        """Quantiles inside the bounds; those of 0 and 1 are the bounds."""
+        """Return quantiles, clipped to the bounds; the quantiles of 0 and 1 are the bounds."""
         low, high = self.bounds
         return np.where(q <= 0.0, low, np.where(q >= 1.0, high, np.clip(self._ppf(q), low, high)))
 
     @cached_property
     def certificate(self) -> Certificate | None:
-        """How far can this law be from the true one? A proven bound for these data; None where nothing is proven."""
+        """Proven error bound of this distribution for these data; None if nothing is proven."""
         if self.undefined >= 1.0:
             return None
         if self.certify is not None:
@@ -198,10 +201,10 @@ class MetricDistribution(ABC):
         return exact_certificate(self._cdf) if self.method == "exact" else None
 
     def interval(self, confidence_level: float = 0.9, *, certified: bool = False) -> Interval:
-        """Equal-tailed interval that holds the metric with at least this probability.
+        """Return the equal-tailed interval that contains the metric with at least this probability.
 
-        `certified`: widened by the law's certificate, so that it holds at least this much of the true law's mass even
-        if the law is an approximation.
+        `certified`: widen the interval by the certificate. It then contains at least this probability of the exact
+        distribution, even if this distribution is an approximation.
         """
         tail = 0.5 * (1.0 - check_level(confidence_level))
         if certified and self.undefined < 1.0:
@@ -216,16 +219,16 @@ class MetricDistribution(ABC):
         return Interval(*(float(end) for end in self.ppf([tail, 1.0 - tail])))
 
     def support(self) -> Interval:
-        """Worst and best case over all labelings of the missing rows (`bounds_sharp` says if both can happen)."""
+        """Return the bounds over all label assignments to the missing rows (attained if `bounds_sharp`)."""
         return self.bounds
 
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: RngLike = None) -> Any:
-        """Draws from the law; `rng` is a seed or a numpy Generator."""
+        """Draw values from the distribution; `rng` is a seed or a numpy Generator."""
         uniform = np.random.default_rng(rng).random(size)
-        return self._over(uniform, self._quantiles)
+        return self._apply(uniform, self._quantiles)
 
     def to_dict(self, confidence_level: float = 0.9) -> dict[str, Any]:
-        """Plain numbers at full precision, ready for JSON; what does not exist is None."""
+        """Return plain numbers at full precision, ready for JSON; undefined values are None."""
         low, high = self.interval(confidence_level)
         worst, best = self.support()
         numbers = {
@@ -247,13 +250,13 @@ class MetricDistribution(ABC):
         }
 
     def _quick_ks_bound(self) -> float | None:
-        """The proven bound where it takes no time: that of a near exact law is looked for in many places."""
+        """Return the proven bound if it is fast to compute: the bound of a near exact distribution takes a search."""
         if self.method == "near exact" or self.certificate is None:
             return None
         return self.certificate.ks_bound
 
     def __copy__(self) -> Self:
-        return self  # as a tuple does: a law never changes
+        return self  # distributions are immutable
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         new = object.__new__(type(self))
@@ -262,7 +265,7 @@ class MetricDistribution(ABC):
         return new
 
     def __getstate__(self) -> dict[str, Any]:
-        # What the certificate is computed from may hold formulas that cannot be stored; its result can.
+        # Store the result of `certify`, because its arguments may contain functions that cannot be pickled.
         state = made_of(self)
         proof = self.certificate if self.certify is not None else None
         if proof is not None:
@@ -288,27 +291,27 @@ class MetricDistribution(ABC):
         return html_table(["law of a metric", ""], rows)
 
     @staticmethod
-    def _over(x: Any, function: Any) -> Any:
+    def _apply(x: Any, function: Any) -> Any:
         """Apply a function of one-dimensional arrays to a number or an array of any shape."""
         array = np.asarray(x, dtype=np.float64)
         result = np.where(np.isnan(array.ravel()), np.nan, function(array.ravel())).reshape(array.shape)
         return float(result) if array.ndim == 0 else result
 
 
-def mass_below(law: MetricDistribution, t: float) -> float:
-    """P(X < t), which is twice the PIT less P(X <= t): what is just t is not below it."""
-    return 2.0 * float(law.pit(t)) - float(law.cdf(t))
+def mass_below(distribution: MetricDistribution, t: float) -> float:
+    """Return P(X < t): twice the PIT minus P(X <= t)."""
+    return 2.0 * float(distribution.pit(t)) - float(distribution.cdf(t))
 
 
 def chance_of_target(law: MetricDistribution, target: float, better: str) -> float:
-    """The probability that a metric is at least the target, or at most where lower is better; NaN if never defined.
+    """Return the probability that a metric meets a target: at least, or at most if lower is better; NaN if undefined.
 
     Examples
     --------
     >>> import darkmetrics as dm
     >>> from darkmetrics.distributions import chance_of_target
-    >>> law = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="accuracy")["accuracy"]
-    >>> round(chance_of_target(law, 0.75, "higher"), 9), chance_of_target(law, 0.75, "lower")
+    >>> ev = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="accuracy")
+    >>> round(chance_of_target(ev["accuracy"], 0.75, "higher"), 9), chance_of_target(ev["accuracy"], 0.75, "lower")
     (0.6, 1.0)
     """
     return float(law.cdf(target)) if better == "lower" else 1.0 - mass_below(law, target)

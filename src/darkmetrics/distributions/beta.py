@@ -1,4 +1,4 @@
-"""BetaMixture: the law of a share of which counts are known, mixed over the counts."""
+"""BetaMixture: distribution of a fraction with known counts, mixed over the counts."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,33 +11,33 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import RngLike
 from darkmetrics.distributions.base import MetricDistribution
 
-# Numbers in one block of probabilities of all parts.
+# Probabilities of all components that are computed at a time.
 _CHUNK = 1 << 20
-# Steps of the search for a quantile; Newton's are few, and halving alone needs so many.
+# Steps of the search for a quantile: bisection alone needs this many, Newton's method far fewer.
 _STEPS = 60
-# Places at which a ratio is integrated, and the quantiles between which they lie.
-_PLACES, _TAIL = 400, 1e-13
+# Points at which a ratio is integrated, and the tail probability beyond the first and last of them.
+_N_POINTS, _TAIL = 400, 1e-13
 
 
 class Rational(NamedTuple):
-    """`(p J + q (1 - J)) / (r J + s (1 - J))`, rising in J: how a metric depends on a share J."""
+    """A metric as a function of a fraction J: `(p J + q (1 - J)) / (r J + s (1 - J))`, increasing in J."""
 
     p: float
     q: float
     r: float
     s: float
 
-    def at(self, share: FloatArray) -> FloatArray:
-        """The metric at a share."""
-        rest = 1.0 - share
-        return (self.p * share + self.q * rest) / (self.r * share + self.s * rest)
+    def at(self, fraction: FloatArray) -> FloatArray:
+        """Return the metric at a fraction."""
+        complement = 1.0 - fraction
+        return (self.p * fraction + self.q * complement) / (self.r * fraction + self.s * complement)
 
     def inverse(self, value: FloatArray) -> FloatArray:
-        """The share at a value of the metric, inside [0, 1]."""
+        """Return the fraction at a value of the metric, inside [0, 1]."""
         with np.errstate(invalid="ignore"):
             above, below = value * self.s - self.q, self.p - value * self.r
-            share = above / (above + below)
-        return np.where(above <= 0.0, 0.0, np.where(below <= 0.0, 1.0, np.clip(share, 0.0, 1.0)))
+            fraction = above / (above + below)
+        return np.where(above <= 0.0, 0.0, np.where(below <= 0.0, 1.0, np.clip(fraction, 0.0, 1.0)))
 
 
 IDENTITY = Rational(1.0, 0.0, 1.0, 1.0)
@@ -45,7 +45,7 @@ IDENTITY = Rational(1.0, 0.0, 1.0, 1.0)
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class BetaMixture(MetricDistribution):
-    """A weighted mixture of Beta laws of a share, and the metric as a rational function of that share."""
+    """A weighted mixture of Beta distributions of a fraction; the metric is a rational function of the fraction."""
 
     a: FloatArray
     b: FloatArray
@@ -54,38 +54,38 @@ class BetaMixture(MetricDistribution):
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         low, high = self.form.at(np.array([0.0, 1.0]))
-        level = np.where(t < low, 0.0, self._shares_up_to(self.form.inverse(np.clip(t, low, high))))
+        level = np.where(t < low, 0.0, self._fraction_cdf(self.form.inverse(np.clip(t, low, high))))
         return np.where(t >= high, 1.0, level)
 
-    def _shares_up_to(self, x: FloatArray) -> FloatArray:
-        """Probability that the share is at most x."""
+    def _fraction_cdf(self, x: FloatArray) -> FloatArray:
+        """Return the probability that the fraction is at most x."""
         level = np.empty(x.size)
         chunk = max(1, _CHUNK // self.a.size)
         for start in range(0, x.size, chunk):
-            part = x[start : start + chunk, None]
-            level[start : start + chunk] = np.asarray(betainc(self.a, self.b, part)) @ self.weight
+            block = x[start : start + chunk, None]
+            level[start : start + chunk] = np.asarray(betainc(self.a, self.b, block)) @ self.weight
         return np.minimum(level, 1.0)
 
     def _density(self, x: FloatArray) -> FloatArray:
-        """Density of the share; x lies inside (0, 1)."""
+        """Return the density of the fraction; x lies inside (0, 1)."""
         log = xlogy(self.a - 1.0, x[:, None]) + xlog1py(self.b - 1.0, -x[:, None]) - betaln(self.a, self.b)
         return np.asarray(np.exp(log) @ self.weight)
 
     def _ppf(self, q: FloatArray) -> FloatArray:
-        mean, var = self._share_moments
+        mean, var = self._fraction_moments
         size = max(mean * (1.0 - mean) / var - 1.0, 1e-3)
         x = np.asarray(betaincinv(mean * size, (1.0 - mean) * size, q))
         low, high = np.zeros(q.size), np.ones(q.size)
         for _ in range(_STEPS):
             x = np.clip(x, low + 1e-9 * (high - low), high - 1e-9 * (high - low))
-            off = self._shares_up_to(x) - q
-            low, high = np.where(off < 0.0, x, low), np.where(off < 0.0, high, x)
+            error = self._fraction_cdf(x) - q
+            low, high = np.where(error < 0.0, x, low), np.where(error < 0.0, high, x)
             with np.errstate(divide="ignore", invalid="ignore"):
-                step = x - off / self._density(x)
+                step = x - error / self._density(x)
             inside = np.isfinite(step) & (step > low) & (step < high)
-            new = np.where(inside, step, 0.5 * (low + high))
-            done = np.abs(new - x) <= 1e-14 * np.maximum(np.abs(x), 1e-3)
-            x = new
+            proposal = np.where(inside, step, 0.5 * (low + high))
+            done = np.abs(proposal - x) <= 1e-14 * np.maximum(np.abs(x), 1e-3)
+            x = proposal
             if done.all():
                 break
         return self.form.at(x)
@@ -99,7 +99,7 @@ class BetaMixture(MetricDistribution):
         return float(draws) if size is None else draws
 
     @cached_property
-    def _share_moments(self) -> tuple[float, float]:
+    def _fraction_moments(self) -> tuple[float, float]:
         size = self.a + self.b
         mean = self.a / size
         total = float(self.weight @ mean)
@@ -108,14 +108,14 @@ class BetaMixture(MetricDistribution):
     def _moments(self) -> tuple[float, float]:
         p, q, r, s = self.form
         if r == s:
-            mean, var = self._share_moments
+            mean, var = self._fraction_moments
             return (q + (p - q) * mean) / r, ((p - q) / r) ** 2 * var
-        # A share near 0 or 1 has a density with a pole there, of which its arcsine knows nothing.
+        # The density of a fraction near 0 or 1 has a pole there; the density of its arcsine has none.
         ends = np.arcsin(np.sqrt(self.form.inverse(self._ppf(np.array([_TAIL, 1.0 - _TAIL])))))
-        place, weight = np.polynomial.legendre.leggauss(_PLACES)
-        angle = ends[0] + 0.5 * (ends[1] - ends[0]) * (place + 1.0)
-        share = np.clip(np.sin(angle) ** 2, 1e-300, 1.0 - 1e-16)
-        mass = weight * self._density(share) * np.sin(2.0 * angle)
-        value = self.form.at(share)
+        position, weight = np.polynomial.legendre.leggauss(_N_POINTS)
+        angle = ends[0] + 0.5 * (ends[1] - ends[0]) * (position + 1.0)
+        fraction = np.clip(np.sin(angle) ** 2, 1e-300, 1.0 - 1e-16)
+        mass = weight * self._density(fraction) * np.sin(2.0 * angle)
+        value = self.form.at(fraction)
         mean = float(mass @ value / mass.sum())
         return mean, float(mass @ (value - mean) ** 2 / mass.sum())

@@ -1,4 +1,4 @@
-"""Laws that are written down as they are: atoms, a table of the cdf, a Gaussian, or nothing at all."""
+"""Distributions in closed form: atoms, a table of the cdf, a Gaussian, or no value at all."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,30 +13,30 @@ from darkmetrics.distributions.base import MetricDistribution, slack
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Discrete(MetricDistribution):
-    """Finitely many values with their probabilities: enumerated, tabulated or sampled laws, and single points."""
+    """Finitely many values with their probabilities: enumerated, counted or sampled ones, and single points."""
 
     atoms: FloatArray
     masses: FloatArray
 
     @classmethod
-    def from_atoms(cls, values: FloatArray, masses: FloatArray, fill: float, **about: Any) -> "MetricDistribution":
-        """Sort the atoms and join equal ones; nan values are undefined and become `fill`, or are left out."""
-        nan = np.isnan(values)
-        about = {"given_defined": bool(np.isnan(fill)), **about}
+    def from_atoms(cls, values: FloatArray, masses: FloatArray, fill: float, **facts: Any) -> "MetricDistribution":
+        """Sort the atoms and join equal ones; undefined values (NaN) become `fill`, or are dropped if `fill` is NaN."""
+        is_undefined = np.isnan(values)
+        facts = {"given_defined": bool(np.isnan(fill)), **facts}
         undefined = 0.0
-        if nan.any():
-            undefined = min(1.0, float(masses[nan].sum()) / float(masses.sum()))
+        if is_undefined.any():
+            undefined = min(1.0, float(masses[is_undefined].sum()) / float(masses.sum()))
             if np.isnan(fill):
-                values, masses = values[~nan], masses[~nan]
+                values, masses = values[~is_undefined], masses[~is_undefined]
             else:
-                values = np.where(nan, fill, values)
+                values = np.where(is_undefined, fill, values)
         if values.size == 0 or not masses.sum() > 0.0:
-            return Undefined(**{**about, "undefined": 1.0, "given_defined": True})
+            return Undefined(**{**facts, "undefined": 1.0, "given_defined": True})
         order = np.argsort(values, kind="stable")
         values, masses = values[order], masses[order] / masses.sum()
-        new = np.concatenate(([True], np.diff(values) > slack(values[1:], about.get("noise", 0.0))))
-        starts = np.flatnonzero(new)
-        return cls(atoms=values[starts], masses=np.add.reduceat(masses, starts), undefined=undefined, **about)
+        is_new_atom = np.concatenate(([True], np.diff(values) > slack(values[1:], facts.get("noise", 0.0))))
+        starts = np.flatnonzero(is_new_atom)
+        return cls(atoms=values[starts], masses=np.add.reduceat(masses, starts), undefined=undefined, **facts)
 
     @cached_property
     def _cumulative(self) -> FloatArray:
@@ -45,24 +45,24 @@ class Discrete(MetricDistribution):
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         margin = slack(t, self.noise)
-        place = np.searchsorted(self.atoms, t - margin if left else t + margin, side="left" if left else "right")
-        return np.where(place > 0, self._cumulative[place - 1], 0.0)
+        index = np.searchsorted(self.atoms, t - margin if left else t + margin, side="left" if left else "right")
+        return np.where(index > 0, self._cumulative[index - 1], 0.0)
 
     def _ppf(self, q: FloatArray) -> FloatArray:
-        place = np.searchsorted(self._cumulative, q - LEVEL_ROUNDING, side="left")
-        return self.atoms[np.minimum(place, self.atoms.size - 1)]
+        index = np.searchsorted(self._cumulative, q - LEVEL_ROUNDING, side="left")
+        return self.atoms[np.minimum(index, self.atoms.size - 1)]
 
     def _moments(self) -> tuple[float, float]:
-        if self.by_node is not None:  # true where the atoms are rounded to a lattice
+        if self.by_node is not None:  # exact, also where the atoms are rounded to a lattice
             return self.by_node.total()
-        # Rounding must not carry the mean outside the atoms.
+        # Rounding errors must not move the mean outside the atoms.
         mean = float(np.clip(self.masses @ self.atoms, self.atoms[0], self.atoms[-1]))
         return mean, float(self.masses @ (self.atoms - mean) ** 2)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Undefined(MetricDistribution):
-    """The law of a metric that is 0/0 for every labeling: it has no value, and says so with `undefined` = 1."""
+    """Distribution of a metric that is 0/0 for every label assignment: it has no value, and `undefined` is 1."""
 
     given_defined: bool = True
 
@@ -81,9 +81,9 @@ class Undefined(MetricDistribution):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Normal(MetricDistribution):
-    """A Gaussian law, as PEMI-Gauss gives it; what it has beyond the bounds that no labeling passes lies at them.
+    """A Gaussian distribution, as computed by PEMI-Gauss; its mass beyond the bounds lies at the bounds.
 
-    It has no place for the value of a 0/0, and so is the law of the metric given that it is defined.
+    It has no atom for the value of 0/0, so it is conditional on the metric being defined.
     """
 
     method: str = "gaussian"
@@ -93,7 +93,7 @@ class Normal(MetricDistribution):
 
     @property
     def _point(self) -> float:
-        """Where a law without a spread lies: rounding must not take it out of its bounds."""
+        """Value of a distribution without spread; rounding must not move it outside the bounds."""
         low, high = self.bounds
         return float(np.fmin(np.fmax(self.loc, low), high))
 
@@ -117,7 +117,7 @@ class Normal(MetricDistribution):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Tabulated(MetricDistribution):
-    """A continuous law given by its cdf on a fine grid, straight in between."""
+    """A continuous distribution given by its cdf on a fine grid, with linear interpolation."""
 
     grid: FloatArray
     levels: FloatArray
@@ -126,10 +126,10 @@ class Tabulated(MetricDistribution):
         return np.interp(t, self.grid, self.levels, left=0.0, right=1.0)
 
     def _ppf(self, q: FloatArray) -> FloatArray:
-        place = np.clip(np.searchsorted(self.levels, q, side="left"), 1, self.grid.size - 1)
-        low, high = self.levels[place - 1], self.levels[place]
-        share = np.clip((q - low) / np.where(high > low, high - low, 1.0), 0.0, 1.0)
-        return self.grid[place - 1] + share * (self.grid[place] - self.grid[place - 1])
+        index = np.clip(np.searchsorted(self.levels, q, side="left"), 1, self.grid.size - 1)
+        low, high = self.levels[index - 1], self.levels[index]
+        fraction = np.clip((q - low) / np.where(high > low, high - low, 1.0), 0.0, 1.0)
+        return self.grid[index - 1] + fraction * (self.grid[index] - self.grid[index - 1])
 
     def _moments(self) -> tuple[float, float]:
         mass, middle = np.diff(self.levels), 0.5 * (self.grid[1:] + self.grid[:-1])

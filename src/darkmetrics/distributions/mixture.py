@@ -1,4 +1,4 @@
-"""Mixture: the law of a metric when the probabilities of the labels are uncertain too; whence its spread comes."""
+"""Mixture: distribution of a metric over several posterior draws, and the sources of its variance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,55 +14,55 @@ from darkmetrics.certificate import Certificate, mixture_certificate
 from darkmetrics.distributions.base import MetricDistribution, NodeMoments, slack
 from darkmetrics.distributions.kinds import Discrete, Normal, Undefined
 
-# Laws of atoms are joined into one list up to this many in all; sorting more takes longer than asking each law.
-_MOST_ATOMS = 1 << 20
-# Places tried at once when a quantile is bracketed: asking a component for 31 places costs hardly more than for one.
-_PLACES = 31
-# Levels of Gaussian components that are found at once.
-_AT_ONCE = 1 << 18
-# A standard deviation that is this small against the values of a law is rounding; of 1e12 rows it would be 1e-6.
+# Discrete components are joined if they have at most this many atoms; sorting more is slower than a cdf of each.
+_MAX_JOINED_ATOMS = 1 << 20
+# Points per step of the search for a quantile: a component's cdf at 31 points takes hardly longer than at one.
+_N_POINTS = 31
+# Values of the cdf of Gaussian components that are computed at a time.
+_BATCH = 1 << 18
+# A standard deviation below this fraction of a distribution's values is a rounding error; with 1e12 rows it is 1e-6.
 _ROUNDING = 1e-8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Mixture(MetricDistribution):
-    """A weighted mixture of laws, one for each case of what the probabilities are."""
+    """A weighted mixture of distributions, one for each posterior draw."""
 
     components: Sequence[MetricDistribution]
     weight: FloatArray
 
     def __post_init__(self) -> None:
         if self.by_node is None:
-            moments = np.array([(law.mean(), law.var()) for law in self.components])
+            moments = np.array([(component.mean(), component.var()) for component in self.components])
             object.__setattr__(self, "by_node", NodeMoments.of(self.weight, moments[:, 0], moments[:, 1]))
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         level: FloatArray = np.zeros(t.shape)
-        bells, others = self._kinds
-        for weight, law in others:
-            level += weight * law._cdf(t, left=left)
-        if bells is not None:
-            rows = max(1, _AT_ONCE // bells.weight.size)
-            for start in range(0, t.size, rows):
-                level[start : start + rows] += bells.cdf(t[start : start + rows], left=left)
+        gaussians, others = self._kinds
+        for weight, component in others:
+            level += weight * component._cdf(t, left=left)
+        if gaussians is not None:
+            n_levels = max(1, _BATCH // gaussians.weight.size)
+            for start in range(0, t.size, n_levels):
+                level[start : start + n_levels] += gaussians.cdf(t[start : start + n_levels], left=left)
         return np.minimum(level, 1.0)
 
     @cached_property
-    def _kinds(self) -> tuple["_Bells | None", list[tuple[float, MetricDistribution]]]:
-        """The Gaussian components with spread, which are asked all at once, and the others with their weights."""
-        bells, others = [], []
-        for weight, law in zip(self.weight.tolist(), self.components, strict=True):
-            if isinstance(law, Normal) and law.scale > 0.0:
-                bells.append((weight, law.loc, law.scale, *law.bounds))
+    def _kinds(self) -> tuple["_Gaussians | None", list[tuple[float, MetricDistribution]]]:
+        """Gaussian components with spread, as one table, and the other components with their weights."""
+        gaussians, others = [], []
+        for weight, component in zip(self.weight.tolist(), self.components, strict=True):
+            if isinstance(component, Normal) and component.scale > 0.0:
+                gaussians.append((weight, component.loc, component.scale, *component.bounds))
             else:
-                others.append((weight, law))
-        return _Bells(*np.array(bells).T) if bells else None, others
+                others.append((weight, component))
+        return _Gaussians(*np.array(gaussians).T) if gaussians else None, others
 
     def _ppf(self, q: FloatArray) -> FloatArray:
         if q.size == 0:
             return q
-        # Below every component's quantile no component has reached q, and at the largest all have.
-        ends = np.array([law._ppf(q) for law in self.components])
+        # The quantile lies between the smallest and the largest quantile of the components.
+        ends = np.array([component._ppf(q) for component in self.components])
         a, b = ends.min(axis=0), ends.max(axis=0)
         result: FloatArray = np.where(q <= 0.0, a, b)
         inside = np.flatnonzero((q > 0.0) & (q < 1.0) & (a < b))
@@ -71,38 +71,38 @@ class Mixture(MetricDistribution):
         return result
 
     def _search(self, q: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-        """Smallest value at which the cdf reaches q, known to lie in [a, b]."""
+        """Return the smallest value at which the cdf reaches q; it lies in [a, b]."""
         done = self._cdf(a, left=False) >= q
         a, b = a.copy(), np.where(done, a, b)
-        share = np.arange(1, _PLACES + 1) / (_PLACES + 1)
-        least = OF_BRACKET * np.maximum(np.abs(a), np.abs(b))
-        # Each until it is found, and no further: a quantile must not depend on what others are asked for beside it.
-        while (rows := np.flatnonzero(b - a > np.maximum(PART * np.maximum(np.abs(a), np.abs(b)), least))).size:
+        fraction = np.arange(1, _N_POINTS + 1) / (_N_POINTS + 1)
+        min_width = OF_BRACKET * np.maximum(np.abs(a), np.abs(b))
+        # Each search stops on its own: a quantile must not depend on which other quantiles are computed.
+        while (rows := np.flatnonzero(b - a > np.maximum(PART * np.maximum(np.abs(a), np.abs(b)), min_width))).size:
             low, high = a[rows], b[rows]
-            places = low[:, None] + (high - low)[:, None] * share
-            reached = self._cdf(places.ravel(), left=False).reshape(places.shape) >= q[rows, None]
-            first, each = reached.argmax(axis=1), np.arange(rows.size)
-            none = ~reached.any(axis=1)
-            below = np.where(none, _PLACES, first) - 1
-            b[rows] = np.where(none, high, places[each, first])
-            a[rows] = np.where(below >= 0, places[each, np.maximum(below, 0)], low)
-            if np.array_equal(a[rows], low) and np.array_equal(b[rows], high):  # no number lies in between
+            points = low[:, None] + (high - low)[:, None] * fraction
+            reached = self._cdf(points.ravel(), left=False).reshape(points.shape) >= q[rows, None]
+            first, row_index = reached.argmax(axis=1), np.arange(rows.size)
+            is_none = ~reached.any(axis=1)
+            below = np.where(is_none, _N_POINTS, first) - 1
+            b[rows] = np.where(is_none, high, points[row_index, first])
+            a[rows] = np.where(below >= 0, points[row_index, np.maximum(below, 0)], low)
+            if np.array_equal(a[rows], low) and np.array_equal(b[rows], high):  # no float lies in between
                 break
         return self._nearest_atom(q, a, b)
 
     def _nearest_atom(self, q: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-        """The atom at which the cdf jumps over q, as its component has it; else b.
+        """Return the component's atom at which the cdf jumps over q; b if there is none.
 
-        The cdf has all of an atom a little below it already, and so b may lie there.
+        The tolerance of `slack` lets the cdf jump slightly below an atom, so b may lie there.
         """
         margin = 2.0 * slack(b, self.noise)
-        found: FloatArray = np.full(b.shape, np.inf)
-        for law in self.components:
-            if isinstance(law, Discrete):
-                level = law._cdf(b + margin, left=False)
-                jump = np.flatnonzero(level > law._cdf(a - margin, left=True))
-                found[jump] = np.minimum(found[jump], law._ppf(level[jump]))
-        atom = np.where(np.isfinite(found), found, b)
+        nearest: FloatArray = np.full(b.shape, np.inf)
+        for component in self.components:
+            if isinstance(component, Discrete):
+                level = component._cdf(b + margin, left=False)
+                jump = np.flatnonzero(level > component._cdf(a - margin, left=True))
+                nearest[jump] = np.minimum(nearest[jump], component._ppf(level[jump]))
+        atom = np.where(np.isfinite(nearest), nearest, b)
         return np.where(self._cdf(atom, left=False) >= q, atom, b)
 
     def _moments(self) -> tuple[float, float]:
@@ -114,13 +114,13 @@ class Mixture(MetricDistribution):
         chosen = np.searchsorted(np.cumsum(self.weight), np.atleast_1d(generator.random(size)), side="right")
         chosen = np.minimum(chosen, self.weight.size - 1)
         draws = np.empty(chosen.shape)
-        for node in np.unique(chosen).tolist():
-            draws[chosen == node] = self.components[node].rvs(int(np.sum(chosen == node)), generator)
+        for component in np.unique(chosen).tolist():
+            draws[chosen == component] = self.components[component].rvs(int(np.sum(chosen == component)), generator)
         return float(draws[0]) if size is None else draws
 
 
-class _Bells(NamedTuple):
-    """Gaussian components; what they have beyond their bounds lies at them."""
+class _Gaussians(NamedTuple):
+    """Gaussian components; their mass beyond the bounds lies at the bounds."""
 
     weight: FloatArray
     loc: FloatArray
@@ -129,7 +129,7 @@ class _Bells(NamedTuple):
     high: FloatArray
 
     def cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
-        """Their part of the cdf of the mixture."""
+        """Return the weighted sum of the cdfs of the components."""
         t = t[:, None]
         level = np.asarray(ndtr((t - self.loc) / self.scale))
         level[t <= self.low if left else t < self.low] = 0.0
@@ -138,71 +138,74 @@ class _Bells(NamedTuple):
 
 
 def mix(
-    laws: Sequence[MetricDistribution], weight: FloatArray, *, given_defined: bool, **about: Any
+    components: Sequence[MetricDistribution], weight: FloatArray, *, given_defined: bool, **facts: Any
 ) -> MetricDistribution:
-    """The mixture of the laws at the nodes.
+    """Return the mixture of the distributions at the posterior draws.
 
-    `given_defined`: each law is conditional on the metric being defined, and then so is the mixture: a node counts the
-    more the likelier the metric is defined there.
+    `given_defined`: every component is conditional on the metric being defined, and so is the mixture. A draw then
+    counts in proportion to the probability that the metric is defined.
     """
-    undefined = np.array([law.undefined for law in laws])
-    share = weight * (1.0 - undefined) if given_defined else weight.copy()
-    share[[isinstance(law, Undefined) for law in laws]] = 0.0
-    facts: dict[str, Any] = {
-        **about,
-        "undefined": min(1.0, float(weight @ undefined)),
-        "given_defined": given_defined,
-    }
-    if not share.sum() > 0.0:
+    undefined = np.array([component.undefined for component in components])
+    draw_weight = weight * (1.0 - undefined) if given_defined else weight.copy()
+    draw_weight[[isinstance(component, Undefined) for component in components]] = 0.0
+    facts |= {"undefined": min(1.0, float(weight @ undefined)), "given_defined": given_defined}
+    if not draw_weight.sum() > 0.0:
         return Undefined(**{**facts, "undefined": 1.0, "given_defined": True})
-    share = share / share.sum()
-    inside = np.flatnonzero(share > 0.0).tolist()
-    kept = [laws[node] for node in inside]
-    moments = np.array([(law.mean(), law.var()) for law in laws])
-    by_node = NodeMoments.of(share, moments[:, 0], moments[:, 1])
+    draw_weight = draw_weight / draw_weight.sum()
+    draws = np.flatnonzero(draw_weight > 0.0).tolist()
+    used = [components[draw] for draw in draws]
+    moments = np.array([(component.mean(), component.var()) for component in components])
+    by_node = NodeMoments.of(draw_weight, moments[:, 0], moments[:, 1])
     if facts.get("method") != "exact":
         facts["certify"] = partial(
-            _weighted_certificate, kept, share[inside], 0.5 * float(np.abs(share - weight).sum())
+            _weighted_certificate, used, draw_weight[draws], 0.5 * float(np.abs(draw_weight - weight).sum())
         )
-    atoms = [law for law in kept if isinstance(law, Discrete)]
-    if len(atoms) == len(kept) and sum(law.atoms.size for law in atoms) <= _MOST_ATOMS:
-        values = np.concatenate([law.atoms for law in atoms])
-        masses = np.concatenate([share[node] * law.masses for node, law in zip(inside, atoms, strict=True)])
+    atoms = [component for component in used if isinstance(component, Discrete)]
+    if len(atoms) == len(used) and sum(component.atoms.size for component in atoms) <= _MAX_JOINED_ATOMS:
+        values = np.concatenate([component.atoms for component in atoms])
+        masses = np.concatenate(
+            [draw_weight[draw] * component.masses for draw, component in zip(draws, atoms, strict=True)]
+        )
         return replace(
             Discrete.from_atoms(values, masses, np.nan, noise=facts.get("noise", 0.0)), by_node=by_node, **facts
         )
-    return Mixture(components=kept, weight=share[inside], by_node=by_node, **facts)
+    return Mixture(components=used, weight=draw_weight[draws], by_node=by_node, **facts)
 
 
 def _weighted_certificate(
-    laws: Sequence[MetricDistribution], weight: FloatArray, moved: float, law: MetricDistribution
+    components: Sequence[MetricDistribution], weight: FloatArray, moved: float, distribution: MetricDistribution
 ) -> Certificate | None:
-    """What is proven of a mixture, if something is of each of its laws."""
-    proofs = [part.certificate for part in laws]
-    known = [proof for proof in proofs if proof is not None]
-    if len(known) < len(proofs):
+    """Return the certificate of a mixture; None if a component has no certificate."""
+    proofs = [component.certificate for component in components]
+    proven = [proof for proof in proofs if proof is not None]
+    if len(proven) < len(proofs):
         return None
-    return mixture_certificate(known, weight, moved, law._cdf, law.atoms if isinstance(law, Discrete) else None)
+    return mixture_certificate(
+        proven, weight, moved, distribution._cdf, distribution.atoms if isinstance(distribution, Discrete) else None
+    )
 
 
-def variance_shares(law: MetricDistribution, shift: FloatArray | None) -> dict[str, float]:
-    """Shares of the variance of a law: of the labels, of the calibration, and of the prevalence (`shift` by node)."""
-    parts = law.by_node
-    # What a law of one value leaves of its variance is rounding, and says nothing about where it is from.
-    largest = max(abs(end) for end in law.bounds)
-    rounding = _ROUNDING * (largest if np.isfinite(largest) else abs(law.mean()))
-    if parts is None or not law.std() > rounding:
+def variance_shares(distribution: MetricDistribution, shift: FloatArray | None) -> dict[str, float]:
+    """Return the fractions of the variance due to labels, calibration and prevalence (`shift` of each draw)."""
+    at_draws = distribution.by_node
+    # The variance of a distribution with one value is a rounding error and has no source.
+    largest = max(abs(end) for end in distribution.bounds)
+    rounding = _ROUNDING * (largest if np.isfinite(largest) else abs(distribution.mean()))
+    if at_draws is None or not distribution.std() > rounding:
         return {"labels": 1.0, "calibration": 0.0, "prevalence": 0.0}
-    within, between = float(parts.weight @ parts.var), float(parts.weight @ (parts.mean - law.mean()) ** 2)
+    within, between = (
+        float(at_draws.weight @ at_draws.var),
+        float(at_draws.weight @ (at_draws.mean - distribution.mean()) ** 2),
+    )
     explained = 0.0
     if shift is not None and np.ptp(shift) > 0.0 and between > 0.0:
-        # What a smooth function of the shift tells about the mean is due to the prevalence, the rest to calibration.
+        # Prevalence causes the variance that a smooth function of the shift explains, calibration the remainder.
         shift = (shift - shift.mean()) / shift.std()
-        root = np.sqrt(parts.weight)
+        root = np.sqrt(at_draws.weight)
         curve = np.column_stack([np.ones(shift.size), shift, shift**2]) * root[:, None]
-        fitted = curve @ np.linalg.lstsq(curve, root * parts.mean, rcond=None)[0]
-        left = float(((root * parts.mean - fitted) ** 2).sum())
-        explained = max(0.0, between - left)
+        fitted = curve @ np.linalg.lstsq(curve, root * at_draws.mean, rcond=None)[0]
+        residual = float(((root * at_draws.mean - fitted) ** 2).sum())
+        explained = max(0.0, between - residual)
     total = within + between
     return {
         "labels": within / total,
