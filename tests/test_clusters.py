@@ -275,7 +275,7 @@ def test_metrics_of_groups_share_their_labels_and_say_the_same_alone(digits):
 
 
 def test_labels_that_do_not_fit_are_drawn_for_each_metric(monkeypatch):
-    monkeypatch.setattr(drawing, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(drawing, "_MAX_SHARED_BYTES", 0)
     rng = np.random.default_rng(5)
     score, group = rng.random(200), rng.integers(0, 40, 200)
     y_true = np.where(rng.random(200) < 0.5, np.nan, rng.random(200) < score)

@@ -1,12 +1,12 @@
-"""The rule: which of four methods finds the distribution of a functional.
+"""Choose one of four methods that compute the distribution of a functional.
 
     enumerate   at most 2^15 label assignments                               exact
     count       at most four kinds of rows, 2^19 combinations of counts      exact
     expand      the estimated error of an Edgeworth expansion is <= 0.008    cdf error 0.001 typically, 0.01 at most
     draw        everything else: 2^16 imputations                            cdf error 0.002 typically, 0.01 at most
 
-Every question goes through here: single metrics, differences of models, totals and thresholds are functionals of one
-set; `joint` combines several sets.
+Single metrics, differences of models, totals and thresholds are functionals of one set and use this rule; `joint`
+combines several sets.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from darkmetrics.distributions.functional import Functional, Reordered, Scenario
 from darkmetrics.distributions.kinds import Discrete, Tabulated, Undefined
 from darkmetrics.distributions.problem import Problem
 
-# Imputations of a metric that is known by calling it.
+# Imputations of a metric that is a user's function of the labels.
 N_CALLS = 10_000
 # Cells read at most, and imputations at least, of a metric that reads all cells for each imputation.
 _MAX_CELLS_READ, _MIN_READ = 2**26, 2**14
@@ -49,7 +49,7 @@ METHODS: Sequence[MethodInfo] = (
 
 
 def describe_result(functional: Functional, method: str) -> dict[str, Any]:
-    """Return what a distribution says about itself: how it was found, and the bounds that it cannot exceed."""
+    """Return the method, the bounds and the rounding error, as attributes of a distribution."""
     low, high, sharp = functional.extremes
     if method == "exact" and functional.is_rounded:
         method = "near exact"
@@ -72,7 +72,7 @@ def compute_distribution(functional: Functional, problem: Problem, n: int = N_IM
 
 
 def n_imputations(functional: Functional, n: int) -> int:
-    """Return how many imputations are drawn: fewer where each takes long, unless another number is asked for."""
+    """Return how many imputations to draw: fewer than the default where each takes long."""
     if n != N_IMPUTATIONS or functional.columns is not None:
         return n
     if isinstance(functional, Combined):
@@ -108,9 +108,9 @@ def distribution_of_atoms(functional: Functional, atoms: Atoms) -> MetricDistrib
     """Return the mixture over the posterior draws."""
     facts = describe_result(functional, "exact")
     values, mass = atoms.values.ravel(), atoms.probability.ravel()
-    held = mass > 0.0
-    if not held.all():
-        values, mass = values[held], mass[held]
+    is_possible = mass > 0.0
+    if not is_possible.all():
+        values, mass = values[is_possible], mass[is_possible]
     distribution = Discrete.from_atoms(values, mass, functional.fill, **facts)
     if isinstance(distribution, Undefined) or atoms.weight.size == 1:
         return distribution
@@ -131,7 +131,7 @@ def expanded_distribution(functional: Functional, problem: Problem) -> MetricDis
     if functional.can_be_undefined():
         undefined = float(problem.weight @ problem.undefined_mass(functional))
     if undefined > 1e-9 and not functional.given_defined:
-        return None  # a table has no place for the value of 0/0
+        return None  # a table cannot represent the atom at the value of 0/0
     distribution = Tabulated(
         grid=np.clip(grid, low, high),
         levels=levels,

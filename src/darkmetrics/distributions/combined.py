@@ -1,4 +1,4 @@
-"""Functions of several metrics of the same rows: differences, averages, or all values together."""
+"""Functions of several metrics of the same rows: differences, averages, or the vector of all values."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from darkmetrics.distributions.rank_functionals import RankFunctional
 
 @dataclass(frozen=True, eq=False)
 class Combined(Functional):
-    """A function of several metrics of the same rows: a difference, an average, or all of them (`combine` None).
+    """A function of several metrics of the same rows: a difference, an average, or their vector (`combine` None).
 
     Each metric's `fill` replaces its 0/0 before the values are combined.
     """
@@ -34,26 +34,26 @@ class Combined(Functional):
 
     @cached_property
     def _stacked(self) -> tuple[FloatArray, FloatArray, list[IntArray]] | None:
-        """Distinct columns and constants of all terms, and which of them each term uses."""
+        """Distinct columns and constants of all terms, and the indices that each term uses."""
         if any(term.columns is None for term in self.terms):
             return None
         columns: list[FloatArray] = []
         indices: list[list[int]] = []
-        known: dict[bytes, int] = {}
+        index_of_column: dict[bytes, int] = {}
         for term in self.terms:
-            own: list[int] = []
+            term_columns: list[int] = []
             with_pairs = {pair.sum_index for pair in term.pairs}
             assert term.columns is not None
             for i, column in enumerate(np.vstack([term.constant, term.columns]).T):
                 key = column.tobytes()
-                if key not in known or i in with_pairs:
+                if key not in index_of_column or i in with_pairs:
                     columns.append(column)
                 if i not in with_pairs:
-                    known.setdefault(key, len(columns) - 1)
-                own.append(len(columns) - 1 if i in with_pairs else known[key])
-            indices.append(own)
+                    index_of_column.setdefault(key, len(columns) - 1)
+                term_columns.append(len(columns) - 1 if i in with_pairs else index_of_column[key])
+            indices.append(term_columns)
         stacked = np.stack(columns, axis=1) if columns else np.zeros((self.missing.size + 1, 0))
-        return stacked[1:], stacked[0], [np.array(own, dtype=np.int64) for own in indices]
+        return stacked[1:], stacked[0], [np.array(term_columns, dtype=np.int64) for term_columns in indices]
 
     @property
     def columns(self) -> FloatArray | None:
@@ -68,8 +68,12 @@ class Combined(Functional):
     def pairs(self) -> tuple[PairTerm, ...]:
         if self._stacked is None:
             return ()
-        both = zip(self.terms, self._stacked[2], strict=True)
-        return tuple(replace(pair, sum_index=int(own[pair.sum_index])) for term, own in both for pair in term.pairs)
+        with_columns = zip(self.terms, self._stacked[2], strict=True)
+        return tuple(
+            replace(pair, sum_index=int(term_columns[pair.sum_index]))
+            for term, term_columns in with_columns
+            for pair in term.pairs
+        )
 
     @property
     def is_smooth(self) -> bool:
@@ -79,7 +83,7 @@ class Combined(Functional):
     def undefined_at_corners(self) -> bool:
         return False
 
-    def _combined(self, values: Iterable[FloatArray]) -> FloatArray:
+    def _combine_values(self, values: Iterable[FloatArray]) -> FloatArray:
         filled: Any = (term.filled(value) for term, value in zip(self.terms, values, strict=True))
         if self.combine is None:  # no second copy of the values of many metrics
             first = next(filled)
@@ -94,11 +98,13 @@ class Combined(Functional):
 
     def at(self, sums: FloatArray) -> FloatArray:
         assert self._stacked is not None
-        return self._combined(term.at(sums[own]) for term, own in zip(self.terms, self._stacked[2], strict=True))
+        return self._combine_values(
+            term.at(sums[term_columns]) for term, term_columns in zip(self.terms, self._stacked[2], strict=True)
+        )
 
     def values(self, positives: Any) -> FloatArray:
         if self.columns is None:
-            return self._combined(term.values(positives) for term in self.terms)
+            return self._combine_values(term.values(positives) for term in self.terms)
         return self.at(self.sums(positives))
 
     def can_be_undefined(self) -> bool:
@@ -122,7 +128,7 @@ def combine_terms(
     bounds: Extremes | None = None,
     limits: tuple[float, float] = (-np.inf, np.inf),
 ) -> Combined:
-    """Return a function of several metrics of the same cells as one functional; all of them if `combine` is None."""
+    """Return a function of several metrics of the same cells; the vector of all metrics if `combine` is None."""
     size = max((term.size for term in terms), default=1.0)
     return Combined(
         missing=terms[0].missing,
@@ -137,7 +143,7 @@ def combine_terms(
 
 
 def subtract_terms(b: Functional, a: Functional) -> Functional:
-    """Return `b - a` for two metrics of the same cells, as a function of few sums."""
+    """Return `b - a` for two metrics of the same cells."""
     difference = subtract(b, a)
     if difference is None:
         low, high, _ = subtract_extremes(b.extremes, a.extremes)
@@ -151,7 +157,7 @@ def subtract_extremes(b: Extremes, a: Extremes) -> Extremes:
 
 
 def subtract(b: Functional, a: Functional) -> Functional | None:
-    """Return `b - a` as a function of fewer sums than those of both metrics; None: there is no such function.
+    """Return `b - a` as a function of fewer sums than the two metrics have; None if there is no such function.
 
     Both metrics depend on the same missing cells, in the same order. The difference of linear metrics is linear, and
     cells whose increments are equal do not move it. Two ROC-AUC divide by the same number of pairs.
@@ -171,7 +177,9 @@ def subtract(b: Functional, a: Functional) -> Functional | None:
         return None
     columns = np.stack([lower[:, 0], subtract_rounded(upper[:, 1], lower[:, 1])], axis=1)
     constant = np.array([g.constant[0], subtract_rounded(f.constant[1:], g.constant[1:])[0]])
-    return SumFunctional(**facts, parts=(columns, constant, ()), evaluate=partial(_subtract_areas, g, b.fill - a.fill))
+    return SumFunctional(
+        **facts, coefficients=(columns, constant, ()), evaluate=partial(_subtract_areas, g, b.fill - a.fill)
+    )
 
 
 def _subtract_areas(g: RankFunctional, fill: float, sums: FloatArray) -> FloatArray:

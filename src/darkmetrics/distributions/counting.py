@@ -14,11 +14,11 @@ from darkmetrics.distributions.base import NodeMoments
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.distributions.problem import Problem, window_of
 
-# Kinds of rows of which counts are combined, and combinations of counts at most.
+# Maximum number of kinds of rows, and of combinations of their counts.
 MAX_KINDS, MAX_COMBINATIONS = 4, 2**19
-# Probabilities of counts at all draws at most.
+# Maximum number of probabilities of counts, over all draws.
 MAX_NUMBERS = 2**22
-# Probabilities below this are no part of any result.
+# Counts of smaller probability are dropped.
 _NEGLIGIBLE = 1e-18
 
 
@@ -59,7 +59,7 @@ class Atoms:
         return NodeMoments.of(weight / weight.sum(), centre + mean, square - mean**2)
 
     def _expected(self, values: FloatArray) -> FloatArray:
-        """Expected value at every draw of a function of the atoms."""
+        """Return the expected value of a function of the atoms at every draw."""
         *first, last = self.blocks
         result = np.tensordot(last, values, axes=(1, values.ndim - 1))  # n_draws x the other blocks
         for block in reversed(first):
@@ -68,6 +68,8 @@ class Atoms:
 
 
 def _outer(blocks: list[FloatArray]) -> FloatArray:
+    """Return the products of one column of each block (n_draws x n_combinations)."""
+
     def pair(left: FloatArray, right: FloatArray) -> FloatArray:
         return np.asarray((left[:, :, None] * right[:, None, :]).reshape(max(len(left), len(right)), -1))
 
@@ -97,20 +99,22 @@ def count_positives(functional: Functional, problem: Problem) -> Atoms | None:
     if np.prod(windows) > 8.0 * MAX_COMBINATIONS or problem.weight.size * sum(windows) > MAX_NUMBERS:
         return None
     cells = [np.flatnonzero(kind == k) for k in moving]
-    laws = [_trimmed(*problem.count_pmfs(own, functional.missing), problem.weight) for own in cells]
-    if np.prod([float(pmf.shape[1]) for _, pmf in laws]) > MAX_COMBINATIONS:
+    count_pmfs = [
+        _trim_counts(*problem.count_pmfs(kind_cells, functional.missing), problem.weight) for kind_cells in cells
+    ]
+    if np.prod([float(pmf.shape[1]) for _, pmf in count_pmfs]) > MAX_COMBINATIONS:
         return None
-    grid = np.meshgrid(*(low + np.arange(float(pmf.shape[1])) for low, pmf in laws), indexing="ij", sparse=True)
-    shape = tuple(pmf.shape[1] for _, pmf in laws)
+    grid = np.meshgrid(*(low + np.arange(float(pmf.shape[1])) for low, pmf in count_pmfs), indexing="ij", sparse=True)
+    shape = tuple(pmf.shape[1] for _, pmf in count_pmfs)
     sums = np.empty((columns.shape[1], *shape))
     for i, constant in enumerate(functional.constant):
         sums[i] = constant + sum(columns[k, i] * count for k, count in zip(moving, grid, strict=True))
-    blocks = tuple(pmf for _, pmf in laws) or (np.ones((problem.weight.size, 1)),)
+    blocks = tuple(pmf for _, pmf in count_pmfs) or (np.ones((problem.weight.size, 1)),)
     values = functional.at(sums)
     return Atoms(values if moving else values[..., None], blocks, problem.weight)
 
 
-def _trimmed(low: int, pmf: FloatArray, weight: FloatArray) -> tuple[int, FloatArray]:
-    """Counts without those that are negligible at every draw."""
-    held = np.flatnonzero(weight @ pmf > _NEGLIGIBLE)
-    return low + int(held[0]), pmf[:, held[0] : held[-1] + 1]
+def _trim_counts(low: int, pmf: FloatArray, weight: FloatArray) -> tuple[int, FloatArray]:
+    """Drop counts at either end that have negligible probability at every draw."""
+    positive_mass = np.flatnonzero(weight @ pmf > _NEGLIGIBLE)
+    return low + int(positive_mass[0]), pmf[:, positive_mass[0] : positive_mass[-1] + 1]

@@ -2,7 +2,7 @@
 
     by kind   the number of positives of each kind of row, from its exact distribution
     by flips  the rows that leave their most likely label; the assignment without any is not drawn but counted exactly
-    by row    every row that matters, and the others as a nearly normal sum
+    by row    every influential row, and the others as a nearly normal sum
 
 Imputations are allocated to the posterior draws in proportion to their weights. All metrics of a call that are drawn by
 flips share their imputations.
@@ -25,25 +25,25 @@ from darkmetrics.posterior import Posterior
 N_IMPUTATIONS = 2**16
 # Measured nanoseconds per imputation and kind, per flip, and per row.
 _COST_PER_KIND, _COST_PER_FLIP, _COST_PER_ROW = 100.0, 80.0, 3.0
-# With fewer flips than these in an imputation, counting the one without any exactly saves most draws.
+# With fewer flips per imputation, the assignment without a flip has most of the mass and is counted exactly.
 _FEW_FLIPS = 4.0
-# Rows whose sum counts as nearly normal; cells of more rows than these are drawn as one binomial number.
+# Effective number of rows that makes a sum nearly normal; cells of more rows are drawn as one binomial number.
 _NEARLY_NORMAL, _MAX_SINGLE = 64.0, 32
-# Numbers drawn at a time, and numbers drawn for one result at most.
+# Numbers drawn at a time, and the maximum for one result.
 _BATCH, _MAX_NUMBERS, MAX_LABELS = 2**19, 2**28, 2**28
 # Label probabilities this near to 0 or 1 are certain.
 _CERTAIN = 1e-15
-# Memory for assignments of dependent labels that metrics share.
-_KEPT_BYTES = 2**26
+# Memory for label assignments that metrics share.
+_MAX_SHARED_BYTES = 2**26
 
 
 class Draws(NamedTuple):
-    """Values drawn together: of one metric (n), or of several (n_metrics x n)."""
+    """Values drawn jointly: of one metric (n), or of several metrics (n_metrics x n)."""
 
     values: FloatArray
     mass: FloatArray  # of each imputation; sums to 1
     draw: IntArray  # posterior draw of each imputation
-    exact_labels: bool  # labels were drawn; otherwise a part of the sums is nearly normal
+    exact_labels: bool  # labels were drawn; otherwise the sums have a nearly normal term
     n_fixed: int = 0  # imputations at the end that were not drawn: their mass is exact
 
 
@@ -78,7 +78,7 @@ def draw_values_at(functional: Functional, problem: Problem, draw: IntArray) -> 
 
 
 def _cheapest_way(functional: Functional, problem: Problem, n: int) -> str:
-    """Return the way of drawing with the lowest estimated cost; "labels" where only whole assignments will do."""
+    """Return the way of drawing with the lowest estimated cost; "labels" if complete assignments are needed."""
     if not problem.posterior.independent or functional.columns is None:
         return "labels"
     expected = Flips.of(problem, functional.missing).expected
@@ -88,7 +88,7 @@ def _cheapest_way(functional: Functional, problem: Problem, n: int) -> str:
     if expected * n <= _MAX_NUMBERS:
         costs["flips"] = _COST_PER_FLIP * max(1.0, expected)
     if isinstance(functional, Combined) and functional.combine is None and functional.missing.sum() * n <= MAX_LABELS:
-        # Metrics that are drawn together are compared: whether they tie takes labels, not nearly normal sums.
+        # Metrics that are drawn jointly are compared: ties show in labels, not in nearly normal sums.
         costs["labels"] = costs.pop("row")
     elif functional.kinds is not None:
         costs["kind"] = _COST_PER_KIND * len(functional.kinds[0])
@@ -118,28 +118,28 @@ def pick(pmf: FloatArray, row: IntArray, rng: np.random.Generator) -> IntArray:
 def pick_at(pmf: FloatArray, row: IntArray, uniform: FloatArray) -> IntArray:
     """Return the column of a table of probabilities at which the cdf of each of the given rows exceeds `uniform`."""
     cumulative = np.cumsum(pmf, axis=1)
-    # One search serves all rows: each row lies one above the one before.
-    line = (cumulative / cumulative[:, -1:] + np.arange(len(pmf))[:, None]).ravel()
-    index = np.searchsorted(line, row + uniform, side="right") - row * pmf.shape[1]
+    # Row i is shifted by i, so one search serves all rows.
+    shifted_cdf = (cumulative / cumulative[:, -1:] + np.arange(len(pmf))[:, None]).ravel()
+    index = np.searchsorted(shifted_cdf, row + uniform, side="right") - row * pmf.shape[1]
     return np.asarray(np.clip(index, 0, pmf.shape[1] - 1))
 
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """Rows that leave their most likely label, as the events of a Poisson process: a row flips if it has any event."""
+    """Rows that leave their most likely label, as events of a Poisson process: a row flips if it has an event."""
 
     posterior: Posterior
     missing: IntArray
     seed: int
-    known: "dict[int, Imputations]" = field(default_factory=dict)
+    cached: "dict[int, Imputations]" = field(default_factory=dict)
 
     @classmethod
     def of(cls, problem: Problem, missing: IntArray) -> "Flips":
         """Return the flips of a problem, the same object for all its metrics."""
-        known = problem.shared.get("flips")
-        if not (isinstance(known, Flips) and np.array_equal(known.missing, missing)):
-            known = problem.shared["flips"] = cls(problem.posterior, missing, problem.seed)
-        return known
+        cached = problem.shared.get("flips")
+        if not (isinstance(cached, Flips) and np.array_equal(cached.missing, missing)):
+            cached = problem.shared["flips"] = cls(problem.posterior, missing, problem.seed)
+        return cached
 
     @cached_property
     def likely(self) -> FloatArray:
@@ -166,7 +166,7 @@ class Flips:
 
     @cached_property
     def rate(self) -> FloatArray:
-        """Poisson rate of all flips at each draw; the probability of none is exp(-rate)."""
+        """Poisson rate of all flips at each draw; the probability of no flip is exp(-rate)."""
         return np.asarray(self._column_rate @ self._rows_of_column)
 
     @property
@@ -175,46 +175,46 @@ class Flips:
         return float(self.posterior.weight @ self.rate / self.posterior.weight.sum())
 
     def imputations(self, n: int) -> "Imputations":
-        """Draw n imputations with at least one flip, and add the one without any at every draw."""
-        if n not in self.known:
-            self.known[n] = self._drawn(n)
-        return self.known[n]
+        """Draw n imputations with at least one flip, and add the assignment without a flip at every draw."""
+        if n not in self.cached:
+            self.cached[n] = self._draw_imputations(n)
+        return self.cached[n]
 
-    def _drawn(self, n: int) -> "Imputations":
+    def _draw_imputations(self, n: int) -> "Imputations":
         posterior, rng = self.posterior, np.random.default_rng([self.seed, 2])
         weight = posterior.weight / posterior.weight.sum()
-        nothing = np.exp(-self.rate)
-        some = weight * -np.expm1(-self.rate)
-        draw = allocate(some, n) if some.sum() > 0.0 else np.zeros(0, dtype=np.int64)
+        without_flip = np.exp(-self.rate)
+        with_flip = weight * -np.expm1(-self.rate)
+        draw = allocate(with_flip, n) if with_flip.sum() > 0.0 else np.zeros(0, dtype=np.int64)
         size = np.bincount(draw, minlength=weight.size)
-        mass = np.divide(some, size, out=np.zeros(weight.size), where=size > 0)[draw]
-        imputation, cell = self._flipped(draw, _positive_poisson(self.rate[draw], rng), rng)
+        mass = np.divide(with_flip, size, out=np.zeros(weight.size), where=size > 0)[draw]
+        imputation, cell = self._draw_flips(draw, _positive_poisson(self.rate[draw], rng), rng)
         # Imputations without a flip come last, one for each draw.
-        mass = np.concatenate([mass, weight * nothing])
+        mass = np.concatenate([mass, weight * without_flip])
         return Imputations(self.likely, imputation, cell, mass, np.concatenate([draw, np.arange(weight.size)]))
 
     def at_draws(self, draw: IntArray) -> "Imputations":
-        """Draw one imputation at each of the given posterior draws; some may have no flip."""
+        """Draw one imputation at each of the given posterior draws; it may have no flip."""
         rng = np.random.default_rng([self.seed, 6])
         order = np.argsort(draw, kind="stable")
-        imputation, cell = self._flipped(draw[order], rng.poisson(self.rate[draw[order]]), rng)
+        imputation, cell = self._draw_flips(draw[order], rng.poisson(self.rate[draw[order]]), rng)
         return Imputations(self.likely, order[imputation], cell, np.full(draw.size, 1.0 / draw.size), draw)
 
-    def _flipped(self, draw: IntArray, n_events: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Imputation and cell of each flip, given the posterior draw of each imputation, in order, and its events."""
+    def _draw_flips(self, draw: IntArray, n_events: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Draw the imputation and cell of each flip; `draw` has the posterior draw of each imputation, in order."""
         imputation = np.repeat(np.arange(draw.size), n_events)
-        row = self._rows_of_events(draw, n_events, rng)
-        # An imputation in which a row has several events flips it once.
+        row = self._draw_rows_of_events(draw, n_events, rng)
+        # A row with several events flips once.
         n_rows = max(1, int(self.missing.sum()))
         key = np.sort(imputation * n_rows + row)
         imputation, row = np.divmod(key[np.diff(key, prepend=-1) > 0], n_rows)
         return imputation, np.repeat(np.arange(self.missing.size), self.missing)[row]
 
-    def _rows_of_events(self, draw: IntArray, n_events: IntArray, rng: np.random.Generator) -> IntArray:
-        """Row of each event, drawn in proportion to the rates at the event's posterior draw."""
+    def _draw_rows_of_events(self, draw: IntArray, n_events: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw the row of each event in proportion to the rates at the event's posterior draw."""
         posterior = self.posterior
         row = np.empty(int(n_events.sum()), dtype=np.int64)
-        # Columns first, then one of the rows of that column.
+        # Draw a column, then a row of that column.
         column = np.arange(self.missing.size) if posterior.bucket is None else posterior.bucket
         row_column = np.repeat(column, self.missing)
         order = np.argsort(row_column, kind="stable")
@@ -226,8 +226,8 @@ class Flips:
             cumulative = np.cumsum(self._column_rate[k] * self._rows_of_column)
             u = rng.random(events) * cumulative[-1]
             chosen = np.minimum(np.searchsorted(cumulative, u, side="right"), cumulative.size - 1)
-            n_alike = self._rows_of_column[chosen]
-            within = np.minimum((rng.random(events) * n_alike).astype(np.int64), n_alike.astype(np.int64) - 1)
+            n_rows = self._rows_of_column[chosen]
+            within = np.minimum((rng.random(events) * n_rows).astype(np.int64), n_rows.astype(np.int64) - 1)
             row[at : at + events] = order[starts[chosen] + within]
             at += events
         return row
@@ -248,14 +248,14 @@ class Imputations:
         sums, increments = functional.linearize(self.likely)
         n, sign = self.mass.size, 1.0 - 2.0 * self.likely[self.cell]
         result = np.repeat(sums[:, None], n, axis=1)
-        for i, own in enumerate(increments):
-            result[i] += np.bincount(self.imputation, sign * own[self.cell], n)
+        for i, increment in enumerate(increments):
+            result[i] += np.bincount(self.imputation, sign * increment[self.cell], n)
         for pair in functional.pairs:
             result[pair.sum_index] += self._pair_values(pair, sign)
         return result
 
     def _pair_values(self, pair: PairTerm, sign: FloatArray) -> FloatArray:
-        """Return the pair term of the flips of each imputation."""
+        """Return the pair term of the flips in each imputation."""
         group, n = pair.group[self.cell], self.mass.size
         order = np.lexsort([group, self.imputation])
         imputation, group = self.imputation[order], group[order]
@@ -265,14 +265,14 @@ class Imputations:
         cumulative = np.cumsum(flipped)
         last = np.flatnonzero(np.append((np.diff(imputation) != 0) | (np.diff(group) != 0), True))
         x = np.diff(cumulative[last], prepend=0.0)
-        owner, group = imputation[last], group[last]
-        before = np.concatenate([[0.0], cumulative])[np.searchsorted(imputation, owner)]
+        imputation_of_group, group = imputation[last], group[last]
+        before = np.concatenate([[0.0], cumulative])[np.searchsorted(imputation, imputation_of_group)]
         above = cumulative[last] - x - before
-        return np.asarray(np.bincount(owner, x * (pair.outer[group] * above + pair.inner[group] * x), n))
+        return np.asarray(np.bincount(imputation_of_group, x * (pair.outer[group] * above + pair.inner[group] * x), n))
 
 
 def _positive_poisson(rate: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Draw Poisson numbers that are at least 1: the first event comes in time, the others after it."""
+    """Draw Poisson numbers conditional on at least one event: the time of the first, then the number after it."""
     if not rate.size:
         return np.zeros(0, dtype=np.int64)
     first = -np.log1p(rng.random(rate.size) * np.expm1(-rate))
@@ -305,7 +305,7 @@ def _draw_by_row(functional: Functional, problem: Problem, draw: IntArray) -> tu
 
 
 def _n_nearly_normal(increments: FloatArray, rows: IntArray, p: FloatArray, problem: Problem) -> tuple[int, IntArray]:
-    """Return how many cells of the least influential rows add up to a nearly normal vector, and the cells in order."""
+    """Return how many cells of the least influential rows have a nearly normal sum, and the order of all cells."""
     if not increments.shape[1]:
         return rows.size, np.arange(rows.size)
     variance = (problem.weight @ (p * (1.0 - p)))[:, None] * increments**2
@@ -314,9 +314,9 @@ def _n_nearly_normal(increments: FloatArray, rows: IntArray, p: FloatArray, prob
     variance *= rows[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         fourth = np.cumsum((variance * increments**2)[order], axis=0)
-        deciding = np.cumsum(variance[order], axis=0) ** 2 / fourth
-    enough = (deciding >= _NEARLY_NORMAL).all(axis=1)
-    return int(np.flatnonzero(enough).max(initial=-1)) + 1, order
+        effective_rows = np.cumsum(variance[order], axis=0) ** 2 / fourth
+    is_nearly_normal = (effective_rows >= _NEARLY_NORMAL).all(axis=1)
+    return int(np.flatnonzero(is_nearly_normal).max(initial=-1)) + 1, order
 
 
 def draw_labels(p: FloatArray, draw: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -340,23 +340,23 @@ def _draw_nearly_normal(
     result = rng.standard_normal((draw.size, increments.shape[1]))
     order = np.argsort(draw, kind="stable")
     ends = np.searchsorted(draw[order], np.arange(len(p) + 1))
-    for k, own in enumerate(p):
+    for k, probability in enumerate(p):
         at = order[ends[k] : ends[k + 1]]
-        variance = rows * own * (1.0 - own)
+        variance = rows * probability * (1.0 - probability)
         values, axes = np.linalg.eigh((increments.T * variance) @ increments)
         spread = np.sqrt(np.maximum(values, 1e-30 * max(values[-1], 1e-300)))
         along = increments @ (axes / spread)
-        skew = np.clip((variance * (1.0 - 2.0 * own)) @ (along * along * along), -1.0, 1.0)
+        skew = np.clip((variance * (1.0 - 2.0 * probability)) @ (along * along * along), -1.0, 1.0)
         z = result[at]
         z += skew / 6.0 * (z**2 - 1.0) - skew**2 / 36.0 * z * (2.0 * z**2 - 5.0)
-        result[at] = (rows * own) @ increments + z @ (axes * spread).T
+        result[at] = (rows * probability) @ increments + z @ (axes * spread).T
     return result.T
 
 
 def _values_of_assignments(functional: Functional, problem: Problem, draw: IntArray) -> FloatArray:
-    """Draw label assignments from the posterior itself: of dependent labels, and of metrics known by values alone."""
+    """Draw label assignments from the posterior: for dependent labels, and for metrics that are no function of sums."""
     order = np.argsort(draw, kind="stable")
-    assignments = _assignments(functional, problem, draw[order])
+    assignments = _draw_assignments(functional, problem, draw[order])
     if functional.columns is None:
         drawn = np.concatenate([functional.values(positives.astype(np.int64)) for positives in assignments], axis=-1)
         values = np.empty_like(drawn)
@@ -369,19 +369,19 @@ def _values_of_assignments(functional: Functional, problem: Problem, draw: IntAr
     return functional.at(sums)
 
 
-def _assignments(functional: Functional, problem: Problem, draw: IntArray) -> Iterator[AnyArray]:
-    """Random label assignments (n x n_cells) in portions; all metrics of a problem get the same ones if they fit."""
+def _draw_assignments(functional: Functional, problem: Problem, draw: IntArray) -> Iterator[AnyArray]:
+    """Draw label assignments (n x n_cells) in portions; the metrics of a problem share them if they fit into memory."""
     missing, posterior, n = functional.missing, problem.posterior, draw.size
     single = missing.max(initial=0) <= 1
-    kept = problem.packed.get(draw.tobytes())
-    if kept is not None:
-        for portion in kept:
+    portions = problem.packed.get(draw.tobytes())
+    if portions is not None:
+        for portion in portions:
             yield np.unpackbits(portion, axis=1, count=missing.size) if single else portion
         return
-    keep = n * missing.size // (8 if single else 1) <= _KEPT_BYTES and missing.max(initial=0) <= 255
+    is_shared = n * missing.size // (8 if single else 1) <= _MAX_SHARED_BYTES and missing.max(initial=0) <= 255
     packed = []
     rng = np.random.default_rng([problem.seed, 4])
-    of_ties = np.random.default_rng([problem.seed, 5])
+    tie_rng = np.random.default_rng([problem.seed, 5])
     p = posterior.on_all_cells.probability if single and missing.all() and posterior.independent else None
     size = int(missing[missing <= _MAX_SINGLE].sum()) + missing.size
     for batch in _batches(n, size):
@@ -391,14 +391,14 @@ def _assignments(functional: Functional, problem: Problem, draw: IntArray) -> It
             positives = draw_labels(p, draw[batch], rng)
         else:
             drawn = [
-                posterior.draw(int(draw[batch][start]), missing, int(length), rng, of_ties)
+                posterior.draw(int(draw[batch][start]), missing, int(length), rng, tie_rng)
                 for start, length in zip(starts, lengths, strict=True)
             ]
             positives = np.concatenate(drawn)
-        if keep:
+        if is_shared:
             packed.append(np.packbits(positives.astype(np.uint8), axis=1) if single else positives.astype(np.uint8))
         yield positives
-    if keep:
+    if is_shared:
         problem.packed[draw.tobytes()] = packed
 
 

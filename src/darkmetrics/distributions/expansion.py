@@ -1,8 +1,8 @@
 """Method "expand": an Edgeworth expansion of P(metric <= t) at every level t (mathematics, smooth functions of sums).
 
-Many rows decide, so the sums are nearly normal, and their first four cumulants tell how far from it. At each level t
-the event {metric <= t} is a half space of the sums but for the curvature of its boundary. A ratio is never expanded
-itself, so a metric with maximum 1 gets no probability above 1.
+Sums of many influential rows are nearly normal, and their first four cumulants measure the deviation. At each level t
+the event {metric <= t} is a half space of the sums, except for the curvature of its boundary. Ratios are not expanded,
+so a metric with maximum 1 has no probability above 1.
 """
 
 from collections.abc import Sequence
@@ -23,22 +23,22 @@ from darkmetrics.distributions.problem import Cells
 MAX_EXPANSION_ERROR = 0.008
 # Levels per posterior draw, and how many standard deviations they reach.
 _N_LEVELS, _REACH = 33, 4.5
-# Levels of the mixture over the draws: where normal scores are added up, and the finer ones of the result.
-_COARSE, _FINE = 129, 1025
-# Influences that cancel to this part of their terms are 0: numerical derivatives are no more accurate.
+# Levels of the mixture over the draws: coarse ones for the sum over the draws, fine ones for the result.
+_N_COARSE, _N_FINE = 129, 1025
+# Influences below this fraction of their terms are 0: numerical derivatives are not more accurate.
 _CANCELED = 1e-9
-# Steps of numerical derivatives, as a part of each sum's standard deviation.
+# Step of numerical derivatives, as a fraction of each sum's standard deviation.
 _STEP = 0.02
-# Frequencies and rows at which the characteristic function of the influences is looked at.
+# Frequencies of the characteristic function of the influences, and the number of rows that it uses.
 _FREQUENCIES, _MAX_ROWS = np.arange(4.0, 512.0, dtype=np.float32), 64
-# With at most this many kinds of rows it is looked at on levels of the metric (in standard deviations), not only one.
+# With at most this many kinds of rows it is computed at several levels of the metric (in standard deviations).
 _FEW_KINDS, _LATTICE_LEVELS = 16, np.linspace(-2.0, 2.0, 17)
-# Rows that are sorted for that; more are represented by every second, third, ... of them.
+# Maximum number of rows that are sorted; more are represented by every second, third, ... row.
 _MAX_SORTED = 2**13
-# Ranks of the posterior draws, by label variance, at which the error of an expansion is estimated: denser where few
-# rows decide and the error changes fast.
+# Ranks of the posterior draws, by label variance, at which the error of an expansion is estimated: denser at small
+# variances, where the error changes fast.
 _ESTIMATED_RANKS = np.linspace(0.0, 1.0, 9) ** 2
-# Probabilities beyond this are no part of an expansion.
+# Tail probabilities below this are clipped.
 _TAIL = 1e-9
 
 
@@ -52,10 +52,10 @@ class SumCumulants(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows as sums see them: increments of each sum, and cumulants of order 1 to 4 of the numbers of positives.
+    """Increments of each sum, and cumulants of order 1 to 4 of the numbers of positives (n_draws x n).
 
-    One entry per kind of row where there are few kinds, else one per cell (n_draws x n). Increments have no axis of
-    draws, except with pair terms.
+    There is one entry per kind of row if there are few kinds, else one per cell. Increments have an axis of draws only
+    with pair terms.
     """
 
     increments: list[FloatArray]
@@ -63,7 +63,7 @@ class Rows(NamedTuple):
 
 
 def rows_of(functional: Functional, cells: Cells) -> Rows:
-    """Return the rows of a functional; metrics that differ in their formula alone share the cumulants."""
+    """Return the rows of a functional; metrics of the same rows share the cumulants."""
     if functional.has_few_kinds and functional.kinds is not None:
         return Rows(list(functional.kinds[0].T), cells.cumulants_by_kind(functional))
     cumulants = cells.cumulants_by_cell(functional.missing)
@@ -79,14 +79,14 @@ def rows_of(functional: Functional, cells: Cells) -> Rows:
 def compute_sum_cumulants(
     functional: Functional, cells: Cells, orders: Sequence[int] = (2, 3, 4), rows: Rows | None = None
 ) -> SumCumulants:
-    """Compute the joint cumulants of a functional's sums at every draw; orders that are left out are zero."""
+    """Compute the joint cumulants of a functional's sums at every draw; omitted orders are zero."""
     rows = rows_of(functional, cells) if rows is None else rows
     if functional.pairs:
         mean, _ = functional.linearize(cells.probability)
     else:
         mean = np.zeros((len(rows.increments), cells.n_draws)) + functional.constant[:, None]
-        for i, own in enumerate(rows.increments):
-            mean[i] += rows.cumulants[0] @ own
+        for i, increment in enumerate(rows.increments):
+            mean[i] += rows.cumulants[0] @ increment
     tensors = {order: np.zeros((len(mean),) * order + (cells.n_draws,)) for order in (2, 3, 4)}
     for order in orders:
         for axes in combinations_with_replacement(range(len(mean)), order):
@@ -109,7 +109,7 @@ def _add_pair_cumulants(
     cumulants: SumCumulants,
     orders: Sequence[int],
 ) -> None:
-    """Add the quadratic part of a pair term to the cumulants, in place.
+    """Add the quadratic term of a pair term to the cumulants, in place.
 
     With M the matrix of the products of different rows and V the label variances, the third cumulant gains a'VMVb and
     the fourth 2 a'VMVMVb.
@@ -122,7 +122,9 @@ def _add_pair_cumulants(
     if max(orders) == 2:
         return
     square = 2.0 * label_variance * pair.inner[pair.group] * pair.weight**2
-    slopes = [pair.slope(pair.sum_by_group(v * pair.weight * own)) - square * own for own in increments]
+    slopes = [
+        pair.slope(pair.sum_by_group(v * pair.weight * increment)) - square * increment for increment in increments
+    ]
     for a in range(size):
         for b in range(size):
             third = (v * increments[a] * slopes[b]).sum(axis=1)
@@ -132,9 +134,9 @@ def _add_pair_cumulants(
                 continue
             fourth = 2.0 * (v * slopes[a] * slopes[b]).sum(axis=1)
             for i, j in combinations(range(4), 2):
-                place = [at] * 4
-                place[i], place[j] = a, b
-                cumulants.k4[tuple(place)] += fourth
+                index = [at] * 4
+                index[i], index[j] = a, b
+                cumulants.k4[tuple(index)] += fourth
 
 
 def compute_derivatives(
@@ -142,7 +144,7 @@ def compute_derivatives(
 ) -> tuple[FloatArray, FloatArray]:
     """Compute gradient and Hessian of the metric at sums (n_sums x ...) by central differences.
 
-    Derivatives along a sum without spread are 0. Without `hessian`, zeros replace the Hessian.
+    Derivatives along a sum without spread are 0. The Hessian is zero unless `hessian`.
     """
     size, step = len(point), _STEP * np.broadcast_to(spread, point.shape)
     if not size:  # no missing row moves the metric
@@ -157,8 +159,8 @@ def compute_derivatives(
     for i in range(size):
         second[i, i] = np.where(fixed[i], 0.0, (up[i] + down[i] - 2.0 * centre) / safe[i] ** 2)
         for j in range(i):
-            both = functional.at(point + moves[i] + moves[j]) + functional.at(point - moves[i] - moves[j])
-            cross = (both + 2.0 * centre - up[i] - down[i] - up[j] - down[j]) / (2.0 * safe[i] * safe[j])
+            diagonal = functional.at(point + moves[i] + moves[j]) + functional.at(point - moves[i] - moves[j])
+            cross = (diagonal + 2.0 * centre - up[i] - down[i] - up[j] - down[j]) / (2.0 * safe[i] * safe[j])
             second[i, j] = second[j, i] = np.where(fixed[i] | fixed[j], 0.0, cross)
     return gradient, second
 
@@ -167,8 +169,8 @@ def compute_influence(functional: Functional, p: FloatArray) -> FloatArray:
     """Compute the derivative of the metric by the label of one row of each cell, at every draw (n_draws x n_cells)."""
     sums, increments = functional.linearize(p)
     v = p * (1.0 - p) * functional.missing
-    spread = np.sqrt([(v * own**2).sum(axis=-1) for own in increments])
-    # Where nothing varies, a small part of what each sum can vary by serves as the step.
+    spread = np.sqrt([(v * increment**2).sum(axis=-1) for increment in increments])
+    # The spread determines the step; if nothing varies, use a small fraction of each sum's range.
     low, high = functional.sum_limits
     spread = np.maximum(spread, 1e-6 * (high - low)[:, None])
     gradient, _ = compute_derivatives(functional, sums, spread, hessian=False)
@@ -176,10 +178,10 @@ def compute_influence(functional: Functional, p: FloatArray) -> FloatArray:
 
 
 def _add_influences(gradient: FloatArray, increments: Sequence[FloatArray], shape: tuple[int, ...]) -> FloatArray:
-    """Influence of each row: the sum of slope times increment over the sums, zero if only rounding is left."""
+    """Return the influence of each row: the sum of slope times increment, or zero if the terms cancel."""
     total, size = np.zeros(shape), np.zeros(shape)
-    for slope, own in zip(gradient, increments, strict=True):
-        move = slope[:, None] * own
+    for slope, increment in zip(gradient, increments, strict=True):
+        move = slope[:, None] * increment
         total += move
         size += np.abs(move, out=move)
     return np.where(np.abs(total) <= _CANCELED * size, 0.0, total)
@@ -194,7 +196,7 @@ class Expansion:
 
     @cached_property
     def rows(self) -> Rows:
-        """Rows as the sums see them."""
+        """Increments and cumulants of the rows."""
         return rows_of(self.functional, self.cells)
 
     @cached_property
@@ -210,8 +212,8 @@ class Expansion:
     @cached_property
     def value_cumulants(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and third cumulant of the metric at every draw; NaN where it has no derivative."""
-        known = self.__dict__.get("cumulants")  # of all orders, if the distribution was asked for
-        mean, k2, k3, k4 = known or compute_sum_cumulants(self.functional, self.cells, (2, 3), self.rows)
+        cached = self.__dict__.get("cumulants")  # of all orders, if the distribution was computed
+        mean, k2, k3, k4 = cached or compute_sum_cumulants(self.functional, self.cells, (2, 3), self.rows)
         spread = np.sqrt(np.maximum(np.einsum("aak->ak", k2), 0.0))
         with np.errstate(invalid="ignore"):
             g, h = compute_derivatives(self.functional, mean, spread)
@@ -221,8 +223,8 @@ class Expansion:
     def estimate_error(self) -> float:
         """Estimate the error of the expansion in units of the cdf, averaged over the draws.
 
-        Three terms: few rows decide (`D = (sum z^2 v)^2 / sum z^4 v`, z being the influence of a row and v the variance
-        of its label), influences on a lattice, and curvature of the metric.
+        The estimate has three terms: the effective number of rows (`D = (sum z^2 v)^2 / sum z^4 v`; z is the influence
+        of a row, v the variance of its label), influences on a lattice, and curvature of the metric.
         """
         cells, functional, rows = self.cells, self.functional, self.rows
         mean, k2, _, _ = self.cumulants
@@ -231,18 +233,20 @@ class Expansion:
         chosen = order[ranks]
         mean, k2, v = mean[:, chosen], k2[..., chosen], rows.cumulants[1][chosen]
         gradient, hessian = compute_derivatives(functional, mean, np.sqrt(np.einsum("aak->ak", k2)))
-        increments = [own if own.ndim == 1 else own[chosen] for own in rows.increments]
+        increments = [increment if increment.ndim == 1 else increment[chosen] for increment in rows.increments]
         z = _add_influences(gradient, increments, v.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
             spread, fourth = np.einsum("kn,kn,kn->k", v, z, z), np.einsum("kn,kn,kn,kn,kn->k", v, z, z, z, z)
-            deciding = np.maximum(np.nan_to_num(spread**2 / fourth), 1e-9)
-            bends = self._curvature(gradient, hessian, k2, v)
-        few_rows = 0.01 / deciding + 0.01 / deciding**2 + 2.0 * bends**1.5
+            effective_rows = np.maximum(np.nan_to_num(spread**2 / fourth), 1e-9)
+            curvature = self._curvature(gradient, hessian, k2, v)
+        few_rows = 0.01 / effective_rows + 0.01 / effective_rows**2 + 2.0 * curvature**1.5
         if z.shape[1] <= _FEW_KINDS and few_rows.min() <= MAX_EXPANSION_ERROR:
-            steps = self._lattice_error_of_levels(mean, k2, increments, v)
+            lattice_errors = self._lattice_error_of_levels(mean, k2, increments, v)
         else:
-            steps = np.array([_lattice_error(*one) for one in zip(z, v, np.sqrt(spread), strict=True)])
-        error = few_rows + steps
+            lattice_errors = np.array(
+                [_lattice_error(*draw_data) for draw_data in zip(z, v, np.sqrt(spread), strict=True)]
+            )
+        error = few_rows + lattice_errors
         error = np.where(np.isfinite(error), np.minimum(error, 1.0), 1.0)
         by_draw = np.interp(np.arange(order.size), ranks, error)
         return float(by_draw @ cells.weight[order] / cells.weight.sum())
@@ -260,7 +264,7 @@ class Expansion:
         for gradient in np.moveaxis(gradients, -1, 0):
             z = _add_influences(gradient, increments, v.shape)
             sd = np.sqrt(np.einsum("kn,kn,kn->k", v, z, z))
-            errors.append([_lattice_error(*one) for one in zip(z, v, sd, strict=True)])
+            errors.append([_lattice_error(*draw_data) for draw_data in zip(z, v, sd, strict=True)])
         return np.asarray(np.max(errors, axis=0))
 
     def _points(self, mean: FloatArray, k2: FloatArray, levels: FloatArray) -> FloatArray:
@@ -271,8 +275,8 @@ class Expansion:
         return mean + levels * ascent / np.sqrt(np.maximum(_contract(ascent, gradient), 1e-300))
 
     def _curvature(self, g: FloatArray, h: FloatArray, k2: FloatArray, v: FloatArray) -> FloatArray:
-        """Variance of the quadratic part of the metric relative to that of the linear part, at each draw."""
-        for pair in self.functional.pairs:  # k2 has the variance of the pair term, which is not linear
+        """Return the variance of the quadratic term of the metric relative to the linear term, at each draw."""
+        for pair in self.functional.pairs:  # k2 includes the variance of the pair term, which is not linear
             k2 = k2.copy()
             k2[pair.sum_index, pair.sum_index] -= pair.variance(v, self.functional.missing)
         hs = (_project_hessian(g, h, k2)[:, :, None] * k2[None]).sum(axis=1)
@@ -280,7 +284,7 @@ class Expansion:
         for pair in self.functional.pairs:
             quadratic = quadratic + g[pair.sum_index] ** 2 * pair.variance(v, self.functional.missing)
         ratio = np.nan_to_num(quadratic / _contract(g, _contract(k2, g)), nan=1.0)
-        return np.asarray(np.where(ratio >= 0.0, ratio, 1.0))  # no variance is left after rounding
+        return np.asarray(np.where(ratio >= 0.0, ratio, 1.0))  # rounding left no variance
 
     def distribution(self) -> tuple[FloatArray, FloatArray]:
         """Return levels of the metric and the cdf there."""
@@ -311,7 +315,7 @@ def _lattice_error(z: FloatArray, v: FloatArray, sd: float) -> float:
         return 1.0
     step = -(-z.size // _MAX_SORTED)
     z, v = z[::step], step * v[::step]
-    if z.size > _MAX_ROWS:  # quantiles of z, weighted by the label variance, stand for all rows
+    if z.size > _MAX_ROWS:  # represent all rows by quantiles of z, weighted by the label variance
         order = np.argsort(z)
         cumulative = np.cumsum(v[order])
         levels = (np.arange(_MAX_ROWS) + 0.5) / _MAX_ROWS * cumulative[-1]
@@ -359,29 +363,29 @@ def edgeworth_cdf(x: FloatArray, skewness: FloatArray, kurtosis: FloatArray) -> 
 
 
 def _mix_draws(level: FloatArray, cdf: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mix distributions that are given by their cdf at levels (both n_draws x n_levels) over the draws.
+    """Average the distributions of the draws, given levels and the cdf there (n_draws x n_levels each).
 
-    Normal scores of the cdf are interpolated, because they are nearly linear in the level.
+    Interpolation uses normal scores of the cdf, which are nearly linear in the level.
     """
     middle = level.shape[1] // 2
     rising = (np.diff(level, axis=1) > 0.0) & np.isfinite(cdf[:, 1:] + cdf[:, :-1])
-    # From the middle outward, levels are used as far as the metric keeps rising.
+    # From the middle outward, use levels until the metric stops rising.
     above = np.cumprod(rising[:, middle:], axis=1, dtype=np.bool_)
     below = np.cumprod(rising[:, :middle][:, ::-1], axis=1, dtype=np.bool_)[:, ::-1]
     used = np.concatenate([below, np.ones((len(level), 1), np.bool_), above], axis=1)
     used &= np.isfinite(level) & np.isfinite(cdf) & (weight > 0.0)[:, None]
-    coarse = np.linspace(level[used].min(), level[used].max(), _COARSE)
+    coarse = np.linspace(level[used].min(), level[used].max(), _N_COARSE)
     normal_scores = ndtri(np.clip(cdf, _TAIL, 1.0 - _TAIL))
-    mixed = np.zeros(_COARSE)
-    for share, at, score, own in zip(weight / weight.sum(), level, normal_scores, used, strict=True):
-        if own.any():
-            mixed += share * ndtr(_interpolate(coarse, at[own], np.maximum.accumulate(score[own])))
-    grid = np.linspace(coarse[0], coarse[-1], _FINE)
+    mixed = np.zeros(_N_COARSE)
+    for draw_weight, at, score, is_used in zip(weight / weight.sum(), level, normal_scores, used, strict=True):
+        if is_used.any():
+            mixed += draw_weight * ndtr(_interpolate(coarse, at[is_used], np.maximum.accumulate(score[is_used])))
+    grid = np.linspace(coarse[0], coarse[-1], _N_FINE)
     levels = ndtr(np.interp(grid, coarse, ndtri(np.clip(mixed, 1e-12, 1.0 - 1e-12))))
     levels[0], levels[-1] = 0.0, 1.0
     return grid, levels
 
 
 def _interpolate(x: FloatArray, at: FloatArray, score: FloatArray) -> FloatArray:
-    """Interpolate normal scores; beyond the levels there is nothing left."""
+    """Interpolate normal scores; outside the levels the cdf is 0 or 1."""
     return np.interp(x, at, score, left=-np.inf, right=np.inf)

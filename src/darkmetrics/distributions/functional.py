@@ -1,10 +1,10 @@
 """A metric bound to an evaluation set: a function of the missing labels, usually through a few sums of them.
 
-A functional knows no probabilities. It returns the metric for any label assignment, and the bounds that no assignment
-exceeds. Together with a `Posterior` it has a distribution (`choice.py`, `joint.py`).
+A functional does not depend on probabilities. It returns the metric of any label assignment, and the bounds over all
+assignments. With a `Posterior` it has a distribution (`choice.py`, `joint.py`).
 
 Most metrics depend on the labels through sums `S = constant + sum_i columns_i Y_i`, and `at` maps sums to values.
-Arrays of sums have the sums on the first axis, followed by any others (posterior draws, levels, label assignments).
+Arrays of sums have the sums on the first axis, followed by other axes (posterior draws, levels, label assignments).
 """
 
 from abc import ABC, abstractmethod
@@ -22,9 +22,9 @@ from darkmetrics.exceptions import MethodError
 from darkmetrics.storing import made_of
 
 MAX_ENUMERATED = 2**15
-# Kinds of rows that are few, and cells that are looked at to see whether there are more.
-MAX_FEW_KINDS, _SAMPLED = 8, 64
-# Values of two metrics that differ by this part of their size are equal but for rounding.
+# Maximum number of kinds of rows that are counted per kind, and cells in the sample that estimates their number.
+MAX_FEW_KINDS, _N_SAMPLED = 8, 64
+# Values of two metrics that differ by at most this fraction of their size are equal up to rounding.
 SAME = 1e-12
 # Two units in the last place of a number of size one.
 _ROUNDING_NOISE = 4e-16
@@ -51,13 +51,13 @@ class Functional(ABC):
     range : tuple of float
         Encloses every value of the metric on any data.
     bounds : Extremes, optional
-        Known extremes, of a functional whose cells were merged.
+        Extremes, if they are known from the functional before its cells were merged.
     is_rounded : bool
         Whether merging cells changed values.
     cancels : bool
-        Whether the metric subtracts terms; sums of one sign are accurate to their own last digits.
+        Whether the metric subtracts terms; sums of terms of the same sign are accurate to their own last digits.
     last_digits : float, optional
-        Rounding error of such terms, if it differs from that of the metric's own size.
+        Rounding error of such terms, if it differs from the rounding error of the metric's size.
     """
 
     missing: IntArray
@@ -87,12 +87,12 @@ class Functional(ABC):
 
     @property
     def linear(self) -> tuple[FloatArray, float] | None:
-        """Increment by one positive row of each cell, and the value without any; None: the metric is not linear."""
+        """Increment by one positive row of each cell, and the value if no row is positive; None: not linear."""
         return None
 
     @property
     def is_smooth(self) -> bool:
-        """Whether `at` has derivatives; a maximum or a rank has none."""
+        """Whether `at` has derivatives; maxima and ranks have none."""
         return self.columns is not None
 
     def at(self, sums: FloatArray) -> FloatArray:
@@ -161,7 +161,9 @@ class Functional(ABC):
         if columns is None or self.pairs:
             return False
         sample = (
-            columns[np.unique(np.linspace(0, len(columns) - 1, _SAMPLED).astype(np.int64))] if len(columns) else columns
+            columns[np.unique(np.linspace(0, len(columns) - 1, _N_SAMPLED).astype(np.int64))]
+            if len(columns)
+            else columns
         )
         return len(np.unique(sample, axis=0)) <= MAX_FEW_KINDS
 
@@ -174,7 +176,7 @@ class Functional(ABC):
         else:
             assert self.columns is not None
             columns, missing = self.columns, self.missing
-        low, high = (self.constant + missing @ part(columns, 0.0) for part in (np.minimum, np.maximum))
+        low, high = (self.constant + missing @ clip(columns, 0.0) for clip in (np.minimum, np.maximum))
         for pair in self.pairs:
             size = pair.sum_by_group(self.missing * pair.weight)
             ends = [0.0, float((np.abs(pair.outer) * size * np.cumsum(size) + np.abs(pair.inner) * size**2).sum())]
@@ -185,23 +187,23 @@ class Functional(ABC):
         return low, high
 
     def merge(self, column: IntArray) -> tuple["Functional", IntArray]:
-        """Return the functional on fewer cells, and the probability column of each of them.
+        """Return the functional on fewer cells, and the probability column of each merged cell.
 
         Missing cells of one column have the same probability. Cells that also have equal increments are merged, and
-        nearly equal increments are replaced by their mean. A functional that cannot be merged is returned as it is.
+        nearly equal increments are replaced by their mean. A functional that cannot be merged is returned unchanged.
         """
         return self, column
 
-    def reorder(self, place: IntArray) -> "Functional":
-        """Return the same function of cells in another order: cell i of this functional becomes cell `place[i]`."""
+    def reorder(self, new_index: IntArray) -> "Functional":
+        """Return the same function of cells in another order: cell i of this functional becomes cell `new_index[i]`."""
         return Reordered(
-            missing=_moved(self.missing, place),
+            missing=_reorder_cells(self.missing, new_index),
             fill=self.fill,
             range=self.range,
             bounds=self.extremes,
             last_digits=self.noise,
             base=self,
-            place=place,
+            new_index=new_index,
         )
 
     @property
@@ -213,13 +215,13 @@ class Functional(ABC):
 
     @cached_property
     def size(self) -> float:
-        """Magnitude of the values: of the range, else of the bounds, else of the corners."""
-        known = (lambda: self.range, lambda: self.extremes[:2], self.corners)  # the last ones take longer
-        return next((size for values in known if np.isfinite(size := float(np.abs(values()).max()))), 1.0)
+        """Largest absolute value of the range, of the bounds or of the corners: the first that is finite."""
+        sources = (lambda: self.range, lambda: self.extremes[:2], self.corners)  # in order of computing time
+        return next((size for values in sources if np.isfinite(size := float(np.abs(values()).max()))), 1.0)
 
     @property
     def given_defined(self) -> bool:
-        """Whether label assignments with a 0/0 are left out."""
+        """Whether label assignments with a 0/0 are excluded."""
         return bool(np.isnan(self.fill))
 
     def filled(self, values: FloatArray) -> FloatArray:
@@ -236,11 +238,11 @@ class Functional(ABC):
 
     @abstractmethod
     def _extremes(self) -> Extremes:
-        """Extremes over the label assignments for which the metric is defined; NaN if there is none."""
+        """Return the extremes over the label assignments for which the metric is defined; NaN if there is none."""
 
     @cached_property
     def extremes(self) -> Extremes:
-        """The bounds: no label assignment leads outside."""
+        """Bounds over all label assignments."""
         if self.bounds is not None:
             return self.bounds
         if not self.missing.any():
@@ -252,9 +254,9 @@ class Functional(ABC):
 
     @cached_property
     def assignment_values(self) -> FloatArray | None:
-        """The metric of every label assignment to the cells that move it; None if there are too many."""
+        """Values for all label assignments to the cells that move the metric; None if there are too many."""
         moving = self.moving
-        # Every cell has a missing row, and doubles the assignments at least.
+        # Every cell has a missing row, so it at least doubles the number of assignments.
         if np.count_nonzero(moving) > np.log2(MAX_ENUMERATED) or count_assignments(moving) > MAX_ENUMERATED + 0.5:
             return None
         cells = np.flatnonzero(moving)
@@ -262,7 +264,7 @@ class Functional(ABC):
 
     @cached_property
     def _all_values(self) -> FloatArray | None:
-        """The metric of every label assignment, or of every combination of counts per kind, if they are few."""
+        """Values for all label assignments, or for all combinations of counts per kind; None if there are too many."""
         if self.assignment_values is not None:
             return self.assignment_values
         if self.kinds is None:
@@ -276,7 +278,7 @@ class Functional(ABC):
         return self.at(self.constant[:, None] + columns.T @ grid)
 
     def _extremes_or_range(self) -> Extremes:
-        """The extremes over all label assignments; the range if there are too many."""
+        """Return the extremes over all label assignments; the range if there are too many."""
         return Extremes(*self.range, False) if self._all_values is None else extremes_of(self._all_values)
 
     def corners(self) -> FloatArray:
@@ -289,7 +291,7 @@ class Functional(ABC):
         return np.isnan(self.corners())
 
     def can_be_undefined(self) -> bool:
-        """Whether some label assignment leads to 0/0; for most metrics a class has to vanish, which takes a corner."""
+        """Return whether any label assignment leads to 0/0; most metrics need both classes, so a corner has the 0/0."""
         return bool(self.undefined_corners.any())
 
     @property
@@ -298,9 +300,9 @@ class Functional(ABC):
         return self.columns is not None
 
     def undefined_mass(self, p: FloatArray, rows: AnyArray | None = None) -> FloatArray:
-        """Return the probability of 0/0 (one per row of p) if a class has to vanish for it.
+        """Return the probability of 0/0 (one per row of p), for metrics that are 0/0 only without one of the classes.
 
-        `rows`: how many missing rows each column of p stands for, if it is not one column per cell.
+        `rows`: number of missing rows of each column of p, if p does not have one column per cell.
         """
         undefined = self.undefined_corners
         if not undefined.any():
@@ -311,20 +313,22 @@ class Functional(ABC):
             return np.full(len(p), float(undefined[0]))
         rows = self.missing if rows is None else rows
         with np.errstate(divide="ignore", invalid="ignore"):
-            none, every = (np.exp(np.where(rows > 0, np.log(part), 0.0) @ rows) for part in (1.0 - p, p))
-        return np.asarray(none * undefined[0] + every * undefined[1])
+            all_negative, all_positive = (
+                np.exp(np.where(rows > 0, np.log(probability), 0.0) @ rows) for probability in (1.0 - p, p)
+            )
+        return np.asarray(all_negative * undefined[0] + all_positive * undefined[1])
 
 
 @dataclass(frozen=True, eq=False)
 class Reordered(Functional):
-    """A functional of cells in another order, such as that of two models with different ranks."""
+    """A functional of cells in another order: two models rank the same rows differently."""
 
     base: Functional = field(kw_only=True)
-    place: IntArray = field(kw_only=True)
+    new_index: IntArray = field(kw_only=True)
 
     @cached_property
     def columns(self) -> FloatArray | None:
-        return None if self.base.columns is None else _moved(self.base.columns, self.place)
+        return None if self.base.columns is None else _reorder_cells(self.base.columns, self.new_index)
 
     @property
     def constant(self) -> FloatArray:
@@ -332,21 +336,21 @@ class Reordered(Functional):
 
     @cached_property
     def pairs(self) -> tuple[PairTerm, ...]:
-        return tuple(pair.on_cells(self.place) for pair in self.base.pairs)
+        return tuple(pair.on_cells(self.new_index) for pair in self.base.pairs)
 
     @cached_property
     def kinds(self) -> tuple[FloatArray, IntArray] | None:
         if self.base.kinds is None:
             return None
         columns, kind = self.base.kinds
-        return columns, _moved(kind, self.place)
+        return columns, _reorder_cells(kind, self.new_index)
 
     @property
     def linear(self) -> tuple[FloatArray, float] | None:
         if self.base.linear is None:
             return None
         weight, constant = self.base.linear
-        return _moved(weight, self.place), constant
+        return _reorder_cells(weight, self.new_index), constant
 
     @property
     def is_smooth(self) -> bool:
@@ -356,7 +360,7 @@ class Reordered(Functional):
         return self.base.at(sums)
 
     def values(self, positives: Any) -> FloatArray:
-        return self.base.values(np.take(positives, self.place, axis=1))
+        return self.base.values(np.take(positives, self.new_index, axis=1))
 
     def can_be_undefined(self) -> bool:
         return self.base.can_be_undefined()
@@ -367,23 +371,23 @@ class Reordered(Functional):
 
 @dataclass(frozen=True, eq=False)
 class SumFunctional(Functional):
-    """A functional that is given by its parts: columns, constant, `at` and pair terms."""
+    """A functional that is defined by its columns, constant, pair terms and a function of the sums."""
 
-    parts: tuple[FloatArray, FloatArray, tuple[PairTerm, ...]] = field(kw_only=True)
+    coefficients: tuple[FloatArray, FloatArray, tuple[PairTerm, ...]] = field(kw_only=True)
     evaluate: Callable[[FloatArray], FloatArray] = field(kw_only=True)
     smooth: bool = field(default=True, kw_only=True)
 
     @property
     def columns(self) -> FloatArray:
-        return self.parts[0]
+        return self.coefficients[0]
 
     @property
     def constant(self) -> FloatArray:
-        return self.parts[1]
+        return self.coefficients[1]
 
     @property
     def pairs(self) -> tuple[PairTerm, ...]:
-        return self.parts[2]
+        return self.coefficients[2]
 
     @property
     def is_smooth(self) -> bool:
@@ -401,9 +405,9 @@ class SumFunctional(Functional):
 
 @dataclass(frozen=True, eq=False)
 class ScenarioFunctional(Functional):
-    """Any function of the labels, known only by calling it: `call` takes label assignments (rows), returns values.
+    """Any function of the labels: `call` maps label assignments (rows) to values.
 
-    `n_cells` is how many cells a call goes through for each assignment; None: a call of a user's function for each.
+    `n_cells` is the number of cells that `call` reads per assignment; None: it calls a user's function per assignment.
     """
 
     call: Callable[[IntArray], FloatArray]
@@ -419,7 +423,7 @@ class ScenarioFunctional(Functional):
         return self._extremes_or_range()
 
 
-# Increments that differ by less than this part of the typical one are merged.
+# Increments that differ by less than this fraction of the root mean square are merged.
 _LEVEL = 1.0 / 250.0
 
 
@@ -428,11 +432,13 @@ def merge_sums(functional: Functional, columns: FloatArray, column: IntArray) ->
     rows = functional.missing.astype(np.float64)
     typical = np.sqrt((rows @ columns**2) / max(1.0, float(rows.sum())))
     levels = [
-        np.rint(own / (_LEVEL * size)).astype(np.int64) for own, size in zip(columns.T, typical, strict=True) if size
+        np.rint(increment / (_LEVEL * size)).astype(np.int64)
+        for increment, size in zip(columns.T, typical, strict=True)
+        if size
     ]
     first, owner = merged_keys(column, *levels)
     counts = np.bincount(owner, rows)
-    mean = np.stack([np.bincount(owner, rows * own) / counts for own in columns.T], axis=1)
+    mean = np.stack([np.bincount(owner, rows * increment) / counts for increment in columns.T], axis=1)
     merged = SumFunctional(
         missing=counts.astype(np.int64),
         fill=functional.fill,
@@ -440,16 +446,17 @@ def merge_sums(functional: Functional, columns: FloatArray, column: IntArray) ->
         bounds=functional.extremes,
         is_rounded=bool(np.any(np.abs(columns - mean[owner]) > 1e-12 * typical)),
         last_digits=functional.noise,
-        parts=(mean, functional.constant, ()),
+        coefficients=(mean, functional.constant, ()),
         evaluate=functional.at,
         smooth=functional.is_smooth,
     )
     return merged, column[first]
 
 
-def _moved(values: Any, place: IntArray) -> Any:
+def _reorder_cells(values: Any, new_index: IntArray) -> Any:
+    """Return values of cells in the new order."""
     result = np.empty_like(values)
-    result[place] = values
+    result[new_index] = values
     return result
 
 

@@ -1,4 +1,4 @@
-"""The functionals of metrics: formulas of counts, and weighted sums of labels."""
+"""Functionals of metrics: formulas of counts, and weighted sums of labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,6 @@ from darkmetrics._kernels.arrays import (
     IntArray,
     dot,
     merged_keys,
-    same_arrays,
 )
 from darkmetrics._kernels.auc.cdf_bounds import Spread
 from darkmetrics.distributions.functional import (
@@ -27,33 +26,27 @@ from darkmetrics.distributions.functional import (
 )
 from darkmetrics.distributions.slopes import compute_ratio_slopes, compute_slope
 
-# Extremes of an unknown formula are searched over at most this many combinations of counts.
+# Maximum number of combinations of counts over which the extremes of a user's formula are searched.
 _SEARCH_LIMIT = 4_000_000
-# Losses within 1/250 of the typical one are merged.
+# Losses within this fraction of the root mean square are merged.
 _LEVEL = 1.0 / 250.0
-# Levels per doubling of the number of rows ranked above, between which ranks are not merged.
-_LEVELS_PER_OCTAVE = 4.0
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Missing cells sorted into groups; the positive rows of each group are one sum."""
+    """Groups of missing cells; the positive rows of each group are one sum."""
 
     groups: tuple[IntArray, ...]
     # Weight of a row, per missing cell; None if every row counts once.
     weight: FloatArray | None
 
-    def same(self, other: "Split") -> bool:
-        """Return whether both have the same groups of cells, with the same weights."""
-        return same_arrays((self.weight, *self.groups), (other.weight, *other.groups))
-
     def totals(self, missing: IntArray) -> tuple[float, ...]:
-        """Return the largest sum of each group: all its rows positive."""
+        """Return the largest sum of each group, if all its rows are positive."""
         mass = missing if self.weight is None else missing * self.weight
         return tuple(float(mass[rows].sum()) for rows in self.groups)
 
     def group_of_cells(self, n_cells: int) -> IntArray:
-        """Return the number of the group that each missing cell is in."""
+        """Return the group index of each missing cell."""
         group = np.zeros(n_cells, dtype=np.int64)
         for i, rows in enumerate(self.groups):
             group[rows] = i
@@ -76,7 +69,7 @@ class Split:
 
 
 class MergedCells(NamedTuple):
-    """Cells that were merged: the merged cell of each, its rows, its value, and the mean that replaced it."""
+    """Merged cell, number of rows and value of each original cell, and the mean of each merged cell."""
 
     owner: IntArray
     rows: FloatArray
@@ -84,7 +77,7 @@ class MergedCells(NamedTuple):
     mean: FloatArray
 
     def spread(self) -> Spread:
-        """Return how far the values lie from the mean that replaced them."""
+        """Return the deviations of the values from the mean of their merged cell."""
         distance = np.abs(self.value - self.mean[self.owner])
         second, third = (add_up(self.owner, self.rows * distance**power) for power in (2, 3))
         return Spread(second, third, float(distance.max(initial=0.0)))
@@ -98,8 +91,8 @@ class RatioForm(NamedTuple):
 
     def at(self, *sums: float) -> float:
         """Return the ratio at the sums of the groups."""
-        known = np.array([1.0, *sums])
-        return float(np.divide(self.numerator @ known, self.denominator @ known))
+        terms = np.array([1.0, *sums])
+        return float(np.divide(self.numerator @ terms, self.denominator @ terms))
 
 
 class BentForm(NamedTuple):
@@ -129,7 +122,7 @@ class CountFunctional(Functional):
     split: Split
     offset: tuple[float, ...]
     formula: Formula
-    # For each group, how the metric moves with its positives: +1, -1, 0 (not at all) or None (either way).
+    # For each group, the direction in which its positives move the metric: +1, -1, 0 (constant) or None (not monotone).
     direction: tuple[int | None, ...]
     ratio: RatioForm | None = None
     bent: BentForm | None = None
@@ -147,7 +140,7 @@ class CountFunctional(Functional):
     def kinds(self) -> tuple[FloatArray, IntArray]:
         """Increments of the kinds of rows (n_kinds x n_sums) and the kind of each cell.
 
-        Groups are kinds, also those that move no sum, so that metrics of the same groups share what is known of kinds.
+        Groups that move no sum are kinds too, so that metrics of the same groups share the cumulants of kinds.
         """
         group = self.split.group_of_cells(self.missing.size)
         columns = np.zeros((len(self.split.groups), len(self.used)))
@@ -178,11 +171,11 @@ class CountFunctional(Functional):
 
     @cached_property
     def _is_near_parabola(self) -> bool:
-        """Whether an unknown formula has no kink: second differences are equal at two step widths."""
+        """Whether a user's formula has no kink: second differences are equal at two step widths."""
         low, high = self.sum_limits
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
-        for share in (-0.6, -0.21, 0.17, 0.55):
-            centre = middle + share * half
+        for fraction in (-0.6, -0.21, 0.17, 0.55):
+            centre = middle + fraction * half
             for i in range(low.size):
                 step = np.zeros(low.size)
                 step[i] = 0.1 * half[i]
@@ -195,19 +188,19 @@ class CountFunctional(Functional):
         return True
 
     def at(self, sums: FloatArray) -> FloatArray:
-        known = [np.float64(offset) for offset in self.offset]
-        for i, own in zip(self.used, sums, strict=True):
-            known[i] = own
+        group_sums = [np.float64(offset) for offset in self.offset]
+        for i, group_sum in zip(self.used, sums, strict=True):
+            group_sums[i] = group_sum
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.asarray(self.formula(*known), dtype=np.float64)
+            value = np.asarray(self.formula(*group_sums), dtype=np.float64)
         # A formula may be a constant.
         return np.broadcast_to(np.where(np.isfinite(value), value, np.nan), sums.shape[1:])
 
     def at_groups(self, sums: Sequence[Any] | FloatArray) -> FloatArray:
         """Return the formula at the positive weight among the missing rows of each group."""
-        known = [offset + np.asarray(s, dtype=np.float64) for offset, s in zip(self.offset, sums, strict=True)]
+        group_sums = [offset + np.asarray(s, dtype=np.float64) for offset, s in zip(self.offset, sums, strict=True)]
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.asarray(self.formula(*known), dtype=np.float64)
+            value = np.asarray(self.formula(*group_sums), dtype=np.float64)
         return np.where(np.isfinite(value), value, np.nan)
 
     @property
@@ -232,8 +225,8 @@ class CountFunctional(Functional):
     def slopes(self, sums: FloatArray) -> FloatArray:
         """Return the derivative of the formula by the sum of each group (groups x points); NaN where there is none."""
         if self.ratio is not None:
-            known = [offset + own for offset, own in zip(self.offset, sums, strict=True)]
-            return np.array(compute_ratio_slopes(*self.ratio, self.at_groups(sums), known))
+            group_sums = [offset + missing_sum for offset, missing_sum in zip(self.offset, sums, strict=True)]
+            return np.array(compute_ratio_slopes(*self.ratio, self.at_groups(sums), group_sums))
         zero = np.zeros(sums.shape[1:])
         return np.array(
             [
@@ -253,25 +246,25 @@ class CountFunctional(Functional):
 
     @cached_property
     def totals(self) -> tuple[float, ...]:
-        """The largest sum of each group: all its missing rows positive."""
+        """Largest sum of each group, if all its missing rows are positive."""
         return self.split.totals(self.missing)
 
     def corners(self) -> FloatArray:
         return self.at_groups([np.array([0.0, total]) for total in self.totals])
 
     @cached_property
-    def _search(self) -> FloatArray | None:
-        """The formula at every place where an extreme or a 0/0 can be; None if there are too many."""
+    def _candidate_values(self) -> FloatArray | None:
+        """Values at all combinations of sums where an extreme or a 0/0 can be; None if there are too many."""
         choices: list[FloatArray] = []
-        for total, least, direction in zip(self.totals, self.split.smallest(), self.direction, strict=True):
+        for total, min_change, direction in zip(self.totals, self.split.smallest(), self.direction, strict=True):
             if direction is None and not self.denominator_keeps_its_sign():
                 if self.split.weight is not None or total > _SEARCH_LIMIT:
                     return None
                 choices.append(np.arange(total + 1.0))
             else:
-                # A monotone formula and a ratio of linear sums have their extremes at the ends, or next to them where
-                # the denominator vanishes there (0/0).
-                choices.append(np.array(sorted({0.0, min(least, total), max(0.0, total - least), total})))
+                # Monotone formulas and ratios of linear sums have their extremes at the ends, or next to an end if the
+                # denominator vanishes there (0/0).
+                choices.append(np.array(sorted({0.0, min(min_change, total), max(0.0, total - min_change), total})))
         if prod(c.size for c in choices) > _SEARCH_LIMIT:
             return None
         return self.at_groups(np.ix_(*choices))
@@ -285,11 +278,11 @@ class CountFunctional(Functional):
         return bool(start + change[change < 0.0].sum() >= 0.0 or start + change[change > 0.0].sum() <= 0.0)
 
     def can_be_undefined(self) -> bool:
-        return bool(np.isnan(self.corners() if self._search is None else self._search).any())
+        return bool(np.isnan(self.corners() if self._candidate_values is None else self._candidate_values).any())
 
     def _extremes(self) -> Extremes:
-        if self.assignment_values is None and self._search is not None:
-            return extremes_of(self._search)
+        if self.assignment_values is None and self._candidate_values is not None:
+            return extremes_of(self._candidate_values)
         return self._extremes_or_range()
 
 
@@ -321,7 +314,7 @@ class LinearFunctional(Functional):
 
     @cached_property
     def spread(self) -> Spread | None:
-        """How the weights differ within the cells that were merged."""
+        """Deviations of the weights within merged cells."""
         return None if self.merged is None else self.merged.spread()
 
     def merge(self, column: IntArray) -> tuple[Self, IntArray]:
@@ -342,12 +335,12 @@ class LinearFunctional(Functional):
 
 
 def add_up(owner: IntArray, values: AnyArray) -> FloatArray:
-    """Sum the values of cells over the merged cells that own them."""
+    """Sum the values of cells over each merged cell."""
     return np.asarray(np.bincount(owner, values), dtype=np.float64)
 
 
 def mean_within(owner: IntArray, counts: FloatArray, values: FloatArray) -> tuple[FloatArray, bool]:
-    """Return the mean of the values of merged cells, weighted by counts, and whether some of them differed."""
+    """Return the mean value of each merged cell, weighted by counts, and whether values within a cell differ."""
     mean = add_up(owner, counts * values) / add_up(owner, counts)
     distance = np.abs(values - mean[owner]).max(initial=0.0)
     return mean, bool(distance > 1e-12 * np.abs(values).max(initial=0.0))

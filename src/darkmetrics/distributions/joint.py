@@ -1,8 +1,7 @@
-"""Joint distribution of K metrics on M sets under paired posterior draws: everything computed from several metrics.
+"""Joint distribution of K metrics on M sets under paired posterior draws, for functions of several metrics.
 
-Labels are independent within and between sets, given a case: one posterior draw of every set. What the sets share (a
-mechanism nobody stated, delays or reference rows learned together) is in how their draws are paired into cases, and
-nowhere else.
+A case is one posterior draw of every set. Given a case, labels are independent within and between sets. Everything that
+the sets share (a mechanism that is not stated, delays, reference rows) enters through the pairing of draws into cases.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,25 +15,25 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.distributions.base import Interval, MetricDistribution
 from darkmetrics.distributions.choice import compute_distribution, exact_atoms, n_imputations
-from darkmetrics.distributions.combined import Combined, combine_terms, subtract_extremes, subtract_terms
+from darkmetrics.distributions.combined import combine_terms, subtract_extremes, subtract_terms
 from darkmetrics.distributions.counting import Atoms
 from darkmetrics.distributions.drawing import N_IMPUTATIONS, allocate, draw_values, draw_values_at, pick
 from darkmetrics.distributions.functional import SAME, Extremes, Functional
 from darkmetrics.distributions.kinds import Discrete
 from darkmetrics.distributions.problem import Problem
 
-# Combinations of the values of several sets at most; beyond, values are drawn together.
+# Maximum number of combinations of the values of several sets; beyond it, values are drawn jointly.
 _MAX_COMBINATIONS = 2**21
-# Numbers in one array of these combinations at most.
+# Maximum size of an array over these combinations.
 _MAX_NUMBERS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Cases in which what the sets share is known, and then they are independent.
+    """Cases and the probabilities of posterior draws in each case; given a case, the sets are independent.
 
-    `weight` has the probability of each case; `shares` the probability of each posterior draw of each set in each case
-    (n_cases x n_draws), or one row if it is the same in all cases.
+    `weight` has the probability of each case. `shares` has one array per set: the probability of each posterior draw in
+    each case (n_cases x n_draws), or one row if it is the same in all cases.
     """
 
     weight: FloatArray
@@ -49,7 +48,7 @@ class SetTerms(NamedTuple):
 
 
 class JointDraws(NamedTuple):
-    """Values of all metrics drawn together (n_metrics x n) and the mass of each draw; NaN where 0/0 is left out."""
+    """Jointly drawn values of all metrics (n_metrics x n) and the mass of each draw; NaN: 0/0 is excluded."""
 
     values: FloatArray
     mass: FloatArray
@@ -64,9 +63,9 @@ class Joint:
     Parameters
     ----------
     sets : sequence of SetTerms
-        The metrics of each set; they are numbered from 0 over all sets, in order.
+        The metrics of each set, numbered from 0 over all sets.
     blocks : sequence of Block, optional
-        How the posterior draws of the sets belong together; independent unless given.
+        Pairing of the posterior draws of the sets; default: independent draws.
     """
 
     sets: Sequence[SetTerms]
@@ -81,7 +80,7 @@ class Joint:
     @cached_property
     def terms(self) -> list[Functional]:
         """All metrics, in order."""
-        return [term for one in self.sets for term in one.terms]
+        return [term for set_terms in self.sets for term in set_terms.terms]
 
     def distribution(
         self,
@@ -94,18 +93,18 @@ class Joint:
     ) -> MetricDistribution:
         """Return the distribution of `combine(metric_0, metric_1, ...)`.
 
-        `smooth`: whether `combine` has derivatives, which a maximum has not. `bounds`: the extremes of the combination,
-        where the caller knows them.
+        `smooth`: whether `combine` has derivatives; a maximum has none. `bounds`: extremes of the combination, if the
+        caller knows them.
         """
         if len(self.sets) == 1:
-            functional = self._combined(combine, smooth=smooth, bounds=bounds, limits=limits)
+            functional = combine_terms(self.sets[0].terms, combine, smooth=smooth, bounds=bounds, limits=limits)
             return compute_distribution(functional, self.sets[0].problem, n)
         return self.distribution_of(self.draw(n), combine, bounds=bounds or Extremes(*limits, False))
 
     def distribution_of(
         self, drawn: JointDraws, combine: Callable[..., Any], *, bounds: Extremes
     ) -> MetricDistribution:
-        """Return the distribution of a combination of values that were drawn."""
+        """Return the distribution of a combination of drawn values."""
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.asarray(combine(*drawn.values), dtype=np.float64)
         values = np.where(np.isfinite(values), values, np.nan)
@@ -120,35 +119,34 @@ class Joint:
     def difference(self, b: int, a: int, *, bounds: Extremes | None = None) -> MetricDistribution:
         """Return the distribution of metric b minus metric a."""
         f, g = self.terms[b], self.terms[a]
-        joint = self._only([b, a])
+        joint = self._select([b, a])
         if len(joint.sets) == 1:
             functional = subtract_terms(f, g)
             functional = functional if bounds is None else replace(functional, bounds=bounds)
             return compute_distribution(functional, joint.sets[0].problem)
-        known = bounds or subtract_extremes(f.extremes, g.extremes)
+        bounds_or_enclosure = bounds or subtract_extremes(f.extremes, g.extremes)
         first = 0 if joint.terms[0] is f else 1
-        return joint.distribution((lambda x, y: x - y) if first == 0 else (lambda x, y: y - x), bounds=known)
+        return joint.distribution(
+            (lambda x, y: x - y) if first == 0 else (lambda x, y: y - x), bounds=bounds_or_enclosure
+        )
 
-    def _only(self, numbers: Sequence[int]) -> "Joint":
-        """The joint distribution of some of the metrics, in order of their sets."""
-        kept, at = [], 0
-        for one in self.sets:
-            terms = [term for i, term in enumerate(one.terms, at) if i in numbers]
-            kept.append(SetTerms(terms, one.problem))
-            at += len(one.terms)
-        if len(kept) > 1 and sum(bool(one.terms) for one in kept) == 1:
-            return Joint([one for one in kept if one.terms], seed=self.seed)
-        return replace(self, sets=kept)
-
-    def _combined(self, combine: Callable[..., Any] | None, **facts: Any) -> Combined:
-        return combine_terms(self.sets[0].terms, combine, **facts)
+    def _select(self, numbers: Sequence[int]) -> "Joint":
+        """Return the joint distribution of a subset of the metrics, in the order of their sets."""
+        selected, at = [], 0
+        for set_terms in self.sets:
+            terms = [term for i, term in enumerate(set_terms.terms, at) if i in numbers]
+            selected.append(SetTerms(terms, set_terms.problem))
+            at += len(set_terms.terms)
+        if len(selected) > 1 and sum(bool(set_terms.terms) for set_terms in selected) == 1:
+            return Joint([set_terms for set_terms in selected if set_terms.terms], seed=self.seed)
+        return replace(self, sets=selected)
 
     def draw(self, n: int = N_IMPUTATIONS, *, equally_likely: bool = False) -> JointDraws:
-        """Return values of all metrics together: every combination where there are few, else about n draws.
+        """Return joint values of all metrics: every combination if there are few, else about n draws.
 
-        `equally_likely`: n draws of the same mass in any case.
+        `equally_likely`: always return n draws of equal mass.
         """
-        exact = None if equally_likely else self._exact()
+        exact = None if equally_likely else self._combine_atoms()
         if exact is not None:
             return exact
         if len(self.sets) == 1 and not equally_likely:
@@ -156,83 +154,86 @@ class Joint:
             drawn = draw_values(functional, self.sets[0].problem, n_imputations(functional, n))
             return JointDraws(drawn.values, drawn.mass, is_exact=False, draw=drawn.draw)
         parts = []
-        for number, (one, draw) in enumerate(zip(self.sets, self._paired_draws(n), strict=True)):
-            if not one.terms:
+        for number, (set_terms, draw) in enumerate(zip(self.sets, self._pair_draws(n), strict=True)):
+            if not set_terms.terms:
                 continue
-            parts.append(self._values_at(one, draw, number))
+            parts.append(self._draw_values_of_set(set_terms, draw, number))
         return JointDraws(np.concatenate(parts), np.full(n, 1.0 / n), is_exact=False)
 
-    def _values_at(self, one: SetTerms, draw: IntArray, number: int) -> FloatArray:
-        """Values of one set's metrics at the given posterior draws."""
-        functional = combine_terms(one.terms, None)
+    def _draw_values_of_set(self, set_terms: SetTerms, draw: IntArray, number: int) -> FloatArray:
+        """Draw values of the metrics of a set at the given posterior draws."""
+        functional = combine_terms(set_terms.terms, None)
         atoms = self._atoms[number]
         if atoms is not None:
             rng = np.random.default_rng([self.seed, 7, number])
             blocks = [pick(block, draw, rng) for block in atoms.blocks]
             index: tuple[Any, ...] = (slice(None), *blocks)
             return np.asarray(atoms.values[index])
-        problem = one.problem
-        if number and problem.seed == self.seed:  # draws of different sets must not be the same random numbers
+        problem = set_terms.problem
+        if number and problem.seed == self.seed:  # sets must not use the same random numbers
             problem = Problem(problem.posterior, seed=hash((self.seed, number)) % 2**32)
         return draw_values_at(functional, problem, draw)[0]
 
     @cached_property
     def _atoms(self) -> list[Atoms | None]:
-        return [exact_atoms(combine_terms(one.terms, None), one.problem) if one.terms else None for one in self.sets]
+        return [
+            exact_atoms(combine_terms(set_terms.terms, None), set_terms.problem) if set_terms.terms else None
+            for set_terms in self.sets
+        ]
 
     @property
-    def _paired(self) -> Sequence[Block]:
+    def _all_blocks(self) -> Sequence[Block]:
         if self.blocks is not None:
             return self.blocks
-        shares = tuple(one.problem.weight[None] / one.problem.weight.sum() for one in self.sets)
+        shares = tuple(set_terms.problem.weight[None] / set_terms.problem.weight.sum() for set_terms in self.sets)
         return [Block(np.ones(1), shares)]
 
-    def _exact(self) -> JointDraws | None:
-        """Every combination of values of the sets with its mass; None if they are too many."""
-        if any(atoms is None for atoms, one in zip(self._atoms, self.sets, strict=True) if one.terms):
+    def _combine_atoms(self) -> JointDraws | None:
+        """Return all combinations of the values of the sets with their masses; None if there are too many."""
+        if any(atoms is None for atoms, set_terms in zip(self._atoms, self.sets, strict=True) if set_terms.terms):
             return None
-        known = [
+        numbered_atoms = [
             (atoms, number) for number, atoms in enumerate(self._atoms) if atoms is not None and self.sets[number].terms
         ]
-        sizes = [prod(block.shape[1] for block in atoms.blocks) for atoms, _ in known]
+        sizes = [prod(block.shape[1] for block in atoms.blocks) for atoms, _ in numbered_atoms]
         n_combinations = prod(sizes)
         if n_combinations > _MAX_COMBINATIONS:
             return None
-        if len(known) == 1 and len(self.sets) == 1:
-            values = known[0][0].values
-            return JointDraws(values.reshape(len(values), -1), known[0][0].probability.ravel(), is_exact=True)
-        n_cases = max(block.weight.size for block in self._paired)
-        at_draws = [size * atoms.weight.size for (atoms, _), size in zip(known, sizes, strict=True)]
+        if len(numbered_atoms) == 1 and len(self.sets) == 1:
+            values = numbered_atoms[0][0].values
+            return JointDraws(values.reshape(len(values), -1), numbered_atoms[0][0].probability.ravel(), is_exact=True)
+        n_cases = max(block.weight.size for block in self._all_blocks)
+        at_draws = [size * atoms.weight.size for (atoms, _), size in zip(numbered_atoms, sizes, strict=True)]
         if max(*at_draws, n_combinations * len(self.terms), n_combinations // sizes[-1] * n_cases) > _MAX_NUMBERS:
             return None
         mass: FloatArray = np.zeros(n_combinations)
-        tables = [atoms.at_draws() for atoms, _ in known]
-        for block in self._paired:
+        tables = [atoms.at_draws() for atoms, _ in numbered_atoms]
+        for block in self._all_blocks:
             joint = block.weight[:, None]
-            for table, (_, number) in zip(tables[:-1], known[:-1], strict=True):
-                own = block.shares[number] @ table
-                joint = (joint[:, :, None] * own[:, None, :]).reshape(block.weight.size, -1)
-            last = np.broadcast_to(block.shares[known[-1][1]] @ tables[-1], (block.weight.size, sizes[-1]))
+            for table, (_, number) in zip(tables[:-1], numbered_atoms[:-1], strict=True):
+                atom_probability = block.shares[number] @ table
+                joint = (joint[:, :, None] * atom_probability[:, None, :]).reshape(block.weight.size, -1)
+            last = np.broadcast_to(block.shares[numbered_atoms[-1][1]] @ tables[-1], (block.weight.size, sizes[-1]))
             mass += (joint.T @ last).ravel()
         repeated: list[FloatArray] = []
         before, after = 1, n_combinations
-        for (atoms, _), size in zip(known, sizes, strict=True):
+        for (atoms, _), size in zip(numbered_atoms, sizes, strict=True):
             after //= size
-            own = atoms.values.reshape(len(atoms.values), size)
-            repeated.append(np.tile(np.repeat(own, after, axis=1), (1, before)))
+            set_values = atoms.values.reshape(len(atoms.values), size)
+            repeated.append(np.tile(np.repeat(set_values, after, axis=1), (1, before)))
             before *= size
         return JointDraws(np.concatenate(repeated), mass, is_exact=True)
 
-    def _paired_draws(self, n: int) -> list[IntArray]:
-        """Posterior draw of each set in each of n cases."""
-        weight = np.concatenate([block.weight for block in self._paired])
+    def _pair_draws(self, n: int) -> list[IntArray]:
+        """Return the posterior draw of each set in each of n cases."""
+        weight = np.concatenate([block.weight for block in self._all_blocks])
         case = allocate(weight, n)
         rng = np.random.default_rng([self.seed, 8])
         result = []
         for number in range(len(self.sets)):
             rows = [
                 np.broadcast_to(block.shares[number], (block.weight.size, block.shares[number].shape[1]))
-                for block in self._paired
+                for block in self._all_blocks
             ]
             result.append(pick(np.concatenate(rows), case, rng))
         return result

@@ -1,4 +1,4 @@
-"""Quadratic parts of sums: a positive row contributes the number of positive rows ranked above it."""
+"""Quadratic terms of sums: a positive row contributes the number of positive rows ranked above it."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +10,7 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class PairTerm:
-    """Quadratic part of one sum: `sum_g outer_g x_g (x_1 + ... + x_(g-1)) + inner_g x_g^2`.
+    """Quadratic term of one sum: `sum_g outer_g x_g (x_1 + ... + x_(g-1)) + inner_g x_g^2`.
 
     x_g is the positive weight of the missing rows of group g. Average precision has such a term, because a positive row
     contributes the number of positive rows ranked above it; ROC-AUC has one if ties count in full.
@@ -24,7 +24,7 @@ class PairTerm:
 
     @cached_property
     def _order(self) -> IntArray | None:
-        """Order of the cells by group, if they are not in it."""
+        """Order of the cells by group; None if they are sorted."""
         return None if np.all(np.diff(self.group) >= 0) else np.argsort(self.group, kind="stable")
 
     @cached_property
@@ -55,22 +55,22 @@ class PairTerm:
         return self.weight * (self.outer * above + below + 2.0 * self.inner * x)[..., self.group]
 
     def slope_of_squares(self, p: FloatArray) -> FloatArray:
-        """Return what the square of a row's own deviation adds to its slope.
+        """Return the contribution of the square of a row's deviation to its slope.
 
-        A label is its own square: the squared deviation from p is p (1 - p) plus 1 - 2p times the deviation.
+        A label equals its square, so the squared deviation from p is p (1 - p) plus 1 - 2p times the deviation.
         """
         return (1.0 - 2.0 * p) * self.inner[self.group] * self.weight**2
 
     def variance(self, v: FloatArray, rows: IntArray) -> FloatArray:
         """Return the variance of the products of different rows, given the label variance and rows of each cell."""
-        cell = v * self.weight**2
-        group, own = self.sum_by_group(cell), self.sum_by_group(cell**2 / np.maximum(rows, 1))
+        cell_variance = v * self.weight**2
+        group, within = self.sum_by_group(cell_variance), self.sum_by_group(cell_variance**2 / np.maximum(rows, 1))
         above = np.cumsum(group, axis=-1) - group
-        result: FloatArray = (group * self.outer**2 * above + 2.0 * self.inner**2 * (group**2 - own)).sum(axis=-1)
+        result: FloatArray = (group * self.outer**2 * above + 2.0 * self.inner**2 * (group**2 - within)).sum(axis=-1)
         return result
 
-    def on_cells(self, place: IntArray) -> "PairTerm":
-        """Return the same term for cells in another order: cell i moves to `place[i]`."""
+    def on_cells(self, new_index: IntArray) -> "PairTerm":
+        """Return the same term for cells in another order: cell i becomes cell `new_index[i]`."""
         group, weight = np.empty_like(self.group), np.empty_like(self.weight)
-        group[place], weight[place] = self.group, self.weight
+        group[new_index], weight[new_index] = self.group, self.weight
         return replace(self, group=group, weight=weight)

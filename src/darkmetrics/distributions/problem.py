@@ -1,4 +1,4 @@
-"""One set's posterior, and what its metrics share: label cumulants, counts of positives, imputations."""
+"""The posterior of a set, and results that its metrics share: label cumulants, counts of positives, imputations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmf, poi
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.posterior import Posterior, columns_of
 
-# More cells than these are merged where they have the same probability.
+# If there are more cells, those with the same probability are merged.
 _MAX_CELLS = 1024
 
-# The distribution of the number of positives among some missing cells: the first number, and pmfs (n_draws x window).
+# Maps missing cells to the distribution of their number of positives: the first count, and pmfs (n_draws x window).
 CountDistributions: TypeAlias = Callable[[IntArray], tuple[int, FloatArray]]
 
 
@@ -30,13 +30,13 @@ def label_cumulant(order: int, p: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Cells of a functional with their probabilities: one column of `p` for each, or for all cells that share it."""
+    """Cells of a functional with their probabilities; several cells can share a column of `p`."""
 
     p: FloatArray  # n_draws x n_columns
-    column: IntArray | None  # of each cell; None: its own
+    column: IntArray | None  # of each cell; None: one column per cell
     weight: FloatArray  # of the draws
-    # Cumulants by what identifies the rows; metrics share them.
-    known: dict[bytes, list[FloatArray]] = field(default_factory=dict)
+    # Cumulants by fingerprint of the rows, shared by metrics.
+    cached: dict[bytes, list[FloatArray]] = field(default_factory=dict)
 
     @property
     def n_draws(self) -> int:
@@ -59,20 +59,20 @@ class Cells:
         assert functional.kinds is not None
         columns, kind = functional.kinds
         key = bytes([len(columns)]) + fingerprint(kind, functional.missing)
-        if key not in self.known:
+        if key not in self.cached:
             column = np.arange(kind.size) if self.column is None else self.column
             number, n_kinds = self.p.shape[1], len(columns)
             rows = np.bincount(column * n_kinds + kind, functional.missing, number * n_kinds).reshape(number, n_kinds)
-            self.known[key] = [cumulant @ rows for cumulant in self.cumulants]
-        return self.known[key]
+            self.cached[key] = [cumulant @ rows for cumulant in self.cumulants]
+        return self.cached[key]
 
     def cumulants_by_cell(self, missing: IntArray) -> list[FloatArray]:
         """Return the cumulants of order 1 to 4 of the number of positives of each cell (n_draws x n_cells)."""
         key = b"cells" + fingerprint(missing)
-        if key not in self.known:
-            parts = (part if self.column is None else part[:, self.column] for part in self.cumulants)
-            self.known[key] = list(parts) if np.all(missing == 1) else [part * missing for part in parts]
-        return self.known[key]
+        if key not in self.cached:
+            of_label = (cumulant if self.column is None else cumulant[:, self.column] for cumulant in self.cumulants)
+            self.cached[key] = list(of_label) if np.all(missing == 1) else [value * missing for value in of_label]
+        return self.cached[key]
 
     @cached_property
     def cumulants(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -82,26 +82,26 @@ class Cells:
 
 
 def window_of(mean: FloatArray, variance: FloatArray, total: float) -> float:
-    """Return how many counts up to `total` lie within ten standard deviations of the mean of any draw."""
+    """Return the number of counts up to `total` within ten standard deviations of the mean of any draw."""
     reach = 10.0 * np.sqrt(variance) + 10.0
     return float(np.minimum(mean + reach, total).max() - np.maximum(mean - reach, 0.0).min()) + 1.0
 
 
 class Problem:
-    """The posterior of one set, and what its metrics share while they are evaluated together.
+    """The posterior of a set, and intermediate results that its metrics share.
 
-    `counts` replaces the computation of count distributions, for callers that have them already.
+    `counts` replaces the computation of count distributions, for callers that already have them.
     """
 
     def __init__(self, posterior: Posterior, counts: CountDistributions | None = None, seed: int = 0) -> None:
         self.posterior, self.seed = posterior, seed
-        self._given_counts = counts
+        self._count_function = counts
         self._counts: dict[bytes, tuple[int, FloatArray]] = {}
         self._assignments: dict[bytes, tuple[FloatArray, FloatArray]] = {}
         self._cells: dict[bytes, Cells] = {}
-        # What else is found once for all metrics, by name.
+        # Other results that all metrics share, by name.
         self.shared: dict[str, object] = {}
-        # Label assignments of dependent labels, shared by all metrics: packed, in portions.
+        # Label assignments that all metrics share: packed, in portions.
         self.packed: dict[bytes, list[AnyArray]] = {}
 
     @property
@@ -125,7 +125,7 @@ class Problem:
         return self._cells[key]
 
     def undefined_mass(self, functional: Functional) -> FloatArray:
-        """Return the probability of 0/0 at every draw, of a functional that is 0/0 only where a class vanishes."""
+        """Return the probability of 0/0 at every draw, for metrics that are 0/0 only without one of the classes."""
         posterior = self.posterior
         if posterior.bucket is None:
             return functional.undefined_mass(posterior.probability)
@@ -133,9 +133,9 @@ class Problem:
         return functional.undefined_mass(posterior.probability, np.asarray(rows))
 
     def assignment_probabilities(self, cells: IntArray, missing: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the probabilities of all label assignments of some cells (n_draws x n), of two halves of the cells.
+        """Return the probabilities of all label assignments to each of two halves of the cells (n_draws x n).
 
-        Given the draw the halves are independent, which makes the mixture over the draws a product of two matrices.
+        The halves are independent given the draw, so the mixture over the draws is a product of two matrices.
         """
         key = fingerprint(cells, missing[cells])
         if key not in self._assignments:
@@ -149,9 +149,9 @@ class Problem:
         return self._assignments[key]
 
     def count_pmfs(self, cells: IntArray, missing: IntArray) -> tuple[int, FloatArray]:
-        """Return the distribution of the number of positives in some cells: first count, pmfs (n_draws x window)."""
-        if self._given_counts is not None:
-            return self._given_counts(cells)
+        """Return the distribution of the number of positives in cells: first count, pmfs (n_draws x window)."""
+        if self._count_function is not None:
+            return self._count_function(cells)
         key = fingerprint(cells, missing[cells])
         if key not in self._counts:
             p, counts = self._probabilities_of(cells, missing)
@@ -163,15 +163,15 @@ class Problem:
         return self._counts[key]
 
     def count_window(self, cells: IntArray, missing: IntArray) -> float:
-        """Return how many counts are possible, ten standard deviations on either side of every draw's mean."""
+        """Return the number of possible counts within ten standard deviations of the mean of any draw."""
         p, counts = self._probabilities_of(cells, missing)
         return window_of(p @ counts, (p * (1.0 - p)) @ counts, float(counts.sum()))
 
     def _probabilities_of(self, cells: IntArray, missing: IntArray) -> tuple[FloatArray, IntArray]:
-        """Probabilities of some cells at every draw, those of one column once, and how many missing rows have them."""
+        """Return the distinct probabilities of cells at every draw, and the number of missing rows of each."""
         posterior = self.posterior
         if posterior.bucket is None:
             return posterior.probability[:, cells], missing[cells]
         counts = np.bincount(posterior.bucket[cells], missing[cells], posterior.probability.shape[1]).astype(np.int64)
-        held = np.flatnonzero(counts)
-        return posterior.probability[:, held], counts[held]
+        columns = np.flatnonzero(counts)
+        return posterior.probability[:, columns], counts[columns]

@@ -1,4 +1,4 @@
-"""The functionals of ranks: ROC-AUC and average precision."""
+"""Functionals of ranks: ROC-AUC and average precision."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,8 +46,8 @@ class RankFunctional(Functional):
     def pairs(self) -> tuple[PairTerm, ...]:
         if not self.data.full_ties or not self.missing.size:
             return ()
-        none = np.zeros(self.data.group_total.size)
-        return (PairTerm(1, self.data.group, self.data.weight, none, none - 0.5),)
+        zeros = np.zeros(self.data.group_total.size)
+        return (PairTerm(1, self.data.group, self.data.weight, zeros, zeros - 0.5),)
 
     def at(self, sums: FloatArray) -> FloatArray:
         p, r = sums
@@ -55,7 +55,9 @@ class RankFunctional(Functional):
         absent = np.minimum(p, self.data.total - p) <= self.data.dust
         auc = np.full(np.shape(p), np.nan)
         np.divide(r, pairs, out=auc, where=~absent)
-        return self.affine(np.clip(0.5 + auc, 0.0, 1.0))  # the numerator cancels, and rounding shows
+        return self.affine(
+            np.clip(0.5 + auc, 0.0, 1.0)
+        )  # rounding errors can leave [0, 1], because the numerator cancels
 
     def affine(self, auc: FloatArray) -> FloatArray:
         """Return the metric for these values of ROC-AUC."""
@@ -63,7 +65,7 @@ class RankFunctional(Functional):
 
     @cached_property
     def spread(self) -> Spread | None:
-        """How the ranks differ within the cells that were merged."""
+        """Deviations of the ranks within merged cells."""
         return None if self.merged is None else self.merged.spread()
 
     def merge(self, column: IntArray) -> tuple[Self, IntArray]:
@@ -74,9 +76,9 @@ class RankFunctional(Functional):
         first, owner = merged_keys(column, None if equal else data.weight)
         rho, rounded = mean_within(owner, data.counts, data.rho)
         counts, weight = add_up(owner, data.counts), data.weight[first]
-        own, none = np.arange(first.size), np.zeros(first.size)
+        own_group, zeros = np.arange(first.size), np.zeros(first.size)
         joined = data._replace(
-            counts=counts, weight=weight, rho=rho, group=own, group_total=counts * weight, group_known=none
+            counts=counts, weight=weight, rho=rho, group=own_group, group_total=counts * weight, group_known=zeros
         )
         merged = MergedCells(owner, data.counts, data.rho, rho) if rounded else None
         facts: dict[str, Any] = {"bounds": self.extremes, "is_rounded": rounded, "merged": merged}
@@ -84,7 +86,7 @@ class RankFunctional(Functional):
 
     def _extremes(self) -> Extremes:
         low, high = auc_extremes(self.data)
-        # With unequal weights the scan is proven sharp only for half ties and extremes on either side of one half.
+        # With unequal weights the extremes are proven sharp only if ties count half and one half lies between them.
         equal = bool(np.all(self.data.weight == self.data.weight[:1]))
         if not (equal or (low <= 0.5 <= high and not self.data.full_ties)):
             return self._extremes_or_range()
@@ -93,9 +95,9 @@ class RankFunctional(Functional):
 
 
 class Ranking(NamedTuple):
-    """Tie groups by falling score, and the missing cells: their rows, weight of a row and tie group."""
+    """Positive and total weight of tie groups by falling score; rows, row weight and tie group of missing cells."""
 
-    known: FloatArray
+    positive: FloatArray
     total: FloatArray
     missing: IntArray
     weight: FloatArray
@@ -106,41 +108,41 @@ class Ranking(NamedTuple):
 class PrecisionFunctional(Functional):
     """Average precision, through P = sum w Y and the sum over positives of the precision at their score.
 
-    A group g of tied scores with positive weight a_g, found weight F_g (positive weight ranked at or above it) and
-    total weight S_g at or above it contributes a_g F_g / S_g.
+    A group g of tied scores contributes a_g F_g / S_g: a_g is its positive weight, F_g the positive weight and S_g the
+    total weight ranked at or above it.
     """
 
     ranking: Ranking
 
     @cached_property
-    def _parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Per tie group: 1 / S, the known weight found up to it, and what known positives from it on gain."""
+    def _group_terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Per tie group: 1 / S, labeled positive weight at or above it, and gain by labeled positives at or below it."""
         ranking = self.ranking
-        seen = np.cumsum(ranking.total)
-        share = np.divide(1.0, seen, out=np.zeros(seen.size), where=seen > 0.0)
-        found = np.cumsum(ranking.known)
-        gained = np.cumsum((ranking.known * share)[::-1])[::-1]
-        return share, found, gained
+        total_above = np.cumsum(ranking.total)
+        inverse_total = np.divide(1.0, total_above, out=np.zeros(total_above.size), where=total_above > 0.0)
+        positive_above = np.cumsum(ranking.positive)
+        gained = np.cumsum((ranking.positive * inverse_total)[::-1])[::-1]
+        return inverse_total, positive_above, gained
 
     @property
     def columns(self) -> FloatArray:
-        share, found, gained = self._parts
-        linear = (found * share + gained)[self.ranking.group]
+        inverse_total, positive_above, gained = self._group_terms
+        linear = (positive_above * inverse_total + gained)[self.ranking.group]
         return np.stack([self.ranking.weight, self.ranking.weight * linear], axis=1)
 
     @cached_property
     def constant(self) -> FloatArray:
-        share, found, _ = self._parts
-        known = self.ranking.known
-        return np.array([known.sum(), float((known * share) @ found)])
+        inverse_total, positive_above, _ = self._group_terms
+        positive = self.ranking.positive
+        return np.array([positive.sum(), float((positive * inverse_total) @ positive_above)])
 
     @cached_property
     def pairs(self) -> tuple[PairTerm, ...]:
         if not self.missing.size:
             return ()
         groups, group = np.unique(self.ranking.group, return_inverse=True)
-        share = self._parts[0][groups]
-        return (PairTerm(1, group, self.ranking.weight, share, share),)
+        inverse_total = self._group_terms[0][groups]
+        return (PairTerm(1, group, self.ranking.weight, inverse_total, inverse_total),)
 
     def at(self, sums: FloatArray) -> FloatArray:
         p, gained = sums
@@ -149,28 +151,30 @@ class PrecisionFunctional(Functional):
         return np.minimum(result, 1.0)
 
     def merge(self, column: IntArray) -> tuple[Functional, IntArray]:
-        """Merge neighbors in rank; pairs within a merged cell count as if its ranks were in random order."""
-        share, pair = self._parts[0], self.pairs[0] if self.pairs else None
+        """Merge neighbors in rank; pairs within a merged cell count as if their order were random."""
+        inverse_total, pair = self._group_terms[0], self.pairs[0] if self.pairs else None
         if pair is None:
             return self, column
-        level = np.floor(-np.log2(np.maximum(share[self.ranking.group], 1e-300)) * _LEVELS_PER_OCTAVE).astype(np.int64)
+        level = np.floor(-np.log2(np.maximum(inverse_total[self.ranking.group], 1e-300)) * _LEVELS_PER_OCTAVE).astype(
+            np.int64
+        )
         first, owner = merged_keys(column, level, self.ranking.weight)
         if first.size == column.size:
             return self, column
         rows = self.missing.astype(np.float64)
         counts = add_up(owner, rows)
-        own_share = share[self.ranking.group]
-        outer = add_up(owner, rows * own_share) / counts
+        cell_inverse = inverse_total[self.ranking.group]
+        outer = add_up(owner, rows * cell_inverse) / counts
         rank = add_up(owner, rows * self.ranking.group) / counts
         order = np.argsort(rank, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(order.size)
+        position = np.empty_like(order)
+        position[order] = np.arange(order.size)
         weight = self.ranking.weight[first]
         single = counts == 1.0
-        # Two rows of a merged cell meet in one order or the other; in a tie group each meets the other and itself.
+        # Two rows of a merged cell are one pair, in random order; rows of a tie group also pair with themselves.
         tied = np.bincount(owner, rows * pair.sum_by_group(rows)[pair.group]) / counts == counts
         inner = np.where(tied | single, outer, 0.5 * outer)
-        columns = np.stack([add_up(owner, rows * own) / counts for own in self.columns.T], axis=1)
+        columns = np.stack([add_up(owner, rows * increment) / counts for increment in self.columns.T], axis=1)
         columns[:, 1] += weight**2 * (outer - inner)
         merged = SumFunctional(
             missing=counts.astype(np.int64),
@@ -179,7 +183,7 @@ class PrecisionFunctional(Functional):
             bounds=self.extremes,
             is_rounded=True,
             last_digits=self.noise,
-            parts=(columns, self.constant, (PairTerm(1, place, weight, outer[order], inner[order]),)),
+            coefficients=(columns, self.constant, (PairTerm(1, position, weight, outer[order], inner[order]),)),
             evaluate=self.at,
         )
         return merged, column[first]
