@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray
-from darkmetrics._kernels.sums.normal_mixture import OF_BRACKET, PART
+from darkmetrics._kernels.sums.normal_mixture import BRACKET_TOLERANCE, RELATIVE_TOLERANCE
 from darkmetrics.certificate import Certificate, mixture_certificate
 from darkmetrics.distributions.base import MetricDistribution, NodeMoments, slack
 from darkmetrics.distributions.kinds import Discrete, Normal, Undefined
@@ -75,9 +75,11 @@ class Mixture(MetricDistribution):
         done = self._cdf(a, left=False) >= q
         a, b = a.copy(), np.where(done, a, b)
         fraction = np.arange(1, _N_POINTS + 1) / (_N_POINTS + 1)
-        min_width = OF_BRACKET * np.maximum(np.abs(a), np.abs(b))
+        min_width = BRACKET_TOLERANCE * np.maximum(np.abs(a), np.abs(b))
         # Each search stops on its own: a quantile must not depend on which other quantiles are computed.
-        while (rows := np.flatnonzero(b - a > np.maximum(PART * np.maximum(np.abs(a), np.abs(b)), min_width))).size:
+        while (
+            rows := np.flatnonzero(b - a > np.maximum(RELATIVE_TOLERANCE * np.maximum(np.abs(a), np.abs(b)), min_width))
+        ).size:
             low, high = a[rows], b[rows]
             points = low[:, None] + (high - low)[:, None] * fraction
             reached = self._cdf(points.ravel(), left=False).reshape(points.shape) >= q[rows, None]

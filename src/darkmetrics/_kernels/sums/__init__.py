@@ -1,1 +1,1 @@
-"""Sums of labels and functions of a few of them: their laws, at one node and at many."""
+"""Sums of independent labels: label assignments, counts of positives and normal mixtures."""

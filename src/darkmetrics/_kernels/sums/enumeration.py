@@ -1,4 +1,4 @@
-"""Every label assignment of a few missing rows, and its probability (the brute force that needs no theory)."""
+"""Every label assignment of a few missing rows, and its probability (brute force)."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def count_assignments(missing: IntArray) -> float:
 def list_assignments(missing: IntArray) -> IntArray:
     """Return all count vectors (n_assignments x n_cells) of positive rows; the last cell changes first.
 
-    Rows of one cell are alike, so a cell of c rows has c + 1 counts, not 2^c.
+    The rows of a cell are interchangeable, so a cell of c rows has c + 1 counts, not 2^c.
     """
     shape = tuple(int(c) + 1 for c in missing)
     return np.indices(shape, dtype=np.int64).reshape(len(shape), int(np.prod(shape))).T
