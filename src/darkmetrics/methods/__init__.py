@@ -1,6 +1,6 @@
-"""How the distribution of a metric is computed: exactly, by an expansion, as a Gaussian, or by drawing labels.
+"""Methods that compute distributions of metrics: exact, by expansion, Gaussian, or by drawing labels.
 
-Import rule: methods know functionals, posteriors and distributions; they know no metric by name.
+Import rule: methods may import functionals, posteriors and distributions, but no metric by name.
 """
 
 from darkmetrics.methods.base import Method

@@ -1,4 +1,4 @@
-"""What every method is: settings with the distribution of a functional."""
+"""Base class of methods: settings, and the computation of the distribution of a functional."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -29,14 +29,14 @@ class Method(ABC):
     def distributions(
         self, functionals: Iterable[Functional], posterior: Posterior, *, rng: np.random.Generator | int = 0
     ) -> Iterator[MetricDistribution]:
-        """Return the distributions of metrics of one set, each when it is asked for; shared work is done once."""
+        """Return the distributions of metrics of one set, lazily; metrics share intermediate results."""
         problem = Problem(posterior, seed=seed_from(rng))
         for functional in functionals:
             yield self.distribution(functional, problem)
 
 
 def seed_from(rng: np.random.Generator | int) -> int:
-    """Return a seed: the number itself, or one drawn from a generator."""
+    """Return a seed: the number itself, or a number drawn from a generator."""
     return rng if isinstance(rng, int) else int(rng.integers(2**63))
 
 

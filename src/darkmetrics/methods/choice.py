@@ -1,4 +1,4 @@
-"""From the word a user passes to the method it stands for."""
+"""Convert the value of `method=` to a method."""
 
 from darkmetrics._vocabulary import METHODS
 from darkmetrics.exceptions import InputError, unknown_name
@@ -7,21 +7,21 @@ from darkmetrics.methods.exact import Auto, Exact
 from darkmetrics.methods.gaussian import Gaussian
 from darkmetrics.methods.monte_carlo import MonteCarlo
 
-_WORDS: dict[str, type[Method]] = dict(zip(METHODS, (Auto, Exact, Gaussian, MonteCarlo), strict=True))
-# What the paper calls them.
+_METHOD_CLASSES: dict[str, type[Method]] = dict(zip(METHODS, (Auto, Exact, Gaussian, MonteCarlo), strict=True))
+# Names in the paper.
 _PAPER: dict[str, type[Method]] = {"pemi": MonteCarlo, "pemi_gauss": Gaussian}
 
 
 def method_from(method: object) -> Method:
-    """Return the method for a word, also one of the paper's ("pemi", "pemi_gauss"), or for a settings object."""
+    """Return the method for a name, also a name of the paper ("pemi", "pemi_gauss"), or for a settings object."""
     if isinstance(method, Method):
         return method
     if isinstance(method, str):
-        match = _WORDS.get(method) or _PAPER.get(method.lower().replace("-", "_"))
+        match = _METHOD_CLASSES.get(method) or _PAPER.get(method.lower().replace("-", "_"))
         if match is None:
-            raise unknown_name("method", "method", method, _WORDS)
+            raise unknown_name("method", "method", method, _METHOD_CLASSES)
         return match()
     raise InputError(
-        f"method: expected one of {', '.join(map(repr, sorted(_WORDS)))} or a settings object such as "
+        f"method: expected one of {', '.join(map(repr, sorted(_METHOD_CLASSES)))} or a settings object such as "
         f"methods.MonteCarlo(n_resamples=1000), got {method!r}."
     )

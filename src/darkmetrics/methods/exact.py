@@ -1,4 +1,4 @@
-"""Methods without sampling error, and `auto`, which draws where there is none."""
+"""Methods without sampling error, and `auto`, which draws if none of them applies."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,8 +14,8 @@ from darkmetrics.methods.base import Method, check_n_resamples
 from darkmetrics.methods.proofs import Prover, sampled_certificate
 
 
-def _without_sampling(functional: Functional, problem: Problem) -> MetricDistribution | None:
-    """The distribution by enumeration, counting or expansion, with its certificate; None if none of them applies."""
+def _compute_without_sampling(functional: Functional, problem: Problem) -> MetricDistribution | None:
+    """Compute the distribution and its certificate by enumeration, counting or expansion; None if none applies."""
     result = compute_without_sampling(functional, problem)
     if result is None or result.method == "exact":
         return result
@@ -24,11 +24,11 @@ def _without_sampling(functional: Functional, problem: Problem) -> MetricDistrib
 
 @dataclass(frozen=True)
 class Exact(Method):
-    """Exact distributions where there are any, expansions where these are accurate, no sampling.
+    """Exact distributions if possible, else accurate expansions; no sampling.
 
     The distribution is exact for up to 2^15 label assignments and for confusion-matrix metrics with up to 2^19
-    combinations of counts. An expansion is called "near exact": its cdf error is about 0.001, and 0.01 at most. Where
-    few rows decide, and for black-box callables beyond 2^15 label assignments, there is a `MethodError`.
+    combinations of counts. An expansion is called "near exact": its cdf error is about 0.001, and 0.01 at most. If
+    few rows decide, and for black-box callables beyond 2^15 label assignments, it raises a `MethodError`.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Exact(Method):
     def distribution(self, functional: Functional, problem: Problem) -> MetricDistribution:
         if not problem.posterior.certain:
             problem.posterior.check_independent("'exact' needs", " Use 'auto' or 'monte_carlo'.")
-        result = _without_sampling(functional, problem)
+        result = _compute_without_sampling(functional, problem)
         if result is not None:
             return result
         rows = int(functional.missing.sum())
@@ -66,8 +66,8 @@ class Auto(Method):
     Parameters
     ----------
     n_resamples : int
-        Number of imputations where the distribution is drawn; at most 10,000 calls of a black-box callable unless
-        more are asked for.
+        Number of imputations if the distribution is drawn. With the default, a black-box callable is called at most
+        10,000 times.
 
     Examples
     --------
@@ -84,9 +84,9 @@ class Auto(Method):
         check_n_resamples(self.n_resamples)
 
     def distribution(self, functional: Functional, problem: Problem) -> MetricDistribution:
-        found = _without_sampling(functional, problem)
-        if found is not None:
-            return found
+        result = _compute_without_sampling(functional, problem)
+        if result is not None:
+            return result
         n = n_imputations(functional, self.n_resamples)
         return drawn_distribution(functional, problem, draw_values(functional, problem, n))
 
@@ -96,6 +96,6 @@ def drawn_distribution(functional: Functional, problem: Problem, draws: Draws) -
     result = distribution_of_draws(functional, problem, draws)
     if result.undefined >= 1.0:
         return result
-    if not draws.exact_labels:  # draws of sums that are themselves approximate are not covered by a theorem on draws
+    if not draws.exact_labels:  # theorems on draws do not cover approximate sums
         return replace(result, certify=Prover(functional, problem.posterior))
     return replace(result, certify=partial(sampled_certificate, functional, draws, problem.posterior))

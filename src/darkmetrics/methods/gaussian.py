@@ -19,19 +19,19 @@ from darkmetrics.exceptions import MethodError
 from darkmetrics.methods.base import Method
 from darkmetrics.methods.proofs import Prover
 
-# What rounding leaves of a difference of like terms, as a fraction of these.
+# Rounding error of a difference of nearly equal terms, as a fraction of the terms.
 _ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
 class Gaussian(Method):
-    """The paper's Gaussian approximation (PEMI-Gauss): cheap, smooth, and wrong by O(n^-1/2).
+    """The paper's Gaussian approximation (PEMI-Gauss): fast and smooth, with error O(n^-1/2).
 
     Ratios and linear metrics have the paper's mean and variance; ROC-AUC has the paper's moments in O(n log n). Other
-    formulas of the confusion matrix and average precision have the first-order (delta method) ones, which agree with
-    the paper's for ratios; callables have none. It describes the metric where it is defined: `zero_division` does not
-    enter, the chance of 0/0 is in `undefined`. The law's `certificate` bounds its error on these data, and
-    `interval(certified=True)` allows for it.
+    formulas of the confusion matrix and average precision have first-order moments (delta method), which equal the
+    paper's for ratios; callables are not supported. The distribution is conditional on the metric being defined:
+    `zero_division` has no effect, and `undefined` is the probability of 0/0. The `certificate` bounds the error on
+    these data, and `interval(certified=True)` includes it.
 
     Examples
     --------
@@ -58,25 +58,25 @@ class Gaussian(Method):
         prover = Prover(functional, problem.posterior)
         normals: list[MetricDistribution] = []
         for draw, (m, sd, u) in enumerate(zip(mean, np.sqrt(variance), undefined, strict=True)):
-            own = {**facts, "certify": partial(prover, draw=draw)}
-            known = u < 1.0
+            draw_facts = {**facts, "certify": partial(prover, draw=draw)}
+            is_defined = u < 1.0
             normals.append(
-                Normal(loc=float(m), scale=float(sd), undefined=float(u), **own)
-                if known
-                else Undefined(undefined=1.0, **own)
+                Normal(loc=float(m), scale=float(sd), undefined=float(u), **draw_facts)
+                if is_defined
+                else Undefined(undefined=1.0, **draw_facts)
             )
         return normals[0] if len(normals) == 1 else mix(normals, problem.weight, given_defined=True, **facts)
 
 
 def _undefined_mass(functional: Functional, problem: Problem) -> FloatArray:
-    """Probability of 0/0 at every draw; a formula of counts may be undefined anywhere, other metrics at the ends."""
+    """Return the probability of 0/0 at every draw; only formulas of counts can be 0/0 with both classes present."""
     if not functional.can_be_undefined():
         return np.zeros(problem.weight.size)
     if isinstance(functional, CountFunctional):
         atoms = exact_atoms(functional, problem)
         if atoms is not None:
             undefined = np.isnan(atoms.values).ravel()
-            mass, defined = (atoms.at_draws() @ part for part in (undefined, ~undefined))
+            mass, defined = (atoms.at_draws() @ event for event in (undefined, ~undefined))
             return np.asarray(mass / (mass + defined))  # exactly 1 if no defined value is possible
     return functional.undefined_mass(problem.posterior.on_all_cells.probability)
 
@@ -90,7 +90,7 @@ def moments_at_draws(functional: Functional, problem: Problem) -> tuple[FloatArr
 
 @singledispatch
 def gaussian_moments(functional: Functional, cells: Cells) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and variance of the paper's Gaussian at every draw; of other metrics the delta method's."""
+    """Return mean and variance of the paper's Gaussian at every draw; other metrics use the delta method."""
     if not functional.is_smooth:
         raise MethodError("method: 'gaussian' needs a metric that has derivatives; use 'auto' or 'monte_carlo'.")
     mean, k2, _, _ = compute_sum_cumulants(functional, cells, orders=(2,))
@@ -112,7 +112,7 @@ def _(functional: CountFunctional, cells: Cells) -> tuple[FloatArray, FloatArray
         mass = np.zeros(functional.missing.size)
         mass[rows] = functional.missing[rows] * weight[rows]
         mean[i], variance[i] = cells.p @ cells.add_up(mass), cells.cumulants[1] @ cells.add_up(mass * weight)
-    # A group in which nothing is random has no part in the variance, and perhaps no slope.
+    # A group without random labels adds no variance and may have no slope.
     slopes = np.where(variance > 0.0, functional.slopes(mean), 0.0)
     total = (slopes**2 * variance).sum(axis=0)
     return functional.at_groups(mean), np.where(np.isfinite(total), total, np.nan)
@@ -122,8 +122,8 @@ def _(functional: CountFunctional, cells: Cells) -> tuple[FloatArray, FloatArray
 def _(functional: RankFunctional, cells: Cells) -> tuple[FloatArray, FloatArray]:
     a, d, var_a, var_d, cov = auc_moments(functional.data, cells.probability)
     d = np.where(d > 0.0, d, np.nan)
-    # The paper's variances of numerator and denominator have terms of the second order too.
+    # The paper's variances of numerator and denominator include second-order terms.
     terms = a**2 * var_d + d**2 * var_a
     variance = (terms - 2.0 * cov * a * d) / d**4
-    as_one = np.abs(variance) * d**4 <= _ROUNDING * terms  # numerator and denominator move as one
-    return functional.shift + functional.scale * a / d, functional.scale**2 * np.where(as_one, 0.0, variance)
+    cancels = np.abs(variance) * d**4 <= _ROUNDING * terms  # the ratio is constant
+    return functional.shift + functional.scale * a / d, functional.scale**2 * np.where(cancels, 0.0, variance)

@@ -1,7 +1,7 @@
-"""Certificates of laws that are approximations: how far they can be from the true law, and which theorem says so.
+"""Certificates of approximate distributions: proven bounds on the distance to the exact distribution.
 
-The theorem depends on the kind of metric and on the probabilities of its missing labels; a certificate says what it
-proves of one law on these data.
+The theorem depends on the kind of metric and on the probabilities of its missing labels. A certificate applies a
+theorem to a distribution on these data.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,8 +36,8 @@ from darkmetrics.distributions.problem import Problem
 from darkmetrics.distributions.rank_functionals import RankFunctional
 from darkmetrics.posterior import Posterior
 
-# Tail bounds improve on Berry-Esseen's, if at all, when it is large.
-_NO_SEARCH = 0.1
+# Tail bounds can improve on the Berry-Esseen bound only if it is larger than this.
+_MIN_SEARCHED = 0.1
 
 Bounds: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
@@ -45,16 +45,16 @@ INDEPENDENT = Assumption("missing labels are independent, with the probabilities
 
 
 class Proof(NamedTuple):
-    """What is proven about the true law of a functional, whatever stands in for it."""
+    """Proven bounds on the exact distribution of a functional, for any approximation."""
 
     theorem: str
     assumptions: tuple[Assumption, ...]
     # Bounds on the probability of an event that differs from {metric <= t} only where the metric is 0/0.
     bounds: Bounds
     undefined: float
-    # Distance to the Gaussian of the same mean and variance, where the theorem gives one for all t.
+    # Distance to the Gaussian of the same mean and variance, if the theorem bounds it for all t.
     uniform: float | None = None
-    # The event as one that is linear in t, which bounds the distance to any Gaussian between two points.
+    # The event as a function that is linear in t, which bounds the distance to any Gaussian between two points.
     line: Line | None = None
 
 
@@ -63,13 +63,13 @@ def _proof(functional: Functional, p: FloatArray) -> Proof:
     return _no_proof("no theorem covers this kind of metric")
 
 
-def _no_proof(why: str) -> Proof:
-    """Nothing but the extremes over all labelings, which no law passes."""
+def _no_proof(explanation: str) -> Proof:
+    """Return trivial bounds; only the extremes over all label assignments limit the distribution."""
 
     def bounds(t: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.zeros(t.shape), np.ones(t.shape)
 
-    return Proof("none", (Assumption(why, False),), bounds, 0.0, uniform=1.0)
+    return Proof("none", (Assumption(explanation, False),), bounds, 0.0, uniform=1.0)
 
 
 @_proof.register
@@ -119,14 +119,17 @@ def _(functional: RankFunctional, p: FloatArray) -> Proof:
 
 
 class GroupMoments(NamedTuple):
-    """Of each group's positive weight: mean, variance, third absolute moment and largest weight; no positive, all."""
+    """Mean, variance, third absolute moment and largest weight of the positives of each group.
+
+    `none_positive` and `all_positive` are the probabilities that no row, or every row, of the group is positive.
+    """
 
     mean: FloatArray
     variance: FloatArray
     third: FloatArray
     largest: FloatArray
-    none: FloatArray
-    every: FloatArray
+    none_positive: FloatArray
+    all_positive: FloatArray
 
 
 def _group_moments(functional: CountFunctional, p: FloatArray) -> GroupMoments:
@@ -134,16 +137,16 @@ def _group_moments(functional: CountFunctional, p: FloatArray) -> GroupMoments:
     result = []
     with np.errstate(divide="ignore"):
         for rows in functional.split.groups:
-            n, own, chance = functional.missing[rows], w[rows], p[rows]
-            v = chance * (1.0 - chance)
+            n, row_weight, probability = functional.missing[rows], w[rows], p[rows]
+            v = probability * (1.0 - probability)
             result.append(
                 (
-                    dot(n * own, chance),
-                    dot(n * own**2, v),
-                    dot(n * own**3, v * (1.0 - 2.0 * v)),
-                    float(own.max(initial=0.0)),
-                    float(np.exp((n * np.log1p(-chance)).sum())),
-                    float(np.exp((n * np.log(chance)).sum())),
+                    dot(n * row_weight, probability),
+                    dot(n * row_weight**2, v),
+                    dot(n * row_weight**3, v * (1.0 - 2.0 * v)),
+                    float(row_weight.max(initial=0.0)),
+                    float(np.exp((n * np.log1p(-probability)).sum())),
+                    float(np.exp((n * np.log(probability)).sum())),
                 )
             )
     return GroupMoments(*np.array(result).reshape(-1, 6).T)
@@ -158,16 +161,19 @@ def _proof_of_counts(functional: CountFunctional, p: FloatArray) -> Proof:
         return _no_proof("no theorem covers a formula that is not a ratio of sums")
     if not functional.denominator_keeps_its_sign():
         return _no_proof("no theorem covers a denominator that may change its sign")
-    means, variances, thirds, largest, none, every = sums
-    known = np.concatenate(([1.0], means + functional.offset))
-    sign = 1.0 if dot(functional.ratio.denominator, known) > 0.0 else -1.0
+    means, variances, thirds, largest, none_positive, all_positive = sums
+    means_with_constant = np.concatenate(([1.0], means + functional.offset))
+    sign = 1.0 if dot(functional.ratio.denominator, means_with_constant) > 0.0 else -1.0
     numerator, denominator = sign * functional.ratio.numerator, sign * functional.ratio.denominator
-    size_n, size_d = dot(np.abs(numerator), np.abs(known)), dot(np.abs(denominator), np.abs(known))
+    size_n, size_d = (
+        dot(np.abs(numerator), np.abs(means_with_constant)),
+        dot(np.abs(denominator), np.abs(means_with_constant)),
+    )
 
-    mean_n, mean_d = dot(numerator, known), dot(denominator, known)
+    mean_n, mean_d = dot(numerator, means_with_constant), dot(denominator, means_with_constant)
 
     def coefficients(t: FloatArray) -> FloatArray:
-        # metric <= t exactly when numerator - t denominator <= 0, a sum with these coefficients
+        # metric <= t if and only if numerator - t denominator <= 0, a sum with these coefficients
         return np.abs(numerator[1:, None] - t * denominator[1:, None])
 
     def bounds(t: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -177,11 +183,13 @@ def _proof_of_counts(functional: CountFunctional, p: FloatArray) -> Proof:
 
     change = denominator[1:] * functional.totals
     start = float(denominator[0] + denominator[1:] @ functional.offset)
-    least, most = start + float(change[change < 0.0].sum()), start + float(change[change > 0.0].sum())
+    low, high = start + float(change[change < 0.0].sum()), start + float(change[change > 0.0].sum())
     undefined = 0.0
-    if least <= 1e-9 * size_d:
-        # 0/0 takes the one labeling of the rows in the denominator that makes it least.
-        moving = [float((every if step < 0.0 else none)[i]) for i, step in enumerate(change) if step != 0.0]
+    if low <= 1e-9 * size_d:
+        # 0/0 occurs only for the label assignment that minimizes the denominator.
+        moving = [
+            float((all_positive if step < 0.0 else none_positive)[i]) for i, step in enumerate(change) if step != 0.0
+        ]
         undefined = float(np.prod(moving))
     constant = not change.any()
     uniform = (
@@ -191,9 +199,9 @@ def _proof_of_counts(functional: CountFunctional, p: FloatArray) -> Proof:
         INDEPENDENT,
         Assumption("numerator and denominator are weighted sums of the missing labels", True),
         Assumption(
-            f"the denominator is {most:.6g} whatever the labels"
+            f"the denominator is {high:.6g} whatever the labels"
             if constant
-            else f"the denominator is nowhere negative: it lies between {least:.6g} and {most:.6g}",
+            else f"the denominator is nowhere negative: it lies between {low:.6g} and {high:.6g}",
             True,
         ),
         Assumption(f"0/0 has probability {undefined:.3g}, which the bound includes", True),
@@ -207,23 +215,23 @@ def _proof_of_counts(functional: CountFunctional, p: FloatArray) -> Proof:
 
 
 def _proof_of_bent(functional: CountFunctional, form: BentForm, sums: GroupMoments) -> Proof:
-    means, variances, thirds, largest, none, every = sums
-    known, offset = means + functional.offset, float(np.sum(functional.offset))
+    means, variances, thirds, largest, none_positive, all_positive = sums
+    expected, offset = means + functional.offset, float(np.sum(functional.offset))
     totals = np.array(functional.totals)
-    mean_p = float(known.sum())
+    mean_p = float(expected.sum())
     if not 0.0 < mean_p < form.total or form.factor <= 0.0:
         return _no_proof("both classes and both decisions have to be there")
     ends = offset, offset + float(totals.sum())
-    # Where a class is absent the formula is another one, or 0/0.
-    absent = float(none.prod()) if ends[0] <= 1e-9 * form.total else 0.0
-    absent += float(every.prod()) if ends[1] >= (1.0 - 1e-9) * form.total else 0.0
+    # If a class is absent, another formula applies, or 0/0.
+    absent = float(none_positive.prod()) if ends[0] <= 1e-9 * form.total else 0.0
+    absent += float(all_positive.prod()) if ends[1] >= (1.0 - 1e-9) * form.total else 0.0
     curve = concave_curve(form.factor, form.power, form.total, mean_p, ends)
-    mean = float(form.numerator[0] + form.numerator[1:] @ known)
-    size = abs(mean) + float(np.abs(form.numerator[1:]) @ known)
+    mean = float(form.numerator[0] + form.numerator[1:] @ expected)
+    size = abs(mean) + float(np.abs(form.numerator[1:]) @ expected)
     reach_p = float(max(means.sum(), (totals - means).sum()))
 
     def bounds(t: FloatArray) -> tuple[FloatArray, FloatArray]:
-        # metric <= t exactly when sum <= t g(P), and the concave g lies below its tangent
+        # metric <= t if and only if sum <= t g(P), and the concave g lies below its tangent
         t = (t - form.shift) / form.scale
         k = form.numerator[1:, None] - t * curve.slope
         facts = variances @ k**2, thirds @ np.abs(k) ** 3, (np.abs(k) * largest[:, None]).max(axis=0)
@@ -240,26 +248,26 @@ def _proof_of_bent(functional: CountFunctional, form: BentForm, sums: GroupMomen
 
 
 def _uniform(variance: float, third: float) -> float | None:
-    """Berry-Esseen's bound where it is the same for every t, if no search over t is likely to find a smaller one."""
-    # Next to nothing, as of chances of 1e-200, has no root that could be divided by.
+    """Return the Berry-Esseen bound for all t; None if a search over t could find a smaller bound."""
+    # Variances close to the smallest float, as of probabilities of 1e-200, cannot be divided by.
     error = cdf_bounds.CONSTANT * third / variance**1.5 if variance > 1e-200 else 1.0
-    return error if error < _NO_SEARCH else None
+    return error if error < _MIN_SEARCHED else None
 
 
-# Where a bound is evaluated first, in standard deviations: quantiles, and the tails up to where nothing is left.
+# First points of a bound, in standard deviations: quantiles, and the tails up to negligible mass.
 _TAIL = np.arange(2.75, 7.0, 0.25)
-_PLACES = np.concatenate([-_TAIL[::-1], ndtri(np.arange(1, 256) / 256.0), _TAIL])
-# Atoms at most that are all looked at.
-_MOST_POINTS = 1 << 12
-# Sums of a billion rows are right to 1e-12 of their size, that is to 1e-7 of their standard deviation.
+_POINTS = np.concatenate([-_TAIL[::-1], ndtri(np.arange(1, 256) / 256.0), _TAIL])
+# With more atoms, the bound starts from quantiles.
+_MAX_ATOMS = 1 << 12
+# Sums of a billion rows have a rounding error of 1e-12 of their size, which is 1e-7 standard deviations.
 _ROUNDING = 1e-7
-# A Monte Carlo band is missed with this chance at most.
+# Confidence of a Monte Carlo band.
 _DKW_CONFIDENCE = 0.999
 
 
 @dataclass(frozen=True, eq=False)
 class Prover:
-    """Certificates of distributions of one functional; cells are merged when the first is asked for, to save memory."""
+    """Certificates of distributions of a functional; cells are merged on first use, to save memory."""
 
     functional: Functional
     posterior: Posterior
@@ -269,41 +277,43 @@ class Prover:
         merged, cells = Problem(self.posterior).cells(self.functional)
         return merged, cells.probability
 
-    def __call__(self, law: MetricDistribution, draw: int | None = None) -> Certificate:
-        """Return what is proven of the distribution over all posterior draws, or of that at one draw."""
+    def __call__(self, distribution: MetricDistribution, draw: int | None = None) -> Certificate:
+        """Return the certificate of the distribution over all posterior draws, or at a single draw."""
         functional, probability = self._merged
-        points = _coarse_grid(law)
+        points = _coarse_grid(distribution)
         if draw is not None:
-            return _of_one_node(functional, _proof(functional, probability[draw]), law, points)
-        parts = [_of_one_node(functional, _proof(functional, p), law, points) for p in probability]
-        if len(parts) == 1:
-            return parts[0]
-        # What holds of 0/0 at each draw holds of the mixture: nothing is to be added for the weights of its draws.
-        return mixture_certificate(parts, self.posterior.weight, 0.0, law._cdf, points)
+            return _certify_draw(functional, _proof(functional, probability[draw]), distribution, points)
+        certificates = [_certify_draw(functional, _proof(functional, p), distribution, points) for p in probability]
+        if len(certificates) == 1:
+            return certificates[0]
+        # The bounds of the draws include 0/0, so the weights of the draws need no further term.
+        return mixture_certificate(certificates, self.posterior.weight, 0.0, distribution._cdf, points)
 
 
-def _of_one_node(functional: Functional, proof: Proof, law: MetricDistribution, points: FloatArray) -> Certificate:
+def _certify_draw(
+    functional: Functional, proof: Proof, distribution: MetricDistribution, points: FloatArray
+) -> Certificate:
     enclosure = _Enclosure(functional, proof)
-    known = None
-    if proof.uniform is not None and (isinstance(law, Normal) or proof.uniform >= 1.0):
-        known = proof.uniform + proof.undefined + _ROUNDING
+    ks_bound = None
+    if proof.uniform is not None and (isinstance(distribution, Normal) or proof.uniform >= 1.0):
+        ks_bound = proof.uniform + proof.undefined + _ROUNDING
     if not np.isfinite(points).all():
-        known = 1.0
-    if known is None and points.size < 2:
+        ks_bound = 1.0
+    if ks_bound is None and points.size < 2:
         point = enclosure(points)
-        known = float(max(point.below[0], 1.0 - point.lower[0]))
+        ks_bound = float(max(point.below[0], 1.0 - point.lower[0]))
     between = None
-    if proof.line is not None and isinstance(law, Normal) and law.scale > 0.0:
-        between = _Between(proof, proof.line, law)
-    # A law that is summed on demand is not worth a finer search.
-    tolerance = 0.0 if isinstance(law, (Normal, Discrete, Tabulated)) else 1.0
-    facts = proof.theorem, proof.assumptions, law._cdf, enclosure, points
-    return Certificate(*facts, known=known, between=between, tolerance=tolerance)
+    if proof.line is not None and isinstance(distribution, Normal) and distribution.scale > 0.0:
+        between = _Between(proof, proof.line, distribution)
+    # A finer search is too slow for mixtures.
+    tolerance = 0.0 if isinstance(distribution, (Normal, Discrete, Tabulated)) else 1.0
+    facts = proof.theorem, proof.assumptions, distribution._cdf, enclosure, points
+    return Certificate(*facts, known=ks_bound, between=between, tolerance=tolerance)
 
 
 @dataclass(frozen=True, eq=False)
 class _Between(Together):
-    """Bounds on the distance to a Gaussian law between points."""
+    """Bounds on the distance to a Gaussian distribution between points."""
 
     proof: Proof
     line: Line
@@ -319,32 +329,36 @@ class _Between(Together):
         return np.asarray(weight @ (gaps + undefined[:, None] + _ROUNDING))
 
 
-def _grid(law: MetricDistribution) -> FloatArray:
-    """A rising grid that follows the law."""
-    if isinstance(law, Normal):
-        return law.loc + law.scale * _PLACES if law.scale > 0.0 else np.array([law.loc])
-    if isinstance(law, Discrete):
-        return law.atoms
-    if isinstance(law, Tabulated):
-        return np.unique(law._ppf(np.asarray(ndtr(_PLACES))))
-    # Laws that are summed on demand take their time for every place.
-    return law.mean() + law.std() * _PLACES[::8]
+def _grid(distribution: MetricDistribution) -> FloatArray:
+    """Return an increasing grid of points with most of the mass."""
+    if isinstance(distribution, Normal):
+        return (
+            distribution.loc + distribution.scale * _POINTS
+            if distribution.scale > 0.0
+            else np.array([distribution.loc])
+        )
+    if isinstance(distribution, Discrete):
+        return distribution.atoms
+    if isinstance(distribution, Tabulated):
+        return np.unique(distribution._ppf(np.asarray(ndtr(_POINTS))))
+    # The cdf of a mixture is slow at every point.
+    return distribution.mean() + distribution.std() * _POINTS[::8]
 
 
-def _coarse_grid(law: MetricDistribution) -> FloatArray:
-    """The same with few of very many atoms, at each of which every node would be asked: it is refined where it pays."""
-    points = _grid(law)
-    if points.size <= _MOST_POINTS:
+def _coarse_grid(distribution: MetricDistribution) -> FloatArray:
+    """Return the grid, or quantiles if there are very many atoms; the search for the bound refines it."""
+    points = _grid(distribution)
+    if points.size <= _MAX_ATOMS:
         return points
-    return np.unique(np.concatenate([points[[0, -1]], law._ppf(np.asarray(ndtr(_PLACES)))]))
+    return np.unique(np.concatenate([points[[0, -1]], distribution._ppf(np.asarray(ndtr(_POINTS)))]))
 
 
 @dataclass(frozen=True, eq=False)
 class _Enclosure(Together):
-    """Bounds on the true cdf: those of the theorem, widened by the mass of 0/0, and what the extremes leave no doubt.
+    """Bounds on the exact cdf: bounds of the theorem, widened by the mass of 0/0, and 0 or 1 beyond the extremes.
 
-    With A = P(metric <= t and defined), the law given that the metric is defined has the cdf A / (1 - u), the law with
-    a value in place of 0/0 has A or A + u, and the event of the theorem a probability between A and A + u.
+    With A = P(metric <= t and defined), the cdf conditional on the metric being defined is A / (1 - u). With a value
+    for 0/0 the cdf is A or A + u. The event of the theorem has a probability between A and A + u.
     """
 
     functional: Functional
@@ -355,29 +369,28 @@ class _Enclosure(Together):
 
     @classmethod
     def weighted(cls, parts: Sequence["_Enclosure"], weight: FloatArray, t: FloatArray) -> FloatArray:
-        functional = parts[0].functional  # the same at all nodes
+        functional = parts[0].functional  # the same at all draws
         low, high, _ = functional.extremes
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             lower, upper = np.stack([part.proof.bounds(t) for part in parts], axis=1)
         undefined = np.array([part.proof.undefined for part in parts])[:, None]
         lower = weight @ np.nan_to_num(np.maximum(lower - undefined, 0.0), nan=0.0)
         upper = weight @ np.nan_to_num(np.minimum(upper + undefined, 1.0), nan=1.0)
-        # Each end has a margin of its own: the two may be of very different size.
-        # Neither may be as wide as the law.
-        width, all_ = 1e-6 * (high - low), float(weight.sum())
+        # The ends may differ in size, so each has its margin, which is narrower than the distribution.
+        width, total = 1e-6 * (high - low), float(weight.sum())
         at_low, at_high = (np.minimum(slack(np.array(end), functional.noise), width) for end in (low, high))
-        none, every = t < low - at_low, t >= high - at_high
-        below = np.where(t <= low + at_low, 0.0, np.where(t > high + at_high, all_, upper))
-        lower = np.where(every, all_, np.where(none, 0.0, lower))
-        return np.stack([lower, np.where(none, 0.0, np.where(every, all_, upper)), below])
+        is_below, is_above = t < low - at_low, t >= high - at_high
+        below = np.where(t <= low + at_low, 0.0, np.where(t > high + at_high, total, upper))
+        lower = np.where(is_above, total, np.where(is_below, 0.0, lower))
+        return np.stack([lower, np.where(is_below, 0.0, np.where(is_above, total, upper)), below])
 
 
 def sampled_certificate(
-    functional: Functional, draws: Draws, posterior: Posterior, law: MetricDistribution
+    functional: Functional, draws: Draws, posterior: Posterior, distribution: MetricDistribution
 ) -> Certificate:
-    """Return the band around a distribution of draws.
+    """Return the confidence band around a distribution of draws.
 
-    The imputation without any flip is not drawn: its mass is exact, and the band is that of the remaining mass.
+    The assignment without a flip is not drawn. Its mass is exact, and the band covers the remaining mass.
     """
     random = draws.mass[: draws.mass.size - draws.n_fixed]
     drawn = float(random.sum())
@@ -394,23 +407,25 @@ def sampled_certificate(
     radius = radius * drawn + 0.5 * float(np.abs(shares - weight).sum())
     if not defined.all():
         if weight.size == 1 and not draws.n_fixed:
-            # Given which draws are defined, these are draws from the distribution given that the metric is.
+            # The defined draws are a sample of the distribution conditional on the metric being defined.
             radius = dkw_radius(max(1, int(defined.sum())), _DKW_CONFIDENCE)
-        else:  # leaving draws out moves numerator and denominator
+        else:  # excluding draws changes numerator and denominator
             radius *= 2.0 / max(float(draws.mass[defined].sum()), 1e-300)
     n_defined = int(defined.sum())
-    return band(law, min(1.0, radius), theorem, n_defined, independent=posterior.independent)
+    return band(distribution, min(1.0, radius), theorem, n_defined, independent=posterior.independent)
 
 
-def band(law: MetricDistribution, radius: float, theorem: str, n: int, *, independent: bool) -> Certificate:
-    """Return the certificate of an empirical distribution of n draws that is right to within a radius."""
+def band(distribution: MetricDistribution, radius: float, theorem: str, n: int, *, independent: bool) -> Certificate:
+    """Return the certificate of an empirical distribution of n draws with a band of this radius."""
 
     def enclosure(t: FloatArray) -> CdfBounds:
-        level, before = law._cdf(t, left=False), law._cdf(t, left=True)
+        level, before = distribution._cdf(t, left=False), distribution._cdf(t, left=True)
         return CdfBounds(
             np.maximum(level - radius, 0.0), np.minimum(level + radius, 1.0), np.minimum(before + radius, 1.0)
         )
 
     labels = INDEPENDENT if independent else Assumption("missing labels are as the label model draws them", None)
     assumptions = (labels, Assumption(f"the distribution is that of {n:,} random label assignments", True))
-    return Certificate(theorem, assumptions, law._cdf, enclosure, _grid(law), _DKW_CONFIDENCE, known=radius)
+    return Certificate(
+        theorem, assumptions, distribution._cdf, enclosure, _grid(distribution), _DKW_CONFIDENCE, known=radius
+    )

@@ -1,4 +1,4 @@
-"""Band and RateCurve: what is known of a metric at each of many thresholds."""
+"""Band and RateCurve: distributions of metrics at many thresholds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from darkmetrics.tables import level_text
 
 
 class Swept(NamedTuple):
-    """A metric over thresholds, as it is computed; `quantiles` has a row for each level asked for."""
+    """A metric over thresholds; `quantiles` has a row for each quantile level."""
 
     mean: FloatArray
     quantiles: FloatArray
@@ -36,36 +36,36 @@ def join_ranges(ranges: Sequence[Swept]) -> Swept:
 
 
 def levels_of(confidence_levels: tuple[float, ...]) -> FloatArray:
-    """The two quantile levels of each equal-tailed interval, one pair after the other."""
+    """Return the two quantile levels of each equal-tailed interval, pair by pair."""
     tails = [0.5 * (1.0 - level) for level in confidence_levels]
     return np.array([end for tail in tails for end in (tail, 1.0 - tail)])
 
 
-def nearest(thresholds: FloatArray, wanted: float) -> int:
-    """The place of the threshold nearest to the one wanted, in rising order; both may be infinite."""
-    right = min(int(np.searchsorted(thresholds, wanted)), thresholds.size - 1)
+def nearest(thresholds: FloatArray, target: float) -> int:
+    """Return the index of the nearest of sorted thresholds; thresholds may be infinite."""
+    right = min(int(np.searchsorted(thresholds, target)), thresholds.size - 1)
     left = max(right - 1, 0)
-    if thresholds[right] == wanted:  # the difference of two infinities is no number
+    if thresholds[right] == target:  # inf - inf is NaN
         return right
-    return left if wanted - thresholds[left] <= thresholds[right] - wanted else right
+    return left if target - thresholds[left] <= thresholds[right] - target else right
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Band:
-    """One metric at each threshold: how good is the classifier there, and how sure is that?
+    """Estimates, intervals and bounds of a metric at each threshold.
 
     Attributes
     ----------
     mean : array
         Expected value at each threshold: the estimate.
     intervals : mapping from confidence level to (low, high)
-        Equal-tailed intervals: at each threshold by itself the metric lies inside with that probability.
+        Equal-tailed intervals: at each single threshold, the interval contains the metric with that probability.
     lowest_possible, highest_possible : array
-        Extremes over all labelings of the missing rows.
+        Extremes over all label assignments to the missing rows.
     labelled_only : array
-        The metric on the labelled rows alone.
+        The metric on the labeled rows only.
     undefined : array
-        Probability that the metric is 0/0 there.
+        Probability that the metric is 0/0 at each threshold.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Band:
 
     @classmethod
     def of(cls, swept: Swept, confidence_levels: tuple[float, ...]) -> "Band":
-        """The band of what was computed at `levels_of(confidence_levels)`."""
+        """Build a band from quantiles at `levels_of(confidence_levels)`."""
         pairs = zip(swept.quantiles[::2], swept.quantiles[1::2], strict=True)
         intervals = dict(zip(confidence_levels, pairs, strict=True))
         return cls(swept.mean, intervals, swept.low, swept.high, swept.labelled_only, swept.undefined)
@@ -98,13 +98,13 @@ class Band:
         return f"<Band over {self.mean.size:,} thresholds: mean, {levels}, bounds>"
 
     def at(self, place: int) -> dict[str, Any]:
-        """The numbers at one of the thresholds, by its place in the grid."""
+        """Return the numbers at a threshold, by its index in the grid."""
         numbers = {name: float(getattr(self, name)[place]) for name in COLUMNS}
         intervals = {level: (float(low[place]), float(high[place])) for level, (low, high) in self.intervals.items()}
         return {**numbers, "intervals": intervals}
 
     def take(self, places: Any) -> "Band":
-        """The band at some of the thresholds."""
+        """Return the band at a subset of the thresholds."""
         intervals = {level: (low[places], high[places]) for level, (low, high) in self.intervals.items()}
         return Band(intervals=intervals, **{name: getattr(self, name)[places] for name in COLUMNS})
 
@@ -118,16 +118,16 @@ COLUMNS = ("mean", "lowest_possible", "highest_possible", "labelled_only", "unde
 class RateCurve:
     """Two metrics against each other as the threshold moves: a ROC or precision-recall curve with bands.
 
-    Both bands are for a fixed threshold, so the interval of `y` is the vertical one at the mean of `x`.
+    Both bands are for a fixed threshold, so the interval of `y` is vertical, at the mean of `x`.
 
     Attributes
     ----------
     x, y : Band
         The two metrics at each threshold.
     x_name, y_name : str
-        What they are called.
+        Names of the two metrics.
     thresholds : array
-        In rising order; the last of a ROC curve is infinite, where nothing is flagged.
+        In increasing order; the last threshold of a ROC curve is infinite: no row is predicted positive.
     """
 
     x: Band

@@ -1,4 +1,4 @@
-"""A metric at neighboring thresholds: its formula, its bounds, and the probability of 0/0, for all of them at once."""
+"""A metric at neighboring thresholds: its formula, its bounds and the probability of 0/0."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -14,7 +14,7 @@ from darkmetrics.threshold_curves.sums import ThresholdRange
 
 
 class MetricRange:
-    """A metric at the thresholds of a range, as a function of the positive weight above and below each of them."""
+    """A metric at a range of thresholds, as a function of the positive weight above and below each threshold."""
 
     def __init__(self, metric: ConfusionMetric, fill: float, window: ThresholdRange) -> None:
         self.metric, self.fill, self.window = metric, fill, window
@@ -47,7 +47,7 @@ class MetricRange:
 
     @property
     def labelled_only(self) -> FloatArray:
-        """The metric of the labeled rows alone."""
+        """The metric on the labeled rows only."""
         window = self.window
         if not window.data.n_labelled:
             return np.full(window.n_thresholds, np.nan)
@@ -69,7 +69,7 @@ class MetricRange:
 
     @property
     def excluded(self) -> BoolArray:
-        """Thresholds at which bounds or the probability of 0/0 take a closer look at the single threshold."""
+        """Thresholds at which bounds or the probability of 0/0 have to be computed one by one."""
         return ~self._has_simple_extremes | self._undefined[1]
 
     @property
@@ -79,7 +79,7 @@ class MetricRange:
 
     @property
     def _has_simple_extremes(self) -> BoolArray:
-        """Where the metric is monotone in both sums, or a ratio with a denominator of one sign."""
+        """Thresholds at which the metric is monotone in both sums, or a ratio with a denominator of constant sign."""
         window = self.window
         monotone = np.full(window.n_thresholds, None not in self.metric.direction)
         if self.form is None:
@@ -92,9 +92,9 @@ class MetricRange:
 
     @cached_property
     def _undefined(self) -> tuple[FloatArray, BoolArray]:
-        """Probability of 0/0, and the thresholds at which it is not known.
+        """Probability of 0/0, and the thresholds at which it is unknown.
 
-        It is known if 0/0 takes a sum at one of its ends, or both sums at their ends.
+        It is known if 0/0 occurs only at an end of a sum, or at ends of both sums.
         """
         window, nan = self.window, np.isnan(self._corners)
         mass, unknown = np.zeros((window.n_draws, window.n_thresholds)), np.zeros(window.n_thresholds, dtype=np.bool_)
@@ -133,7 +133,7 @@ class MetricRange:
         return Swept(mean, np.clip(quantiles, low, high), low, high, undefined, self.labelled_only)
 
     def certain(self, levels: FloatArray) -> Swept:
-        """Return the range of a curve where nothing is random: a single value, and 0/0 counts as the fill."""
+        """Return the range of a curve if nothing is random: a single value, with `fill` for 0/0."""
         value = self.at([mean[0] for mean in self.window.means])
         undefined = np.isnan(value)
         value = np.where(undefined, self.fill, value)

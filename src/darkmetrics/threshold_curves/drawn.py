@@ -1,8 +1,8 @@
-"""Metrics at all thresholds from sums that are drawn, as method "draw" has them at a single threshold.
+"""Metrics at all thresholds from drawn sums, like method "draw" at a single threshold.
 
-A metric of the confusion matrix depends on two sums per threshold: the positive weight of the missing rows above it,
-and of those below. Given the posterior draw they are independent. Sobol points choose the draw and the quantile of both
-sums, so that far fewer points than random ones are needed. All metrics share the sums.
+A metric of the confusion matrix depends on two sums per threshold: the positive weight of the missing rows above it
+and below it. Given the posterior draw the sums are independent. Sobol points select the draw and the quantiles of the
+sums, which takes far fewer points than random sampling. All metrics share the sums.
 """
 
 from dataclasses import replace
@@ -23,9 +23,9 @@ from darkmetrics.threshold_curves.sums import Sides, ThresholdRange
 
 # Points per threshold.
 N_POINTS = 2**13
-# Deciding rows that have a nearly normal sum. Of fewer rows with unequal weights, this many labels are drawn.
+# Effective number of rows that makes a sum nearly normal. With fewer, unequal rows this many labels are drawn.
 _MIN_DECIDING, _N_LABELS = 10.0, 64
-# Of the other rows fewer may decide, because their part of the sum is small.
+# The remaining rows need a smaller effective number, because their sum is small.
 _MIN_DECIDING_OTHERS = 2.0
 _SEED = 0
 
@@ -34,7 +34,7 @@ def draw_sums(window: ThresholdRange) -> Sides:
     """Draw the positive weight of the missing rows above and below each threshold (n_points x n_thresholds)."""
     n_labels = 0 if window.data.missing_weight is None else _N_LABELS
     points = sobol_points(N_POINTS, 3 + 2 * n_labels, _SEED).T
-    # Draws in the order of their expected positives, so that the metric changes slowly from one to the next.
+    # Sort draws by expected positives, so that the metric changes slowly from draw to draw.
     order = np.argsort(window.sums.expected, kind="stable")
     cumulative = np.cumsum(window.weight[order])
     draw = order[np.searchsorted(cumulative[:-1] / cumulative[-1], points[0], side="right")]
@@ -45,7 +45,7 @@ def draw_sums(window: ThresholdRange) -> Sides:
 def _draw_side(
     window: ThresholdRange, side: int, draw: IntArray, uniform: FloatArray, for_labels: FloatArray
 ) -> FloatArray:
-    """Draw the sums of a side: nearly normal where many rows decide, else from counts or labels."""
+    """Draw the sums of a side: nearly normal if the effective number of rows is large, else from counts or labels."""
     cumulants = [window.cumulant(order)[side] for order in (1, 2, 3, 4)]
     weighted = window.data.missing_weight is not None
     values = _quantile_of_many(cumulants, draw, uniform, window.sums.lattice_step)
@@ -94,7 +94,7 @@ def _draw_labels(
     uniform: FloatArray,
     for_labels: FloatArray,
 ) -> FloatArray:
-    """Draw the labels of the rows that vary most, and the sum of the others as nearly normal or from its positives."""
+    """Draw the labels of the rows with the largest variance, and the sum of the remaining rows."""
     data, posterior = window.data, window.sums.posterior
     assert data.missing_weight is not None
     cells = window.cells_of_side(window.sums.cell_band, side, threshold)
@@ -109,13 +109,13 @@ def _draw_labels(
     if not others.size:
         return values
     variance, weight_of_others = variance[others], weight[others]
-    deciding = (variance @ weight_of_others**2) ** 2 / max(1e-300, float(variance @ weight_of_others**4))
-    if deciding >= _MIN_DECIDING_OTHERS:
-        left_over = [
+    n_effective = (variance @ weight_of_others**2) ** 2 / max(1e-300, float(variance @ weight_of_others**4))
+    if n_effective >= _MIN_DECIDING_OTHERS:
+        remaining_cumulants = [
             (cumulant - label_cumulant(power, p) @ weight[leading] ** power)[:, None]
             for power, cumulant in enumerate(cumulants, 1)
         ]
-        return values + _quantile_of_many(left_over, draw, uniform, window.sums.lattice_step)[:, 0]
+        return values + _quantile_of_many(remaining_cumulants, draw, uniform, window.sums.lattice_step)[:, 0]
     single = np.ones(others.size, dtype=np.int64)
     flips = Flips(replace(posterior, bucket=column[others]), single, seed=side)
     total = LinearFunctional(single, np.nan, (-np.inf, np.inf), weight=weight_of_others, total=0.0)
@@ -123,7 +123,7 @@ def _draw_labels(
 
 
 def drawn_range(metric: MetricRange, sums: Sides, levels: FloatArray) -> Swept:
-    """Return mean and quantiles of a metric at sums that were drawn."""
+    """Return mean and quantiles of a metric at drawn sums."""
     values = metric.at(sums)
     if not np.isnan(metric.fill):
         values = np.where(np.isnan(values), metric.fill, values)

@@ -20,7 +20,7 @@ _MAX_NUMBERS = 2**21
 # Weights that differ by this fraction are equal.
 _SAME = 1e-9
 
-# Sums above each threshold and below it.
+# Sums above and below each threshold.
 Sides: TypeAlias = tuple[FloatArray, FloatArray]
 
 
@@ -34,10 +34,10 @@ class ThresholdSums:
         self.data, self.posterior, self.n_thresholds = data, posterior, thresholds.size
         cells = data.cells
         band = np.searchsorted(thresholds, cells.score, side="right")
-        self.known = {}
+        self.labeled_sums = {}
         for name in COUNTS:
             counts = np.bincount(band, cells.mass(getattr(cells, name)), thresholds.size + 1)
-            self.known[name] = _sides(counts.astype(np.float64))
+            self.labeled_sums[name] = _sides(counts.astype(np.float64))
         band = band[data.missing_cells]
         count = data.missing_counts.astype(np.float64)
         weight = np.ones(count.size) if data.missing_weight is None else data.missing_weight
@@ -91,7 +91,7 @@ class ThresholdSums:
     def add_up(self, term: Callable[[FloatArray], FloatArray], power: int, index: slice) -> Sides:
         """Sum `term(p) * weight**power` over the missing rows on either side of a range of thresholds, at every draw.
 
-        Both sides are added up from their own ends: the difference of two large sums would lose digits.
+        Each side is summed from its end, because the difference of two large sums would lose digits.
         """
         probability, rows = self.posterior.probability, self.rows[power]
         starts = np.append(0, np.searchsorted(self.band, np.arange(index.start + 1, index.stop + 1)))
@@ -105,19 +105,19 @@ class ThresholdSums:
 
 
 class ThresholdRange:
-    """Neighboring thresholds: known sums, and sums over missing rows at every draw (n_draws x n_thresholds)."""
+    """Neighboring thresholds: sums over labeled rows, and over missing rows at every draw (n_draws x n_thresholds)."""
 
     def __init__(self, sums: ThresholdSums, index: slice) -> None:
         self.sums, self.index = sums, index
         (self.tp, self.fn), (self.fp, self.tn), self.missing = (
-            tuple(side[index] for side in sums.known[name]) for name in COUNTS
+            tuple(side[index] for side in sums.labeled_sums[name]) for name in COUNTS
         )
         self.n_positive, self.n_negative = self.tp + self.fp + self.missing[0], self.fn + self.tn + self.missing[1]
         self.smallest = tuple(side[index] for side in sums.smallest)
 
     @property
     def data(self) -> EvaluationSet:
-        """The set."""
+        """The evaluation set."""
         return self.sums.data
 
     @property
@@ -151,7 +151,7 @@ class ThresholdRange:
 
     @cached_property
     def n_deciding(self) -> Sides:
-        """How many rows of equal weight would vary as the missing rows do: `(sum w^2 v)^2 / sum w^4 v`."""
+        """Effective number of missing rows: `(sum w^2 v)^2 / sum w^4 v`."""
         result = []
         for second, fourth in zip(self.variances, self.sums.add_up(_label_variance, 4, self.index), strict=True):
             mean, spread = self.weight @ second, self.weight @ fourth
@@ -184,5 +184,5 @@ def _label_variance(p: FloatArray) -> FloatArray:
 
 
 def _sides(sums: FloatArray) -> Sides:
-    """Return what lies above each threshold and below it, from sums over bands (last axis)."""
+    """Return the sums above and below each threshold, from sums over bands (last axis)."""
     return np.cumsum(sums[..., :0:-1], axis=-1)[..., ::-1], np.cumsum(sums[..., :-1], axis=-1)

@@ -1,4 +1,4 @@
-"""From an evaluation and thresholds to curves: which method computes them, and for which metrics."""
+"""Compute curves from an evaluation and thresholds: choice of the method and of the metrics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,11 +19,11 @@ from darkmetrics.threshold_curves.gaussian import gaussian_range
 from darkmetrics.threshold_curves.single import MAX_SINGLE, sweep_single
 from darkmetrics.threshold_curves.sums import ThresholdSums
 
-# Thresholds x metrics x missing rows x root of draws up to which exact distributions take some three seconds.
+# Maximum of thresholds x metrics x missing rows x root of draws: exact distributions then take about three seconds.
 _MAX_EXACT_EFFORT = 2**21
-# Missing rows with unequal weights, up to which label assignments are enumerated.
+# Maximum number of missing rows with unequal weights whose label assignments are enumerated.
 _MAX_WEIGHTED = 12
-# Thresholds up to which drawn sums take a few seconds.
+# Maximum number of thresholds for drawn sums, which then take a few seconds.
 _MAX_DRAWN = 1000
 METHODS = ("auto", "exact", "monte_carlo", "gaussian")
 
@@ -50,10 +50,10 @@ def sweep(
             except MethodError:  # a metric has no exact distribution at some threshold
                 pass
         method = "monte_carlo" if thresholds.size <= _MAX_DRAWN else "gaussian"
-    return method, _sweep_together(*arguments, drawn=method == "monte_carlo")
+    return method, _sweep_ranges(*arguments, drawn=method == "monte_carlo")
 
 
-def _sweep_together(
+def _sweep_ranges(
     data: EvaluationSet,
     posterior: Posterior,
     metrics: Sequence[ConfusionMetric],
@@ -63,7 +63,7 @@ def _sweep_together(
     *,
     drawn: bool,
 ) -> list[Swept]:
-    """Return all thresholds at once where that is possible, and the others by themselves."""
+    """Compute ranges of thresholds at once if possible, and the remaining thresholds one by one."""
     ranges: list[list[Swept]] = [[] for _ in metrics]
     excluded: list[list[BoolArray]] = [[] for _ in metrics]
     for window in ThresholdSums(data, posterior, thresholds).ranges(max(N_POINTS if drawn else 0, len(posterior))):
@@ -85,14 +85,14 @@ def _sweep_together(
     for i, pieces in enumerate(ranges):
         swept, single = join_ranges(pieces), np.concatenate(excluded[i])
         if single.any():
-            (alone,) = sweep_single(data, posterior, [metrics[i]], [fills[i]], thresholds[single], levels, method)
-            swept = swept.replace_at(single, alone)
+            (replacement,) = sweep_single(data, posterior, [metrics[i]], [fills[i]], thresholds[single], levels, method)
+            swept = swept.replace_at(single, replacement)
         result.append(swept)
     return result
 
 
 def _is_exact_quick(evaluation: Evaluation, thresholds: int, metrics: int) -> bool:
-    """Return whether exact distributions take seconds: by size and not by clock, so that results are reproducible."""
+    """Return whether exact distributions take seconds, judged by size, so that results are reproducible."""
     if evaluation.data.unequal_weights and evaluation.data.n_missing > _MAX_WEIGHTED:
         return False
     effort = thresholds * metrics * evaluation.data.n_missing * float(np.sqrt(len(evaluation.nodes)))
@@ -100,7 +100,7 @@ def _is_exact_quick(evaluation: Evaluation, thresholds: int, metrics: int) -> bo
 
 
 def curve_metrics(evaluation: Evaluation, metrics: Any) -> list[ConfusionMetric]:
-    """Return the metrics that a user names; a name that the evaluation has means its metric."""
+    """Return the metrics that a user passes; names of evaluated metrics refer to the evaluation."""
     if isinstance(metrics, str):
         metrics = [metrics]
     if not isinstance(metrics, Metric) and isinstance(metrics, Sequence):
@@ -117,7 +117,7 @@ def curve_metrics(evaluation: Evaluation, metrics: Any) -> list[ConfusionMetric]
 
 
 def fill_of(evaluation: Evaluation, metric: Metric) -> float:
-    """Return the value of 0/0: that of the evaluation, for metrics that are not in it that of its other metrics."""
+    """Return the value of 0/0 in the evaluation; metrics without one use the `zero_division` of the evaluation."""
     if metric.name in evaluation.fills:
         return evaluation.fills[metric.name]
     for name, fill in evaluation.fills.items():
