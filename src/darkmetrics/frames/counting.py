@@ -192,27 +192,28 @@ class _Counter:
             # Keys next to the buckets: a bucket that the threshold cuts becomes two cells.
             cuts = np.broadcast_to(threshold, len(self.scores)).tolist()
             above = {
-                part: nw.col(score) >= cut for part, score, cut in zip(self.decisions, self.scores, cuts, strict=True)
+                decision: nw.col(score) >= cut
+                for decision, score, cut in zip(self.decisions, self.scores, cuts, strict=True)
             }
             self.frame = self.frame.with_columns(**above)
-        self.told_apart = [part for part in _FEW_VALUES if part in columns.given()]
-        self.told_apart += ["age"] if self.aged else []
-        self.keys = [*source.rows.keys, *self.decisions, *self.told_apart]
+        self.extra_keys = [role for role in _FEW_VALUES if role in columns.given()]
+        self.extra_keys += ["age"] if self.aged else []
+        self.keys = [*source.rows.keys, *self.decisions, *self.extra_keys]
 
     def count(self) -> int:
-        """Return the number of rows, which takes a query where the engine has not said it."""
-        known = self.source.rows.count
-        return int(numbers(collected(self.frame.select(rows=nw.len())), "rows")[0]) if known is None else known
+        """Return the number of rows; if the engine does not provide it, run a query."""
+        n_rows = self.source.rows.count
+        return int(numbers(collected(self.frame.select(rows=nw.len())), "rows")[0]) if n_rows is None else n_rows
 
     def groups(self) -> tuple[int, int]:
-        """How many groups and rows there are."""
+        """Return the numbers of groups and rows."""
         table = collected(self.frame.group_by(*self.source.rows.keys).agg(rows=nw.len()).head(MOST_EXACT + 1))
         if len(table) > MOST_EXACT:
             raise InputError(f"by: more than {MOST_EXACT:,} groups. Group by columns with fewer different values.")
         return len(table), int(numbers(table, "rows").sum())
 
     def exact(self, most: int, *, or_none: bool = False) -> Tally | None:
-        """Cells of distinct scores; None, or an error, if there are more than `most`."""
+        """Count cells of distinct scores; return None, or raise an error, if there are more than `most`."""
         keys = [*self.keys, *self.scores]
         if self.columns.probability is not None:
             keys.append("probability")
@@ -226,12 +227,12 @@ class _Counter:
         )
 
     def bucketed(self, buckets: int, *, or_none: bool = False) -> Tally | None:
-        """Cells of score buckets; None, or an error, if there are too many."""
+        """Count cells of score buckets; return None, or raise an error, if there are too many."""
         frame, keys = self.frame, [*self.keys]
         sums: dict[str, Any] = {}
-        for i, part in enumerate(self.scores):
-            score, keys = nw.col(part), [*keys, numbered("bucket", i)]
-            frame = with_bucket(frame, buckets, part, keys[-1])
+        for i, column in enumerate(self.scores):
+            score, keys = nw.col(column), [*keys, numbered("bucket", i)]
+            frame = with_bucket(frame, buckets, column, keys[-1])
             sums |= {numbered("low", i): score.min(), numbered("high", i): score.max()}
             sums |= {numbered("total", i): score.sum()}
         if self.columns.probability is not None:
@@ -245,7 +246,7 @@ class _Counter:
             sums |= {"chance": nw.col("chance").sum(), "bad": nw.col("bad").sum()}
         most = _MOST_GROUPED if self.grouped else _MOST_WEIGHTED
         # Of one score without weights, strata, groups or strange decisions there cannot be many cells.
-        guarded = len(self.scores) > 1 or self.grouped or bool(self.told_apart) or self.columns.decision is not None
+        guarded = len(self.scores) > 1 or self.grouped or bool(self.extra_keys) or self.columns.decision is not None
         table = self._counted(frame, keys, sums, most if guarded else None)
         if table is None:
             if self.columns.decision is not None:
@@ -262,12 +263,12 @@ class _Counter:
                 raise InputError(
                     f"buckets: more than {most:,} cells of all scores together. Say a smaller number of buckets."
                 )
-            if self.told_apart:
-                part = self.told_apart[0]
+            if self.extra_keys:
+                role = self.extra_keys[0]
                 raise InputError.about(
-                    self.columns.title(part),
-                    f"more than {most:,} cells of score, decision and {part}. Rows are counted by {part}; "
-                    f"{_FEW_VALUES[part]}.",
+                    self.columns.title(role),
+                    f"more than {most:,} cells of score, decision and {role}. Rows are counted by {role}; "
+                    f"{_FEW_VALUES[role]}.",
                 )
             raise InputError(
                 f"by: more than {most:,} cells of {buckets:,} score buckets per group. Use fewer groups, or a "
@@ -276,58 +277,58 @@ class _Counter:
         return self._checked(tallied(table, self.source.rows, keys))
 
     def exact_fits(self, tally: Tally) -> bool:
-        """Whether cells of distinct scores are few enough, as far as a look into a few buckets tells.
+        """Return whether cells of distinct scores are few enough, judged by a sample of buckets.
 
         Of one score, distinct scores are compared with buckets. Of several, cells of scores are compared with cells of
         buckets, in a few buckets of the first score.
         """
         if int(tally.rows.sum()) <= MOST_EXACT:
             return True
-        spreads, place = tally.spreads, tally.keys["bucket"].astype(np.int64)
-        if self.grouped or not spreads or place.size > MOST_EXACT:
+        spreads, bucket = tally.spreads, tally.keys["bucket"].astype(np.int64)
+        if self.grouped or not spreads or bucket.size > MOST_EXACT:
             return False
-        several = np.any([spread.low < spread.high for spread in spreads], axis=0)
-        candidates = distinct(place[several])
+        has_several = np.any([spread.low < spread.high for spread in spreads], axis=0)
+        candidates = distinct(bucket[has_several])
         if not candidates.size:
             return True
         single = len(spreads) == 1
-        unit = place if single else np.arange(place.size)
-        filled, held = distinct(unit).size, distinct(unit[np.isin(place, candidates)]).size
+        unit = bucket if single else np.arange(bucket.size)
+        n_filled, n_candidates = distinct(unit).size, distinct(unit[np.isin(bucket, candidates)]).size
         # A score has about as many ages and delays as its bucket.
-        each = place.size / filled if self.aged else 1.0
-        if self.aged and (filled + held) * each > MOST_EXACT:
-            return False  # two scores in each bucket that has several would be too many
-        # Spread evenly over the buckets: how many scores one holds changes slowly from each to the next.
-        places = (np.arange(_STRETCHES) + 0.5) / _STRETCHES * candidates.size
+        cells_per_unit = bucket.size / n_filled if self.aged else 1.0
+        if self.aged and (n_filled + n_candidates) * cells_per_unit > MOST_EXACT:
+            return False  # two scores per candidate bucket are too many
+        # Sample evenly over the buckets: neighboring buckets have similar numbers of scores.
+        positions = (np.arange(_STRETCHES) + 0.5) / _STRETCHES * candidates.size
         score = nw.col("score")
-        condition, looked_at = None, 0
-        for first in np.unique(places.astype(np.int64)):
+        condition, n_sampled = None, 0
+        for first in np.unique(positions.astype(np.int64)):
             stretch = candidates[first : first + _STRETCH]
-            inside = (place >= stretch[0]) & (place <= stretch[-1])
+            inside = (bucket >= stretch[0]) & (bucket <= stretch[-1])
             within = (score >= float(spreads[0].low[inside].min())) & (score <= float(spreads[0].high[inside].max()))
             condition = within if condition is None else condition | within
-            looked_at += np.unique(unit[inside]).size
-        keys = [*self.scores] if single else [*self.told_apart, *self.scores]
+            n_sampled += np.unique(unit[inside]).size
+        keys = [*self.scores] if single else [*self.extra_keys, *self.scores]
         sample = self.frame.select(*keys).filter(condition).group_by(*keys).agg(rows=nw.len())
         match = len(collected(sample.head(MOST_EXACT + 1)))
-        # A bucket with one score counts once; the others count as those that were looked into do on average.
-        scores = filled - held + held * (match / looked_at)
-        return bool(scores * each <= MOST_EXACT)
+        # A bucket with one score counts once; the others count as the sampled buckets on average.
+        scores = n_filled - n_candidates + n_candidates * (match / n_sampled)
+        return bool(scores * cells_per_unit <= MOST_EXACT)
 
     def result(self, tally: Tally | None, buckets: int | None) -> Counted:
-        """What the caller gets."""
+        """Return the counted cells."""
         assert tally is not None
         labels = classes_found(self.source, tally)
         decisions: list[BoolArray]
         if self.threshold is not None:
-            decisions = [tally.keys[part].astype(np.bool_) for part in self.decisions]
+            decisions = [tally.keys[key].astype(np.bool_) for key in self.decisions]
         else:
             decisions = [decided(self.columns, self.source, tally, labels)]
         return merged(tally, decisions, buckets, self.source.rows, labels, split=self.threshold is None)
 
     def _counted(self, frame: Any, keys: list[str], more: dict[str, Any], most: int | None) -> Any:
         counts = {name: nw.col(name).count() for name in ("positive", "negative", "missing")}
-        # In this order, and not with keys that would be aggregated under their own names.
+        # Aliases: aggregates must not have the names of keys.
         aggregates = {f"sum {name}": value for name, value in (counts | more).items()}
         query = frame.group_by(*keys).agg(nw.len().alias("rows"), *(v.alias(k) for k, v in aggregates.items()))
         table = collected(query if most is None else query.head(most + 1))
@@ -336,10 +337,10 @@ class _Counter:
     def _checked(self, tally: Tally) -> Tally:
         if not tally.rows.size:
             raise InputError("frame: no rows. At least one row is needed.")
-        for i, part in enumerate(self.scores):
-            bad = tally.keys[numbered("bucket", i)] == NO_BUCKET if tally.spreads else ~np.isfinite(tally.keys[part])
+        for i, column in enumerate(self.scores):
+            bad = tally.keys[numbered("bucket", i)] == NO_BUCKET if tally.spreads else ~np.isfinite(tally.keys[column])
             if bad.any():
-                check_scores(self.frame, self.columns, part, int(tally.rows[bad].sum()), int(tally.rows.sum()))
+                check_scores(self.frame, self.columns, column, int(tally.rows[bad].sum()), int(tally.rows.sum()))
         if self.columns.weight is not None:
             check_weights(self.columns, tally)
         if self.columns.stratum is not None:

@@ -95,14 +95,14 @@ def tallied(table: Any, rows: Rows, keys: list[str]) -> Tally:
 def merged(
     tally: Tally, decisions: Sequence[BoolArray], buckets: int | None, rows: Rows, labels: list[Any], *, split: bool
 ) -> Counted:
-    """Return the cells of all groups; `split` when decisions were given and are no function of the score."""
+    """Return the cells of all groups; `split` if predictions are given and do not follow from the score."""
     n_scores = len(decisions)
     if tally.spreads and tally.one_score_each:
         exact = {key: values for key, values in tally.keys.items() if key != "bucket"} | {"score": tally.spreads[0].low}
         tally = replace(tally, keys=exact, spreads=())
     bucketed = bool(tally.spreads)
     group, group_keys = _groups(tally, rows)
-    places: list[AnyArray] = [
+    positions: list[AnyArray] = [
         tally.keys[numbered("bucket", i)].astype(np.int64) if bucketed else tally.keys[numbered("score", i)] + 0.0
         for i in range(n_scores)
     ]
@@ -110,17 +110,17 @@ def merged(
     if weight is not None and bool(np.all(weight == 1.0)):
         weight = None
     chance = tally.keys.get("probability")
-    whole = ("stratum", "age")
-    kinds: dict[str, Any] = {name: tally.keys[name].astype(np.int64) for name in whole if name in tally.keys}
+    integer_keys = ("stratum", "age")
+    kinds: dict[str, Any] = {name: tally.keys[name].astype(np.int64) for name in integer_keys if name in tally.keys}
     kinds |= {"propensity": tally.keys["propensity"]} if "propensity" in tally.keys else {}
     ties: list[AnyArray] = list(reversed(kinds.values()))
     ties += decisions if split else []
     ties += [] if weight is None else [weight]
     ties += [] if chance is None else [np.where(np.isnan(chance), -1.0, chance)]
-    # A bucket that the threshold cuts is two places.
+    # A bucket that the threshold cuts becomes two cells.
     sides = [[decision] if bucketed and not split else [] for decision in decisions]
-    for side, place in zip(reversed(sides), reversed(places), strict=True):
-        ties += [*side, place]
+    for side, position in zip(reversed(sides), reversed(positions), strict=True):
+        ties += [*side, position]
     keys = _joined([*ties, group])
     order = _order(keys)
     starts = np.flatnonzero(_changes([key[order] for key in keys]))
@@ -133,7 +133,7 @@ def merged(
         np.rint(added(v)).astype(np.int64) for v in (tally.positive, tally.missing, tally.rows)
     )
     cells = Counted(
-        score=_stacked([place[first].astype(np.float64) for place in places]),
+        score=_stacked([position[first].astype(np.float64) for position in positions]),
         decision=_stacked([decision[first] for decision in decisions]),
         positives=positives,
         negatives=total - positives - missing,
@@ -152,17 +152,19 @@ def merged(
         with np.errstate(invalid="ignore"):
             cells = replace(cells, probability=np.minimum(added(tally.chance) / missing, 1.0))
     ends = []
-    for side, place, spread in zip(sides, places, tally.spreads, strict=True):
-        sorted_keys = [key[order] for key in _joined([*side, place, group])]
+    for side, position, spread in zip(sides, positions, tally.spreads, strict=True):
+        sorted_keys = [key[order] for key in _joined([*side, position, group])]
         sorted_spread = Spread(*(values[order] for values in (spread.low, spread.high, spread.total)))
-        ends.append([values[starts] for values in _of_ties(sorted_keys, sorted_spread, tally.rows[order])])
+        ends.append([values[starts] for values in _summarize_ties(sorted_keys, sorted_spread, tally.rows[order])])
     score, low, high = (_stacked(columns) for columns in zip(*ends, strict=True))
     if tally.chance is None and np.array_equal(low, high):
         return replace(cells, score=score, buckets=None)
     return replace(cells, score=score, low=low, high=high)
 
 
-def _of_ties(keys: Sequence[AnyArray], spread: Spread, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _summarize_ties(
+    keys: Sequence[AnyArray], spread: Spread, rows: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the mean, smallest and largest score of all rows that share the keys of each entry."""
     order = _order(keys)
     starts = np.flatnonzero(_changes([key[order] for key in keys]))
