@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import darkmetrics as dm
-from darkmetrics.noise import _shared_nodes
+from darkmetrics.noise import _build_shared_posterior
 
 # Sampling error that an empirical cdf of 2,000 draws passes once in a thousand times (Dvoretzky-Kiefer-Wolfowitz).
 SLACK = np.sqrt(np.log(2 / 0.001) / (2 * 2000))
@@ -127,7 +127,7 @@ def test_shared_noise_has_the_law_of_drawing_one_quantile_for_all_rows(data, res
 
 @pytest.mark.parametrize(("p", "variance"), [(0.3, 0.04), (0.5, 0.249), (0.02, 0.0195), (0.999, 5e-4), (1e-9, 5e-10)])
 def test_cases_of_a_shared_error_average_to_the_probability(p, variance):
-    nodes = _shared_nodes(np.array([p]), lambda mean: np.full(mean.shape, variance))
+    nodes = _build_shared_posterior(np.array([p]), lambda mean: np.full(mean.shape, variance))
     chance = nodes.probability[:, 0]
     # Differences of numbers up to 1, times 64.
     assert nodes.weight @ chance == pytest.approx(p, abs=1e-13)
@@ -142,8 +142,8 @@ def test_cases_of_many_probabilities_are_interpolated_closely():
     def constant(mean):
         return np.full(mean.shape, 0.02)
 
-    together, some = _shared_nodes(p, constant).probability, np.array([17, 2345, 4711])
-    alone = np.column_stack([_shared_nodes(p[[i]], constant).probability[:, 0] for i in some])
+    together, some = _build_shared_posterior(p, constant).probability, np.array([17, 2345, 4711])
+    alone = np.column_stack([_build_shared_posterior(p[[i]], constant).probability[:, 0] for i in some])
     # The knots are 1e-3 apart; where the noise is nearly all or nothing quantiles bend by some 100 per unit squared.
     assert np.abs(together[:, some] - alone).max() < 1e-4
     assert np.abs(together.mean(axis=0) - p).max() < 1e-12

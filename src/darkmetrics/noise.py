@@ -288,9 +288,11 @@ def robustness(
     alpha[uncertain], beta[uncertain] = beta_parameters(chance[uncertain], variance_of(chance[uncertain]))
 
     functionals = [metric.bind(evaluation_set, metric.undefined_as) for metric in chosen]
-    values = _simulated(functionals, chance, alpha, beta, size, generator)
-    nodes = Posterior.single(chance), _shared_nodes(chance, variance_of)
-    laws = (Auto(max(size, N_IMPUTATIONS)).distributions(functionals, cases, rng=generator) for cases in nodes)
+    values = _simulate_values(functionals, chance, alpha, beta, size, generator)
+    posteriors = Posterior.single(chance), _build_shared_posterior(chance, variance_of)
+    laws = (
+        Auto(max(size, N_IMPUTATIONS)).distributions(functionals, posterior, rng=generator) for posterior in posteriors
+    )
     effects = {}
     for metric, functional, drawn, known, shared in zip(chosen, functionals, values, *laws, strict=True):
         counted = size if not functional.given_defined else int(np.isfinite(drawn).sum())
@@ -300,8 +302,8 @@ def robustness(
         independent = Discrete.from_atoms(drawn, np.ones(size), functional.fill, **facts)
         if known.method == "monte carlo":
             slack += dkw_radius(size, _CONFIDENCE)
-        apart, together = _distance(independent, known), _distance(shared, known)
-        effects[metric.name] = NoiseEffect(known, independent, shared, apart, together, slack)
+        distances = _distance(independent, known), _distance(shared, known)
+        effects[metric.name] = NoiseEffect(known, independent, shared, *distances, slack)
     n_certain = int(evaluation_set.missing_counts[~uncertain].sum())
     counts = evaluation_set.counts()
     return Robustness(counts, v_star, variance, share, float(chance[tightest]), n_certain, size, level, effects)
@@ -365,10 +367,10 @@ def _checked_noise(variance: Any, share: Any, v_star: float) -> tuple[float | No
     return float(variance), None
 
 
-def _simulated(
+def _simulate_values(
     functionals: Sequence[Functional], p: FloatArray, alpha: FloatArray, beta: FloatArray, size: int, rng: Any
 ) -> list[FloatArray]:
-    """Each metric for random labelings: every missing row draws a chance of its own, and then its label."""
+    """Simulate values of each metric: every missing row draws a probability, then its label."""
     missing = functionals[0].missing
     owner = np.repeat(np.arange(missing.size), missing)
     starts = np.concatenate(([0], np.cumsum(missing)[:-1]))
@@ -384,14 +386,14 @@ def _simulated(
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def _shared_nodes(p: FloatArray, variance_of: Callable[[FloatArray], FloatArray]) -> Posterior:
-    """Equally likely cases of an error that all rows share: in each the mean of the noise between two quantiles.
+def _build_shared_posterior(p: FloatArray, variance_of: Callable[[FloatArray], FloatArray]) -> Posterior:
+    """Return equally likely posterior draws with an error that all rows share.
 
-    Means, and not values in the middle, so that the probabilities average to p exactly.
+    Each draw has the mean of the noise between two quantiles. Means, and not medians, average to p exactly.
     """
     inside = np.unique(p[(p > 0.0) & (p < 1.0)])
     if inside.size > _KNOTS:
-        # What is interpolated is linear in p on average, so that interpolation keeps the average too.
+        # The average is linear in p, so interpolation preserves it.
         inside = inside[np.linspace(0, inside.size - 1, _KNOTS).astype(np.int64)]
     alpha, beta = beta_parameters(inside, variance_of(inside))
     level = (np.arange(1, _SHARED_CASES) / _SHARED_CASES)[:, None]
@@ -402,26 +404,26 @@ def _shared_nodes(p: FloatArray, variance_of: Callable[[FloatArray], FloatArray]
     below = np.where(low <= 0.5, from_low, from_high)
     bounds = np.concatenate([np.zeros((1, inside.size)), below, inside[None, :]])
     means = np.clip(_SHARED_CASES * np.diff(bounds, axis=0), 0.0, 1.0)
-    # A certain row stays what it is in every case.
+    # Probabilities of 0 and 1 are the same in every draw.
     knots, ends = np.concatenate(([0.0], inside, [1.0])), np.ones((_SHARED_CASES, 1))
     chance = [np.interp(p, knots, row) for row in np.hstack([0.0 * ends, means, ends])]
     return Posterior(np.full(_SHARED_CASES, 1.0 / _SHARED_CASES), np.array(chance))
 
 
 def _distance(first: MetricDistribution, second: MetricDistribution) -> float | None:
-    """Kolmogorov-Smirnov distance: exact if both list their atoms, else at many quantiles."""
+    """Return the Kolmogorov-Smirnov distance: exact for two discrete distributions, else at many quantiles."""
     if np.isnan(first.mean()) or np.isnan(second.mean()):
         return None
-    places = np.unique(np.concatenate([_places(one) for one in (first, second)]))
+    points = np.unique(np.concatenate([_evaluation_points(distribution) for distribution in (first, second)]))
     # Between two jumps of one distribution the other only rises, so the distance is largest next to a jump.
-    return float(max(np.abs(first._cdf(places, left=x) - second._cdf(places, left=x)).max() for x in (False, True)))
+    return float(max(np.abs(first._cdf(points, left=x) - second._cdf(points, left=x)).max() for x in (False, True)))
 
 
-def _places(one: MetricDistribution) -> FloatArray:
-    """The atoms, or quantiles."""
-    if isinstance(one, Discrete):
-        return one.atoms
-    return np.asarray(one.ppf((np.arange(_PLACES) + 0.5) / _PLACES))
+def _evaluation_points(distribution: MetricDistribution) -> FloatArray:
+    """Return the atoms, or quantiles of a continuous distribution."""
+    if isinstance(distribution, Discrete):
+        return distribution.atoms
+    return np.asarray(distribution.ppf((np.arange(_PLACES) + 0.5) / _PLACES))
 
 
 def _number(value: float | None) -> str:

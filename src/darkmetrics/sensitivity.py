@@ -208,17 +208,18 @@ class ShiftedDistributions:
         return self._fill(values, lambda distribution: chance_of_target(distribution, target, better))
 
     def _correction(self, score: FloatArray) -> FloatArray:
-        """Return what the skewness takes from the cdf at these standardized values."""
+        """Return the skewness correction, to be subtracted from the cdf at these standardized values."""
         finite = np.isfinite(score)
         square = np.where(finite, score**2, 0.0)
         return np.where(finite, self.skewness / 6.0 * (square - 1.0) * np.exp(-0.5 * square) / _ROOT, 0.0)
 
     def _fill(self, values: FloatArray, compute: Callable[[MetricDistribution], float]) -> FloatArray:
-        """Return values at all shifts: `compute` is for the distributions that are listed."""
-        known = [
-            value if law is None else compute(law) for value, law in zip(values.tolist(), self.listed, strict=True)
+        """Return values at all shifts; `compute` returns the values of listed distributions."""
+        filled = [
+            value if distribution is None else compute(distribution)
+            for value, distribution in zip(values.tolist(), self.listed, strict=True)
         ]
-        return np.array(known)
+        return np.array(filled)
 
 
 class ShiftedMetrics:
@@ -331,8 +332,8 @@ class ShiftedMetrics:
 
 
 def _compute_cumulants(functional: Functional, cells: Cells) -> Sequence[FloatArray]:
-    """Compute three cumulants of a metric at every draw, for a part of the draws at a time with pair terms."""
-    if not functional.pairs:  # what is computed for all draws is shared with other metrics
+    """Compute three cumulants of a metric at every draw; with pair terms, for a batch of draws at a time."""
+    if not functional.pairs:  # other metrics share the results for all draws
         return Expansion(functional, cells).value_cumulants
     size = max(1, _MAX_PAIR_NUMBERS // max(1, functional.missing.size))
     draws: list[IntArray] = np.array_split(np.arange(cells.n_draws), -(-cells.n_draws // size))
@@ -352,7 +353,7 @@ def _label_variance(functional: Functional, cells: Cells) -> FloatArray:
 
 
 def is_small(functional: Functional) -> bool:
-    """Return whether a metric depends on few combinations of counts of positives: of each kind of rows, or cell."""
+    """Return whether a metric depends on few combinations of counts of positives, per kind of row or per cell."""
     if functional.missing.sum() > _MAX_ROWS:
         return False
     n_combinations = count_assignments(functional.missing)
@@ -418,7 +419,7 @@ def tipping_point_of(evaluation: Evaluation, name: str, target: float) -> Tippin
     end = float(np.log(_MAX_ODDS))
     if margin(end) >= 0.0:
         return result(np.inf)
-    # Without a shift the target is met, so the sign there is known.
+    # Without a shift the target is met, so the margin is positive there.
     reach = float(brentq(lambda x: margin(x) if x > 0.0 else 1e-300, 0.0, end, xtol=1e-4))
     margin(reach)
     above, below = (int(np.sign(shift)) for shift in shifts[reach])
@@ -435,12 +436,14 @@ class _Search:
         for group, fractions in (([name for name in names if name not in drawn], _GRID), (drawn, _GRID[::2])):
             grid = [(reach * a, reach * b) for a, b in product(fractions, repeat=2)]
             if group:
-                self._grids |= {name: (grid, known) for name, known in metrics.approximate(group, grid).items()}
+                self._grids |= {
+                    name: (grid, distributions) for name, distributions in metrics.approximate(group, grid).items()
+                }
 
     def extreme_shift(self, name: str, q: float, sign: int) -> Shift:
         """Return the shift at which the quantile is lowest (`sign` -1) or highest (1), the smallest of equal ones."""
-        grid, known = self._grids[name]
-        values = dict(zip(grid, (sign * known.quantiles(q)).tolist(), strict=True))
+        grid, distributions = self._grids[name]
+        values = dict(zip(grid, (sign * distributions.quantiles(q)).tolist(), strict=True))
         tolerance = _SAME * float(np.ptp(list(values.values())))
         extreme, step = _largest(values, tolerance), 0.5 * self._reach
         for _ in range(0 if self.metrics.is_drawn(name) else _N_HALVINGS):

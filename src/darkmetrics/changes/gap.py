@@ -344,7 +344,7 @@ def _spread_of(kind: str, n_metrics: int) -> Callable[..., FloatArray]:
     """Return the function from the values of all metrics in all groups to the spread over groups."""
 
     def spread(*values: FloatArray) -> FloatArray:
-        # Of several metrics the largest spread counts.
+        # With several metrics, the largest spread counts.
         by_metric = [np.stack(values[i::n_metrics]) for i in range(n_metrics)]
         spreads = [KINDS[kind].measure(x.max(axis=0), x.min(axis=0)) for x in by_metric]
         return np.asarray(np.max(spreads, axis=0))
@@ -353,7 +353,7 @@ def _spread_of(kind: str, n_metrics: int) -> Callable[..., FloatArray]:
 
 
 class _Ends(NamedTuple):
-    """How likely each group has the largest and the smallest value, all are level, and all are zero."""
+    """Probabilities: each group has the largest or smallest value, all groups tie, all groups are zero."""
 
     largest: FloatArray
     smallest: FloatArray
@@ -362,7 +362,7 @@ class _Ends(NamedTuple):
 
 
 def _ends(values: FloatArray, drawn: JointDraws) -> _Ends:
-    """Compute which groups are at the ends, from values of one metric (n_groups x n)."""
+    """Compute the probabilities of the groups at the ends, from values of a metric (n_groups x n)."""
     if not len(values):
         return _Ends(np.empty(0), np.empty(0), np.nan, 0.0)
     high, low = values.max(axis=0), values.min(axis=0)
@@ -373,30 +373,30 @@ def _ends(values: FloatArray, drawn: JointDraws) -> _Ends:
     is_random = not drawn.is_exact and float(np.ptp(values[:, is_known], axis=1).max(initial=0.0)) > 0.0
 
     def probability(event: BoolArray | FloatArray) -> FloatArray:
-        """Probability of an event; draws that agree do not make it certain."""
+        """Return the probability of an event; a finite number of draws never makes it 0 or 1."""
         result = np.asarray(event @ mass) / total
         return np.clip(result, 0.5 / mass.size, 1.0 - 0.5 / mass.size) if is_random else result
 
     def shares(end: FloatArray) -> FloatArray:
         at_end = np.abs(values - end) <= tolerance
-        return probability(at_end / np.maximum(at_end.sum(axis=0), 1))  # groups that are level share
+        return probability(at_end / np.maximum(at_end.sum(axis=0), 1))  # groups that tie share the probability
 
     tie = float(probability(np.abs(high - low) <= tolerance))
     return _Ends(shares(high), shares(low), tie, float(drawn.mass[is_known & (high <= 0.0)].sum()))
 
 
 def _bounds(in_groups: Sequence[Sequence[MetricDistribution]], kind: str) -> Extremes:
-    """Return the least and the most that groups can differ, over all label assignments."""
-    least, largest = [], []
+    """Return the smallest and largest possible spread over groups, over all label assignments."""
+    smallest, largest = [], []
     for by_group in in_groups:
         low, high = np.array([x.bounds for x in by_group]).T
-        # The groups at the two ends are different ones.
-        one, other = np.nonzero(~np.eye(low.size, dtype=np.bool_))
+        # Two different groups are at the ends.
+        first, second = np.nonzero(~np.eye(low.size, dtype=np.bool_))
         if kind == "ratio":
-            least.append(float(_ratio(high[one], low[other])[high[one] > 0.0].min(initial=1.0)))
+            smallest.append(float(_ratio(high[first], low[second])[high[first] > 0.0].min(initial=1.0)))
             largest.append(float(min(1.0, high.min() / low.max())) if low.max() > 0.0 else 1.0)
         else:
-            least.append(max(0.0, float(low.max() - high.min())))
-            largest.append(float((high[one] - low[other]).max(initial=0.0)))
+            smallest.append(max(0.0, float(low.max() - high.min())))
+            largest.append(float((high[first] - low[second]).max(initial=0.0)))
     is_sharp = len(in_groups) == 1 and all(x.bounds_sharp for x in in_groups[0])
-    return Extremes(max(least), max(largest), is_sharp)
+    return Extremes(max(smallest), max(largest), is_sharp)

@@ -1,14 +1,14 @@
-"""How the posterior draws of several sets of rows belong together.
+"""Pairing of the posterior draws of several sets of rows.
 
 Labels of different rows are independent given their probabilities, and so are probabilities learned from different
 rows. Draws of several sets depend on each other only through what the sets share:
 
-    a mechanism that nobody stated   the same mechanism, and the same effect of the label, in all sets
+    a mechanism that is not stated   the same mechanism, and the same effect of the label, in all sets
     delays learned from all sets     the same posterior draw in all sets
     the same reference rows          errors of the curve have correlation R / sqrt((R + n) (R + m)), where the sets
                                      learned from R shared labels and from n and m labels that they do not share
 
-Changes, trends, gaps and the total over groups all pair draws here.
+Changes, trends, gaps and the total over groups use this pairing.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ _SEED = 23
 
 @dataclass(frozen=True, eq=False)
 class LearnedSet:
-    """The posterior of the missing labels of one set, and what it was learned from.
+    """The posterior of the missing labels of a set, and the rows that it was learned from.
 
     `rows` has the missing rows of each probability column that are predicted positive, and negative (n_columns x 2).
     """
@@ -54,7 +54,7 @@ class LearnedSet:
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> "LearnedSet":
-        """Return what an evaluation learned."""
+        """Return the posterior of an evaluation."""
         data, posterior = evaluation.data, evaluation.nodes
         column, predicted = columns_of(posterior), data.cells.decision[data.missing_cells]
         size = posterior.probability.shape[1]
@@ -82,7 +82,7 @@ class LearnedSet:
 
     @property
     def shared_error(self) -> float:
-        """Correlation of the error of the curve with the error that the reference rows alone leave."""
+        """Correlation of the error of the curve with the error of a curve learned from the reference rows only."""
         reference = self.reference
         shared = reference.n_labelled if isinstance(reference, EvaluationSet) else len(reference[1])
         unshared = 0 if getattr(self.model, "data", "") == "reference" else self.n_labeled
@@ -91,7 +91,7 @@ class LearnedSet:
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """Posteriors of several sets, and how their draws belong together.
+    """Posteriors of several sets, and the pairing of their draws.
 
     Attributes
     ----------
@@ -113,11 +113,11 @@ class Pairing:
 
     @classmethod
     def of(cls, sets: Sequence[LearnedSet]) -> "Pairing":
-        """Return the pairing that follows from what the sets were learned from."""
-        delays, effects = _sharing_delays(sets), _sharing_effects(sets)
+        """Return the pairing implied by the rows and mechanisms that the sets share."""
+        delays, effects = _find_shared_delays(sets), _find_shared_effects(sets)
         if len(effects) > 1 and not delays:
             sets = _separate_calibrations(sets, effects)
-        return cls(sets, delays, effects, _sharing_reference(sets))
+        return cls(sets, delays, effects, _find_shared_reference(sets))
 
     @property
     def posteriors(self) -> list[Posterior]:
@@ -125,7 +125,7 @@ class Pairing:
         return [learned.posterior for learned in self.sets]
 
     def describe(self) -> str:
-        """Return a sentence on what is shared; empty if nothing is."""
+        """Return a sentence on what the sets share; empty if they share nothing."""
         if self.delays:
             return (
                 "When labels come was learnt from all of them at once, and what is open about it is the same in each."
@@ -146,7 +146,7 @@ class Pairing:
         blocks = []
         for length, mechanisms in _split_by_mechanism(self.sets):
             shares = [
-                _normalized(np.where(learned.mechanism == mechanism, learned.posterior.weight, 0.0))[None]
+                _normalize(np.where(learned.mechanism == mechanism, learned.posterior.weight, 0.0))[None]
                 for learned, mechanism in zip(self.sets, mechanisms, strict=True)
             ]
             weight = np.ones(1)
@@ -166,7 +166,7 @@ class Pairing:
         return blocks
 
     def _follows_reference(self, number: int, mechanism: int) -> bool:
-        """Whether the draws of a set under a mechanism were learned from the reference rows."""
+        """Return whether the draws of a set under a mechanism were learned from the reference rows."""
         return mechanism == BY_REFERENCE or not self.sets[number].posterior.reasons
 
     def select_cases(self, n: int) -> tuple[FloatArray, list[IntArray]]:
@@ -197,18 +197,18 @@ class Pairing:
         return np.full(n, 1.0 / n), selected
 
     def _all_cases(self, sizes: IntArray) -> tuple[FloatArray, list[IntArray]]:
-        """Every combination of draws with its probability."""
+        """Return every possible combination of draws with its probability."""
         moving = np.flatnonzero(sizes > 1)
         mass: FloatArray = np.zeros(sizes[moving])
         for block in self.blocks:
             for case, weight in enumerate(block.weight):
                 rows = [block.shares[i][min(case, len(block.shares[i]) - 1)] for i in moving]
                 mass += weight * reduce(np.multiply.outer, rows)
-        held = np.flatnonzero(mass)
-        draws = [np.zeros(held.size, dtype=np.int64) for _ in self.sets]
-        for i, index in zip(moving, np.unravel_index(held, mass.shape), strict=True):
+        possible = np.flatnonzero(mass)
+        draws = [np.zeros(possible.size, dtype=np.int64) for _ in self.sets]
+        for i, index in zip(moving, np.unravel_index(possible, mass.shape), strict=True):
             draws[i] = index
-        return mass.ravel()[held], draws
+        return mass.ravel()[possible], draws
 
     def _select_draws(
         self, number: int, positives: FloatArray, before: FloatArray, rng: np.random.Generator
@@ -227,8 +227,10 @@ class Pairing:
                 draws[cases] = members[np.arange(cases.size) * members.size // cases.size]
                 is_free[cases] = False
                 continue
-            chance = _normalized(weight[members])
-            draws[cases] = members[representatives(positives[members, 0], positives[members, 1], chance, cases.size)]
+            probability = _normalize(weight[members])
+            draws[cases] = members[
+                representatives(positives[members, 0], positives[members, 1], probability, cases.size)
+            ]
             if number in self.reference and self._follows_reference(number, int(k)):
                 n_following = round(learned.shared_error * cases.size)
                 is_free[rng.permutation(cases)[:n_following]] = False
@@ -240,17 +242,17 @@ class Pairing:
         if not free.size:
             return draws
         orders = np.argsort(kind[free] + rng.random((_N_ORDERS, free.size)), axis=1)
-        ways = draws[free][orders]
-        draws[free] = ways[_least_correlated(against[free], expected[ways])]
+        candidates = draws[free][orders]
+        draws[free] = candidates[_least_correlated(against[free], expected[candidates])]
         return draws
 
 
-def _normalized(weight: FloatArray) -> FloatArray:
+def _normalize(weight: FloatArray) -> FloatArray:
     return np.asarray(weight / weight.sum())
 
 
-def _sharing_delays(sets: Sequence[LearnedSet]) -> list[int]:
-    """Sets with delays that were learned from all of them at once."""
+def _find_shared_delays(sets: Sequence[LearnedSet]) -> list[int]:
+    """Return the sets with jointly learned delays."""
     by_model: dict[int, list[int]] = {}
     for i, learned in enumerate(sets):
         if isinstance(learned.model, GroupArrivals):
@@ -259,21 +261,23 @@ def _sharing_delays(sets: Sequence[LearnedSet]) -> list[int]:
     return largest if len(largest) > 1 else []
 
 
-def _sharing_effects(sets: Sequence[LearnedSet]) -> list[int]:
-    """Sets with an effect of the label among the mechanisms: the same effects in the same order."""
+def _find_shared_effects(sets: Sequence[LearnedSet]) -> list[int]:
+    """Return the sets with effects of the label under "both": the same effects in the same order."""
     sizes = [int(np.sum(learned.mechanism == BOTH)) if learned.posterior.reasons else 0 for learned in sets]
     largest = max(sizes, default=0)
     return [i for i, size in enumerate(sizes) if size == largest > 0]
 
 
-def _sharing_reference(sets: Sequence[LearnedSet]) -> list[int]:
-    """Sets that learned from the same reference rows; of several references the most frequent."""
+def _find_shared_reference(sets: Sequence[LearnedSet]) -> list[int]:
+    """Return the sets that learned from the same reference rows; of several references, the most frequent."""
     groups: list[tuple[Any, list[int]]] = []
     for i, learned in enumerate(sets):
         reference = learned.reference
         if reference is None:
             continue
-        members = next((members for known, members in groups if _are_same_rows(known, reference)), None)
+        members = next(
+            (members for group_reference, members in groups if _are_same_rows(group_reference, reference)), None
+        )
         if members is None:
             groups.append((reference, [i]))
         else:
@@ -295,7 +299,7 @@ def _are_same_rows(first: Any, second: Any) -> bool:
 
 
 def _split_by_mechanism(sets: Sequence[LearnedSet]) -> list[tuple[float, list[int]]]:
-    """Split probability 1 into stretches in which each set has one mechanism, in the same order in all sets."""
+    """Split probability 1 into intervals with one mechanism per set; mechanisms have the same order in all sets."""
     reached = [np.cumsum(np.bincount(learned.mechanism, learned.posterior.weight)) for learned in sets]
     reached = [total / total[-1] for total in reached]
     ends = np.unique(np.concatenate([np.round(total, 12) for total in reached]))
@@ -352,7 +356,7 @@ def _separate_calibrations(sets: Sequence[LearnedSet], effects: Sequence[int]) -
 
 
 def _rank(learned: LearnedSet) -> tuple[float, ...]:
-    """Sort sets by their contents: those with the fewest labels first, which another order would change most."""
+    """Return a sort key from the contents of a set: the fewest labels first, because the order affects them most."""
     expected = learned.posterior.weight @ learned.positives
     return learned.n_labeled, float(learned.rows.sum()), *expected.tolist()
 

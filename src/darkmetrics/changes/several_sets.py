@@ -18,14 +18,14 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
 from darkmetrics.population import Population, View, draw_in_population, sampling_correlation
 
-# Numbers that are drawn for one answer at most.
+# Maximum number of values drawn for a result.
 _MAX_NUMBERS = 2**23
 
 
 class SeveralSets:
     """Evaluations of different rows, with paired posterior draws.
 
-    `fills` has the value of 0/0 by the name of a metric; that of each evaluation unless given.
+    `fills` has the value of 0/0 by metric name; default: the value of each evaluation.
     """
 
     def __init__(self, evaluations: Sequence[Evaluation], fills: dict[str, float] | None = None) -> None:
@@ -60,16 +60,16 @@ class SeveralSets:
         """Return the distribution of a metric in a set; it is computed if it was not evaluated."""
         evaluation = self.evaluations[number]
         evaluated = evaluation if scope == "population" else evaluation.rows
-        known = evaluated.laws.get(metric.name)
-        if known is not None:
-            return known
+        distribution = evaluated.laws.get(metric.name)
+        if distribution is not None:
+            return distribution
         data, posterior = evaluation.nodes.without_strata(evaluation.data)
         functional = metric.bind(data, self.fills[number][metric.name])
         on_rows = next(evaluation.method.distributions([functional], posterior))
         return on_rows if scope == "rows" else Population(data, posterior).distribution(metric, on_rows)
 
     def draw(self, metrics: Sequence[Metric], joint: Joint) -> JointDraws:
-        """Draw metrics of all sets together: every combination of values where there are few."""
+        """Draw metrics of all sets jointly: every combination of values if there are few."""
         n = min(n_imputations(term, N_IMPUTATIONS) for term in joint.terms)
         n = min(n, _MAX_NUMBERS // len(joint.terms))
         if self.scope == "rows":
@@ -79,14 +79,14 @@ class SeveralSets:
             [self._distribution(i, metric, scope) for i in range(len(self.evaluations)) for metric in metrics]
             for scope in ("rows", "population")
         )
-        given = [evaluation.nodes.given for evaluation in self.evaluations for _ in metrics]
+        is_given = [evaluation.nodes.given for evaluation in self.evaluations for _ in metrics]
         values = draw_in_population(
-            drawn.values, on_rows, in_population, correlation=self._sampling_correlation(metrics), given=given
+            drawn.values, on_rows, in_population, correlation=self._sampling_correlation(metrics), given=is_given
         )
         return drawn._replace(values=values)
 
     def _sampling_correlation(self, metrics: Sequence[Metric]) -> FloatArray | None:
-        """Correlation of the sampling errors: rows of different sets are independent."""
+        """Return the correlation of the sampling errors; rows of different sets are independent."""
         if len(metrics) == 1:
             return None
         size = len(metrics)

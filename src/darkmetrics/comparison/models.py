@@ -1,4 +1,4 @@
-"""Metrics of several models on the same rows: distributions of differences, and values drawn together."""
+"""Metrics of several models on the same rows: distributions of differences, and jointly drawn values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,9 +26,9 @@ from darkmetrics.population import View, draw_in_population, sampling_correlatio
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
 
-# Imputations of all models at least, and the additions of labels per sum that limit their number.
+# Minimum number of imputations of all models, and maximum number of label additions per sum.
 _MIN_DRAWS, _MAX_ADDITIONS = 2**14, 2**29
-# Models whose distributions are computed one by one; those of more models are drawn.
+# Up to this many models, each distribution is computed; with more models they are drawn.
 _MAX_COMPUTED = 8
 
 
@@ -61,7 +61,7 @@ class ComparedModels:
 
     @cached_property
     def problem(self) -> Problem:
-        """What the metrics of all models share."""
+        """The posterior and results that the metrics of all models share."""
         return Problem(self.posterior, seed=self.seed)
 
     @property
@@ -73,21 +73,23 @@ class ComparedModels:
         """Return the metric of a model as a function of the labels of the shared missing cells."""
         key = metric.name, model
         if key not in self._terms:
-            data, place, *_ = self.rows.of(model)
-            self._terms[key] = metric.bind(data, self.question.fill_of(metric)).reorder(place)
+            data, new_index, *_ = self.rows.of(model)
+            self._terms[key] = metric.bind(data, self.question.fill_of(metric)).reorder(new_index)
         return self._terms[key]
 
     def evaluation(self, model: int) -> Evaluation:
         """Return the evaluation of a model on these rows."""
         if model not in self._evaluations:
             rng, name = np.random.default_rng(self.seed), self.rows.names[model]
-            known = self._drawn_distributions(model) if self._evaluates_by_draws else None
-            self._evaluations[model] = self.beliefs.evaluation(self.question, self.rows.of(model), rng, name, known)
+            distributions = self._drawn_distributions(model) if self._evaluates_by_draws else None
+            self._evaluations[model] = self.beliefs.evaluation(
+                self.question, self.rows.of(model), rng, name, distributions
+            )
         return self._evaluations[model]
 
     @cached_property
     def _evaluates_by_draws(self) -> bool:
-        """Whether the values that many models are ranked by also serve as the distribution of each of them."""
+        """Whether the distribution of each model uses the values that rank the models."""
         if len(self.rows.names) <= _MAX_COMPUTED or type(self.question.method) is not Auto or self.posterior.certain:
             return False
         return all(self._draw_on_rows(metric).draw is not None for metric in self.question.metrics)
@@ -133,7 +135,7 @@ class ComparedModels:
         return self._drawn[metric.name, equally_likely]
 
     def _drawn_with(self, metric: Metric) -> Sequence[Metric]:
-        """Return the metrics that are drawn together with this one: all that depend on sums, unless rows are many."""
+        """Return the metrics that are drawn jointly with this one: all functions of sums, unless rows are many."""
         if self.term(metric, 0).columns is None or self._n_draws * self.rows.missing.sum() > MAX_LABELS:
             return [metric]
         return [other for other in self.question.metrics if self.term(other, 0).columns is not None]
@@ -144,7 +146,7 @@ class ComparedModels:
         return int(np.clip(_MAX_ADDITIONS / additions, _MIN_DRAWS, N_IMPUTATIONS))
 
     def _move_to_population(self, metric: Metric, drawn: ModelDraws) -> ModelDraws:
-        """Turn values on the rows into values in the population; sampling the same rows moves all models."""
+        """Convert values on these rows to values in the population; the models share the sampling error of the rows."""
         models = range(len(self.rows.names))
         on_rows = [self.evaluation(model) for model in models]
         of_population = replace(self.question, scope="population")

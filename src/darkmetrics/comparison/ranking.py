@@ -160,7 +160,7 @@ def range_text(chance: float, ends: tuple[float, float]) -> str:
 
 
 def sides_of(distribution: MetricDistribution, t: float, scope: str) -> tuple[float, float]:
-    """Return P(X < t) and P(X > t); both are possible in the population if t is, and a row tells the models apart."""
+    """Return P(X < t) and P(X > t); in the population both are positive if t is inside the bounds."""
     below, above = mass_below(distribution, t), float(distribution.sf(t))
     low, high = distribution.bounds
     if scope == "population" and low < t < high and distribution.var() > 0.0:
@@ -171,21 +171,21 @@ def sides_of(distribution: MetricDistribution, t: float, scope: str) -> tuple[fl
 def best_of(
     metric: str, better: str, names: tuple[str, ...], drawn: ModelDraws, effects: FloatArray | None = None
 ) -> Best:
-    """Compute the probability of each model to be best, from values of all models drawn together.
+    """Compute the probability of each model to be best, from jointly drawn values of all models.
 
-    Draws in which a model's metric is undefined are left out. `effects` is the largest effect of score bins on the
+    Draws with an undefined metric are excluded. `effects` is the largest effect of score bins on the
     metric of each model, NaN if unknown.
     """
     values, mass, defined = _select_defined(drawn)
-    chances = dict.fromkeys(names, np.nan)
+    probabilities = dict.fromkeys(names, np.nan)
     if not mass.size:
-        return Best(metric, chances, {}, drawn.method, drawn.scope)
+        return Best(metric, probabilities, {}, drawn.method, drawn.scope)
     models = [names[i] for i in defined]
     ahead = -values if better == "lower" else values
-    first = ahead >= ahead.max(axis=0) - SAME * np.abs(values).max()  # of their own size: weights have any unit
+    first = ahead >= ahead.max(axis=0) - SAME * np.abs(values).max()  # relative, because weights have any unit
     alone = first.sum(axis=0) == 1
-    least = _smallest_probability(drawn, values)
-    chances |= {name: _probability(mass, first[i] & alone, least[i]) for i, name in enumerate(models)}
+    min_probability = _smallest_probability(drawn, values)
+    probabilities |= {name: _probability(mass, first[i] & alone, min_probability[i]) for i, name in enumerate(models)}
     ties: dict[tuple[str, ...], float] = {}
     if not alone.all():
         sets, number = np.unique(np.packbits(first[:, ~alone], axis=0), axis=1, return_inverse=True)
@@ -200,30 +200,31 @@ def best_of(
             moved = np.delete(reach + reach[i], i)[:, None]
             low, high = (float(mass @ np.all(lead > by, axis=0)) for by in (moved, -moved))
             ranges[name] = low, high
-    return Best(metric, chances, ties, drawn.method, drawn.scope, ranges)
+    return Best(metric, probabilities, ties, drawn.method, drawn.scope, ranges)
 
 
 def ranks_of(metric: str, better: str, names: tuple[str, ...], drawn: ModelDraws) -> Ranks:
-    """Compute the probability of every rank, from values of all models drawn together."""
+    """Compute the probability of every rank, from jointly drawn values of all models."""
     values, mass, defined = _select_defined(drawn)
-    chances = dict.fromkeys(names, (np.nan,) * len(names))
+    probabilities = dict.fromkeys(names, (np.nan,) * len(names))
     if not mass.size:
-        return Ranks(metric, chances, drawn.method, drawn.scope)
+        return Ranks(metric, probabilities, drawn.method, drawn.scope)
     ahead = -values if better == "lower" else values
     slack = SAME * np.abs(values).max()
-    least = _smallest_probability(drawn, values)
+    min_probability = _smallest_probability(drawn, values)
     for i, index in enumerate(defined):
         n_better = (ahead > ahead[i] + slack).sum(axis=0)
-        chances[names[index]] = tuple(
-            _probability(mass, n_better == rank, least[i] if rank < len(defined) else 0.0) for rank in range(len(names))
+        probabilities[names[index]] = tuple(
+            _probability(mass, n_better == rank, min_probability[i] if rank < len(defined) else 0.0)
+            for rank in range(len(names))
         )
-    return Ranks(metric, chances, drawn.method, drawn.scope)
+    return Ranks(metric, probabilities, drawn.method, drawn.scope)
 
 
 def _smallest_probability(drawn: ModelDraws, values: FloatArray) -> list[float]:
     """Return the smallest probability of each model's ranks.
 
-    It is 0 on the rows, and in the population for a model that no row tells apart from another.
+    It is 0 on these rows, and in the population for a model with the same values as another model.
     """
     if drawn.scope != "population":
         return [0.0] * len(values)
@@ -235,15 +236,15 @@ def _smallest_probability(drawn: ModelDraws, values: FloatArray) -> list[float]:
     return [0.0 if twin else half_a_draw for twin in has_twin]
 
 
-def _probability(mass: FloatArray, event: BoolArray, least: float) -> float:
-    return min(1.0 - least, max(least, float(mass @ event)))
+def _probability(mass: FloatArray, event: BoolArray, min_probability: float) -> float:
+    return min(1.0 - min_probability, max(min_probability, float(mass @ event)))
 
 
 def _select_defined(drawn: ModelDraws) -> tuple[FloatArray, FloatArray, list[int]]:
-    """Return values and mass of the draws in which all models are defined that ever are, and these models."""
+    """Return values and mass of the draws with defined metrics, and the models that are ever defined."""
     possible = drawn.mass > 0.0
     defined = np.flatnonzero(~np.isnan(drawn.values[:, possible]).all(axis=1))
     values = drawn.values[defined]
-    kept = possible & ~np.isnan(values).any(axis=0) if defined.size else np.zeros_like(possible)
-    mass = drawn.mass[kept]
-    return values[:, kept], mass / mass.sum() if mass.size else mass, defined.tolist()
+    selected = possible & ~np.isnan(values).any(axis=0) if defined.size else np.zeros_like(possible)
+    mass = drawn.mass[selected]
+    return values[:, selected], mass / mass.sum() if mass.size else mass, defined.tolist()

@@ -26,11 +26,11 @@ def describe_age(ages: Ages, cell: int) -> str:
     return f"{text} with a label after {between(ages.delay[cell])}" if ages.timed[cell] else text
 
 
-def check_same_unit(one: Cells, other: Cells) -> None:
+def check_same_unit(first: Cells, second: Cells) -> None:
     """Refuse ages in different units; a set without cells has no unit."""
-    if one.ages is None or other.ages is None or not (one.score.size and other.score.size):
+    if first.ages is None or second.ages is None or not (first.score.size and second.score.size):
         return
-    if one.ages.days != other.ages.days:
+    if first.ages.days != second.ages.days:
         raise InputError(
             "age: one set has ages in days, of dates or timedeltas, the other in numbers of a unit that is not known. "
             "Give both in one way."

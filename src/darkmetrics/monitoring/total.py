@@ -85,7 +85,7 @@ class GroupPosterior(NamedTuple):
         return np.asarray(self.posterior.weight @ self.posterior.probability)
 
     def learned(self, data: EvaluationSet, model: LabelModel | None = None) -> LearnedSet:
-        """Return what pairing needs to know of the group."""
+        """Return the set that the pairing needs."""
         sides = np.stack([self.rows * self.predicted, self.rows * ~self.predicted], axis=1)
         return LearnedSet(self.posterior, sides, int(data.cells.positives.sum() + data.cells.negatives.sum()), model)
 
@@ -109,13 +109,15 @@ def stack_groups(
     models: Sequence[LabelModel | None],
     fit: Callable[[EvaluationSet], Posterior],
 ) -> StackedGroups:
-    """Stack groups of rows. Groups without a posterior borrow one from the others and from a `fit` over all rows."""
-    lacking = sum(known is None and data.n_missing > 0 for data, known in zip(sets, posteriors, strict=True))
-    merged = EvaluationSet.merged(sets) if any(known is None for known in posteriors) else None
-    if merged is not None and all(known is None for known in posteriors):
+    """Stack groups of rows. Groups without a posterior borrow from the other groups and a `fit` over all rows."""
+    lacking = sum(
+        group_posterior is None and data.n_missing > 0 for data, group_posterior in zip(sets, posteriors, strict=True)
+    )
+    merged = EvaluationSet.merged(sets) if any(group_posterior is None for group_posterior in posteriors) else None
+    if merged is not None and all(group_posterior is None for group_posterior in posteriors):
         return StackedGroups(merged, fit(merged), lacking, shares_reference=False)
     groups = (
-        [known for known in posteriors if known is not None]
+        [group_posterior for group_posterior in posteriors if group_posterior is not None]
         if merged is None
         else _borrow(sets, posteriors, merged, fit(merged))
     )
@@ -143,16 +145,16 @@ def _borrow(
 ) -> list[GroupPosterior]:
     """Return the posteriors of all groups, with borrowed ones for groups without."""
     lenders = []
-    for data, known in zip(sets, posteriors, strict=True):
-        if known is not None:
-            learned = known.learned(data)
-            lenders.append(Lender(data, known.posterior.weight, learned.positives, learned.mechanism))
+    for data, group_posterior in zip(sets, posteriors, strict=True):
+        if group_posterior is not None:
+            learned = group_posterior.learned(data)
+            lenders.append(Lender(data, group_posterior.posterior.weight, learned.positives, learned.mechanism))
     shape, rng = Shape.of(merged, fitted), np.random.default_rng(11)  # the same in every run
-    lacking = [data for data, known in zip(sets, posteriors, strict=True) if known is None]
+    lacking = [data for data, group_posterior in zip(sets, posteriors, strict=True) if group_posterior is None]
     lent = iter(borrowed(lacking, lenders, shape, rng))
     return [
-        GroupPosterior.of(data, next(lent), len(sets)) if known is None else known
-        for data, known in zip(sets, posteriors, strict=True)
+        GroupPosterior.of(data, next(lent), len(sets)) if group_posterior is None else group_posterior
+        for data, group_posterior in zip(sets, posteriors, strict=True)
     ]
 
 
