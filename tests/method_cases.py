@@ -1,4 +1,4 @@
-"""Cases for the accuracy of the four methods: where missing rows lie, how likely they are positive, and weights."""
+"""Cases for the accuracy of the four methods: positions and probabilities of missing rows, ties and weights."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ METRICS = (
     *("roc_auc", "average_precision", "brier", "log_loss", "f1", "mcc", "balanced_accuracy", "recall"),
     *("recall_at_k(0.1)", "lift_at_k(20)", "roc_auc(ties='full')", "auc difference", "f1 difference", "ks"),
 )
-PLACES = ("spread", "block", "two blocks", "top", "alternating")
+LAYOUTS = ("spread", "block", "two blocks", "top", "alternating")
 SCORES = ("distinct", "grades", "one big tie")
-CHANCES = ("calibrated", "rare", "nearly certain", "half", "never defined")
+LABEL_RATES = ("calibrated", "rare", "nearly certain", "half", "never defined")
 WEIGHTS = ("none", "lognormal", "pareto", "one heavy")
 SIZES = (17, 40, 120, 400, 1500)
 DRAWS = (1, 24)
@@ -29,12 +29,12 @@ _ROWS = 3000
 
 @dataclass(frozen=True)
 class Case:
-    """One combination, with a seed of its own."""
+    """A combination of settings; `number` is its seed."""
 
     metric: str
-    place: str
+    layout: str
     score: str
-    chance: str
+    label_rate: str
     weight: str
     size: int
     draws: int
@@ -42,21 +42,21 @@ class Case:
 
     @property
     def n_rows(self) -> int:
-        """All rows, of which every second is missing in every third case."""
+        """Number of rows; every third case has half of its rows missing."""
         return max(_ROWS, 2 * self.size) if self.number % 3 else 2 * self.size
 
 
 def cases(n: int, seed: int = 0) -> Iterator[Case]:
-    """Random combinations, the same ones for a seed."""
+    """Draw random combinations; a seed reproduces them."""
     rng = np.random.default_rng(seed)
-    axes: tuple[tuple[Any, ...], ...] = (METRICS, PLACES, SCORES, CHANCES, WEIGHTS, SIZES, DRAWS)
+    axes: tuple[tuple[Any, ...], ...] = (METRICS, LAYOUTS, SCORES, LABEL_RATES, WEIGHTS, SIZES, DRAWS)
     for number in range(n):
-        metric, place, score, chance, weight, size, draws = (axis[int(rng.integers(len(axis)))] for axis in axes)
-        yield Case(metric, place, score, chance, weight, size, draws, number)
+        metric, layout, score, label_rate, weight, size, draws = (axis[int(rng.integers(len(axis)))] for axis in axes)
+        yield Case(metric, layout, score, label_rate, weight, size, draws, number)
 
 
 def build(case: Case) -> tuple[Functional, Posterior]:
-    """The functional of a case, and the posterior of its missing rows."""
+    """Build the functional of a case, and the posterior of its missing rows."""
     rng = np.random.default_rng([case.number, case.size])
     n = case.n_rows
     s = np.sort(rng.random(n))
@@ -65,34 +65,34 @@ def build(case: Case) -> tuple[Functional, Posterior]:
         s, other = np.ceil(7 * s) / 7, np.ceil(7 * other) / 7
     elif case.score == "one big tie":
         s[n // 4 : 3 * n // 4] = 0.5
-    place = _places(case.place, n, case.size, rng)
-    label_chance = np.clip(0.1 + 0.8 * s, 0.0, 1.0)
-    y = (rng.random(n) < label_chance).astype(float)
-    p = np.clip(label_chance[place] + 0.05 * rng.standard_normal(case.size), 0.02, 0.98)
-    if case.chance in ("rare", "never defined"):
-        p = rng.uniform(0.2, 1.0, case.size) * (0.3 / case.size if case.chance == "never defined" else 0.03)
-        y = np.zeros(n) if case.chance == "never defined" else (rng.random(n) < 0.002).astype(float)
-    elif case.chance == "nearly certain":
+    position = _draw_positions(case.layout, n, case.size, rng)
+    label_probability = np.clip(0.1 + 0.8 * s, 0.0, 1.0)
+    y = (rng.random(n) < label_probability).astype(float)
+    p = np.clip(label_probability[position] + 0.05 * rng.standard_normal(case.size), 0.02, 0.98)
+    if case.label_rate in ("rare", "never defined"):
+        p = rng.uniform(0.2, 1.0, case.size) * (0.3 / case.size if case.label_rate == "never defined" else 0.03)
+        y = np.zeros(n) if case.label_rate == "never defined" else (rng.random(n) < 0.002).astype(float)
+    elif case.label_rate == "nearly certain":
         p = np.where(rng.random(case.size) < 0.5, 0.01, 0.99)
-    elif case.chance == "half":
+    elif case.label_rate == "half":
         p = np.full(case.size, 0.5)
-    y[place] = np.nan
+    y[position] = np.nan
     w = None
     if case.weight != "none":
         w = {"lognormal": rng.lognormal(0.0, 1.5, n), "pareto": 1.0 + rng.pareto(1.1, n)}.get(case.weight, np.ones(n))
         if case.weight == "one heavy":
-            w[place[case.size // 2]] = float(case.size)
+            w[position[case.size // 2]] = float(case.size)
     data = dm.EvaluationSet(y, s, sample_weight=w)
     shift = 0.4 * rng.standard_normal((case.draws, 1)) if case.draws > 1 else np.zeros((1, 1))
     probability = 1.0 / (1.0 + (1.0 - p) / p * np.exp(-shift))
-    # Cells with missing rows are by rising score; rows of one score and weight are one cell.
+    # Cells with missing rows are sorted by score; rows of equal score and weight share a cell.
     cells = data.cells
-    key = s[place] if w is None else s[place] + 1j * w[place]
+    key = s[position] if w is None else s[position] + 1j * w[position]
     cell_key = cells.score[data.missing_cells]
     if w is not None:
         assert cells.weight is not None
         cell_key = cell_key + 1j * cells.weight[data.missing_cells]
-    owner = np.array([int(np.flatnonzero(cell_key == one)[0]) for one in key])
+    owner = np.array([int(np.flatnonzero(cell_key == row_key)[0]) for row_key in key])
     counts = np.bincount(owner, minlength=cell_key.size)
     per_cell = np.stack([np.bincount(owner, row, cell_key.size) / counts for row in probability])
     weight = rng.uniform(0.5, 1.0, case.draws)
@@ -108,21 +108,21 @@ def build(case: Case) -> tuple[Functional, Posterior]:
     return metric.bind(data, np.nan), posterior
 
 
-def _places(name: str, n: int, m: int, rng: np.random.Generator) -> np.ndarray:
-    if name == "spread":
+def _draw_positions(layout: str, n: int, m: int, rng: np.random.Generator) -> np.ndarray:
+    if layout == "spread":
         return np.sort(rng.choice(n, m, replace=False))
-    if name == "alternating":
+    if layout == "alternating":
         return np.arange(0, 2 * m, 2) + (n - 2 * m) // 2
-    if name == "top":
+    if layout == "top":
         return np.arange(n - m, n)
-    if name == "block":
+    if layout == "block":
         return np.arange(m) + (n - m) // 3
     half = m // 2
     return np.concatenate([np.arange(half) + n // 10, np.arange(m - half) + (n - (m - half)) * 9 // 10])
 
 
 def compute(functional: Functional, posterior: Posterior) -> MetricDistribution:
-    """The distribution by the first method that applies."""
+    """Compute the distribution by the first method that applies."""
     return next(Auto().distributions([functional], posterior))
 
 

@@ -21,7 +21,7 @@ WEIGHTED = [metric for metric in METRICS if "_at_k" not in metric]
 
 
 def simulate(seed, n, m, models=3, rate=0.5, ties=False, weighted=False):
-    """Simulate labels of which m are missing, scores by model, probabilities of the missing labels and weights."""
+    """Simulate labels with m missing ones, scores by model, probabilities of the missing labels and weights."""
     rng = np.random.default_rng(seed)
     log_odds = rng.normal(size=n) + np.log(rate / (1.0 - rate))
     y_true = (rng.random(n) < expit(1.5 * log_odds)).astype(float)
@@ -35,7 +35,7 @@ def simulate(seed, n, m, models=3, rate=0.5, ties=False, weighted=False):
 
 
 def enumerate_values(metric, y_true, scores, p, weight):
-    """Values of a metric for every model (rows) and label assignment, and the probabilities of the assignments."""
+    """Compute a metric for every model (rows) and label assignment, and the probabilities of the assignments."""
     values, probability = [], np.ones(1)
     for score in scores.values():
         decision = (score >= 0.5).astype(float)
@@ -228,9 +228,9 @@ def test_distributions_of_many_models_are_those_that_evaluate_computes():
     rng = np.random.default_rng(0)
     base = rng.random(600)
     scores = {f"m{i}": np.clip(base + 0.2 * rng.normal(size=600), 0.01, 0.99) for i in range(9)}
-    few = {name: scores[name] for name in ("m0", "m1")}
+    two_models = {name: scores[name] for name in ("m0", "m1")}
     metrics = ["f1", "roc_auc"]
-    many, two = (compare(metrics, y_true, chosen, p, weight) for chosen in (scores, few))
+    many, two = (compare(metrics, y_true, chosen, p, weight) for chosen in (scores, two_models))
     for metric in metrics:
         at = two["m0"][metric].ppf(np.linspace(0.05, 0.95, 19))
         assert np.abs(many["m0"][metric].cdf(at) - two["m0"][metric].cdf(at)).max() < 0.015
@@ -238,13 +238,13 @@ def test_distributions_of_many_models_are_those_that_evaluate_computes():
 
 
 @pytest.mark.parametrize("metric", [*METRICS, "ks"])
-@pytest.mark.parametrize("told", [{"missingness": "random"}, {"label_model": 0.4}])
-def test_population_answers_every_metric_that_evaluate_answers(metric, told):
+@pytest.mark.parametrize("mechanism", [{"missingness": "random"}, {"label_model": 0.4}])
+def test_population_answers_every_metric_that_evaluate_answers(metric, mechanism):
     y_true, scores, _, _ = simulate(11, 80, 40, models=2)
-    settings: dict[str, Any] = {"metrics": metric, "scope": "population", "rng": 0, **told}
+    settings: dict[str, Any] = {"metrics": metric, "scope": "population", "rng": 0, **mechanism}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if told == {"label_model": 0.4} and metric == "ks":
+        if mechanism == {"label_model": 0.4} and metric == "ks":
             for call, score in ((dm.evaluate, scores["a"]), (dm.compare, scores)):
                 with pytest.raises(dm.InputError, match=r"^scope: 'population' cannot be had for 'ks'"):
                     call(y_true, score, **settings)

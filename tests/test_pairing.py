@@ -71,13 +71,13 @@ def test_errors_learned_from_shared_reference_rows_have_the_correlation_of_repea
     paired: list[tuple[float, float]] = []
     score = rng.random(n_missing)
     for _ in range(120):
-        known = sample(rng, n_reference, 0.0)
+        reference = sample(rng, n_reference, 0.0)
         sets = []
         for n in n_labeled:
             labels, scores = sample(rng, n, 0.0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                model = dm.label_models.Calibrated(reference=known)
+                model = dm.label_models.Calibrated(reference=reference)
                 sets.append(
                     dm.evaluate(
                         np.append(labels, np.full(n_missing, np.nan)),

@@ -55,9 +55,9 @@ ALL_METRICS = [
 def build_joint(
     sets: list[tuple[np.ndarray, np.ndarray, np.ndarray]], names: list[list[str]], rng: np.random.Generator
 ) -> tuple[Joint, np.ndarray]:
-    """Metrics of two sets, and the weight of each pair of their posterior draws.
+    """Build metrics of two sets, and the weight of each pair of their posterior draws.
 
-    The draws are paired in two blocks: independent ones, and the same one of both sets.
+    The draws are paired in two blocks: independent draws, and the same draw in both sets.
     """
     n_draws = len(sets[0][2])
     shares, weight = rng.dirichlet(np.ones(n_draws), 2), rng.dirichlet(np.ones(n_draws))
@@ -66,9 +66,9 @@ def build_joint(
         Block(0.6 * weight, (np.eye(n_draws), np.eye(n_draws))),
     ]
     terms = []
-    for (labels, score, p), own in zip(sets, names, strict=True):
+    for (labels, score, p), set_names in zip(sets, names, strict=True):
         data, posterior = dm.EvaluationSet(labels, score), Posterior(np.full(n_draws, 1.0 / n_draws), p)
-        terms.append(SetTerms([metrics_from(name)[0].bind(data, np.nan) for name in own], Problem(posterior)))
+        terms.append(SetTerms([metrics_from(name)[0].bind(data, np.nan) for name in set_names], Problem(posterior)))
     return Joint(terms, blocks), 0.4 * np.outer(*shares) + 0.6 * np.diag(weight)
 
 
@@ -78,11 +78,11 @@ def assert_equal_to_brute_force(
     defined = ~np.isnan(values)
     assert distribution.method == "exact", name
     assert distribution.undefined == pytest.approx(mass[~defined].sum(), abs=1e-12)
-    held = mass[defined] / mass[defined].sum()
+    defined_mass = mass[defined] / mass[defined].sum()
     for t in np.quantile(values[defined], np.linspace(0.0, 1.0, 41)):
-        blur = oracle.ATOM * max(1.0, abs(t))
-        expected = held[values[defined] <= t + blur].sum()
-        assert distribution.cdf(t + blur) == pytest.approx(expected, abs=1e-12), name
+        tolerance = oracle.ATOM * max(1.0, abs(t))
+        expected = defined_mass[values[defined] <= t + tolerance].sum()
+        assert distribution.cdf(t + tolerance) == pytest.approx(expected, abs=1e-12), name
 
 
 @pytest.mark.parametrize("metric", ALL_METRICS)
@@ -91,7 +91,7 @@ def test_joint_equals_brute_force_for_two_sets_with_paired_draws(metric, n_draws
     rng = np.random.default_rng(n_draws)
     sets = [draw_set(rng, n, n_draws) for n in missing]
     joint, weight = build_joint(sets, [[metric], [metric]], rng)
-    (first, p_first), (second, p_second) = (all_assignments(*one, metric) for one in sets)
+    (first, p_first), (second, p_second) = (all_assignments(*arguments, metric) for arguments in sets)
     mass = (p_first.T @ weight @ p_second).ravel()
     for name, combine in COMBINATIONS.items():
         values = combine(np.repeat(first, second.size), np.tile(second, first.size))
@@ -104,17 +104,17 @@ def test_joint_of_three_metrics_on_two_sets_equals_brute_force(metric):
     rng = np.random.default_rng(ALL_METRICS.index(metric))
     sets = [draw_set(rng, n, 2) for n in (6, 8)]
     joint, weight = build_joint(sets, [[metric, "recall"], [metric]], rng)
-    (first, p_first), (second, p_second) = (all_assignments(*one, metric) for one in sets)
+    (first, p_first), (second, p_second) = (all_assignments(*arguments, metric) for arguments in sets)
     recall, _ = all_assignments(*sets[0], "recall")
     mass = (p_first.T @ weight @ p_second).ravel()
-    own, other, beside = np.repeat(first, second.size), np.repeat(recall, second.size), np.tile(second, first.size)
+    values = np.repeat(first, second.size), np.repeat(recall, second.size), np.tile(second, first.size)
     for name, combine in {
         "largest": lambda a, b, c: np.maximum(np.maximum(a, b), c),
         "contrast": lambda a, b, c: a - 0.5 * (b + c),
         "range of two, times the third": lambda a, b, c: np.abs(a - c) * b,
     }.items():
         distribution = joint.distribution(combine, bounds=Extremes(-np.inf, np.inf, sharp=False))
-        assert_equal_to_brute_force(distribution, combine(own, other, beside), mass, name)
+        assert_equal_to_brute_force(distribution, combine(*values), mass, name)
 
 
 def weighted_auc(y: np.ndarray, score: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -147,7 +147,7 @@ def test_change_of_weighted_roc_auc_is_right_where_few_rows_decide():
     assert change["roc_auc"].cdf(np.quantile(difference, at)) == pytest.approx(at, abs=0.01)
 
 
-class Given(dm.label_models.LabelModel):
+class GivenDraws(dm.label_models.LabelModel):
     """Three posterior draws with these probabilities."""
 
     def __init__(self, probability: np.ndarray) -> None:
@@ -180,7 +180,7 @@ def test_change_of_sets_with_several_draws_equals_plain_simulation(metric, n_mis
         labels[:size] = np.nan
         p = expit(rng.normal(size=(3, 1)) + rng.normal(size=(3, size)))
 
-        model = Given(p[:, np.argsort(score[:size])])
+        model = GivenDraws(p[:, np.argsort(score[:size])])
         evaluations.append(dm.evaluate(labels, score, metrics=metric, label_model=model))
         parts = []
         for draw in np.split(rng.choice(3, n_simulated, p=[0.5, 0.3, 0.2]), 16):
@@ -192,7 +192,7 @@ def test_change_of_sets_with_several_draws_equals_plain_simulation(metric, n_mis
     change = dm.change(*evaluations)[metric]
     # Equal values may differ by their rounding.
     levels = np.searchsorted(difference, difference + 1e-11, side="right") / difference.size
-    # 0.0064 is the distance of so many simulated values that is exceeded once in a hundred times.
+    # 0.0064 is the distance that 65,536 simulated values exceed with probability 1%.
     assert np.abs(change.cdf(difference + 1e-11) - levels).max() < 0.01 + 0.0064
 
 
@@ -244,7 +244,7 @@ def test_comparisons_answer_every_metric_that_evaluate_answers(scope):
 
 @pytest.mark.parametrize("metric", ["ks", {"mine": lambda y, s: float(y.mean())}], ids=["ks", "callable"])
 def test_what_evaluate_refuses_is_refused_everywhere_by_the_same_sentence(metric):
-    """Probabilities that are given stand for the labels: a metric known by its values alone has no population."""
+    """Given probabilities replace the labels, so a metric that is no function of sums has no population value."""
     rng = np.random.default_rng(3)
     score = rng.random(40)
     labels = np.where(rng.random(40) < 0.4, np.nan, rng.random(40) < score)
