@@ -16,11 +16,9 @@ SMALL = [case for case in cases(400, seed=3) if case.size <= 400]
 CASES = [
     *(case for case in SMALL[:48] if case.metric != "ks"),
     *[case for case in SMALL if case.metric == "ks" and case.n_rows <= 80][:3],
-    *[
-        case
-        for case in SMALL
-        if case.size == 400 and case.label_rate in ("half", "calibrated") and case.weight == "none"
-    ][:8],
+    *[case for case in SMALL if case.size == 400 and case.chance in ("half", "calibrated") and case.weight == "none"][
+        :8
+    ],
 ]
 
 
@@ -29,7 +27,7 @@ def computed(case):
     return compute(*build(case))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number}-{case.metric}-{case.layout}-{case.label_rate}")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.number}-{case.metric}-{case.place}-{case.chance}")
 def test_distribution_is_close_to_plain_draws(case):
     values = simulate(*build(case), DRAWS, np.random.default_rng(1))
     if values.size < 1_000:

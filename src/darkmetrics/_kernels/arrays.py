@@ -1,8 +1,7 @@
 """Array types that the whole package passes around, and what is done with arrays everywhere: sums, equality, keys."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from hashlib import blake2b
-from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,11 +31,6 @@ def dot(a: Any, b: Any) -> float:
 def dots(a: Any, b: Any) -> Any:
     """The same of each row of `a`: a number of one row, an array of several."""
     return np.einsum("...i,i->...", a, b)
-
-
-def same_arrays(some: Iterable[Any], others: Iterable[Any]) -> bool:
-    """Whether two rows of arrays, numbers or nothing are equal one by one; objects that are the same are not read."""
-    return all(a is b or np.array_equal(a, b) for a, b in zip_longest(some, others))
 
 
 def fingerprint(*arrays: AnyArray) -> bytes:

@@ -60,7 +60,6 @@ def draw_values(functional: Functional, problem: Problem, n: int = N_IMPUTATIONS
         return Draws(functional.at(drawn.sums(functional)), drawn.mass, drawn.draw, True, problem.weight.size)
     draw = allocate(problem.weight, n)
     values, exact = draw_values_at(functional, problem, draw)
-    draw = draw if values.shape[-1] == n else allocate(problem.weight, values.shape[-1])
     return Draws(values, np.full(draw.size, 1.0 / draw.size), draw, exact)
 
 
