@@ -29,12 +29,12 @@ _ROWS = 3000
 
 @dataclass(frozen=True)
 class Case:
-    """A combination of settings; `number` is its seed."""
+    """A combination of settings; `number` is its seed. The fields are columns of `experiments/results/accuracy.csv`."""
 
     metric: str
-    layout: str
+    place: str
     score: str
-    label_rate: str
+    chance: str
     weight: str
     size: int
     draws: int
@@ -65,16 +65,16 @@ def build(case: Case) -> tuple[Functional, Posterior]:
         s, other = np.ceil(7 * s) / 7, np.ceil(7 * other) / 7
     elif case.score == "one big tie":
         s[n // 4 : 3 * n // 4] = 0.5
-    position = _draw_positions(case.layout, n, case.size, rng)
+    position = _draw_positions(case.place, n, case.size, rng)
     label_probability = np.clip(0.1 + 0.8 * s, 0.0, 1.0)
     y = (rng.random(n) < label_probability).astype(float)
     p = np.clip(label_probability[position] + 0.05 * rng.standard_normal(case.size), 0.02, 0.98)
-    if case.label_rate in ("rare", "never defined"):
-        p = rng.uniform(0.2, 1.0, case.size) * (0.3 / case.size if case.label_rate == "never defined" else 0.03)
-        y = np.zeros(n) if case.label_rate == "never defined" else (rng.random(n) < 0.002).astype(float)
-    elif case.label_rate == "nearly certain":
+    if case.chance in ("rare", "never defined"):
+        p = rng.uniform(0.2, 1.0, case.size) * (0.3 / case.size if case.chance == "never defined" else 0.03)
+        y = np.zeros(n) if case.chance == "never defined" else (rng.random(n) < 0.002).astype(float)
+    elif case.chance == "nearly certain":
         p = np.where(rng.random(case.size) < 0.5, 0.01, 0.99)
-    elif case.label_rate == "half":
+    elif case.chance == "half":
         p = np.full(case.size, 0.5)
     y[position] = np.nan
     w = None

@@ -98,9 +98,9 @@ def test_compare_equals_brute_force(metric, kind):
     if result.metrics[metric].better == "neither":
         return
     ever = ~np.isnan(values).all(axis=1)
-    kept = ~np.isnan(values[ever]).any(axis=0)
+    selected = ~np.isnan(values[ever]).any(axis=0)
     sign = -1.0 if result.metrics[metric].better == "lower" else 1.0
-    table, share = np.round(sign * values[:, kept], 10), probability[kept] / probability[kept].sum()
+    table, share = np.round(sign * values[:, selected], 10), probability[selected] / probability[selected].sum()
     best, ranks = result.best(metric), result.ranks(metric)
     for i, name in enumerate("abc"):
         if not ever[i]:

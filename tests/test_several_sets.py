@@ -270,5 +270,5 @@ def test_equalized_odds_are_answered_for_the_population():
         np.abs(result["a"][rate].rvs(40_000, np.random.default_rng(i)) - result["b"][rate].rvs(40_000, 2 + i))
         for i, rate in enumerate(("recall", "fpr"))
     ]
-    # Recall and false positive rate come from different rows, whose sampling errors are independent.
+    # Recall and false positive rate come from different rows, so their sampling errors are independent.
     assert odds.law.mean() == pytest.approx(np.maximum(drawn[0], drawn[1]).mean(), rel=0.1)

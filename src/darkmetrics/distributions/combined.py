@@ -160,7 +160,7 @@ def subtract(b: Functional, a: Functional) -> Functional | None:
     """Return `b - a` as a function of fewer sums than the two metrics have; None if there is no such function.
 
     Both metrics depend on the same missing cells, in the same order. The difference of linear metrics is linear, and
-    cells whose increments are equal do not move it. Two ROC-AUC divide by the same number of pairs.
+    cells with equal increments do not move it. Two ROC-AUC divide by the same number of pairs.
     """
     noise, limits = SAME * max(b.size, a.size), (b.extremes.low - a.extremes.high, b.extremes.high - a.extremes.low)
     facts: dict[str, Any] = {"missing": a.missing, "fill": np.nan, "range": limits, "last_digits": noise}

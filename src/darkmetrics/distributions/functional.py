@@ -428,7 +428,7 @@ _LEVEL = 1.0 / 250.0
 
 
 def merge_sums(functional: Functional, columns: FloatArray, column: IntArray) -> tuple[Functional, IntArray]:
-    """Merge the cells of each probability column whose increments are nearly equal, and use their mean increments."""
+    """Merge cells with the same probability column and nearly equal increments, and use their mean increments."""
     rows = functional.missing.astype(np.float64)
     typical = np.sqrt((rows @ columns**2) / max(1.0, float(rows.sum())))
     levels = [

@@ -116,7 +116,7 @@ class PrecisionFunctional(Functional):
 
     @cached_property
     def _group_terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Per tie group: 1 / S, labeled positive weight at or above it, and gain by labeled positives at or below it."""
+        """Per tie group: 1 / S, labeled positive weight at or above it, gain by labeled positives at or below it."""
         ranking = self.ranking
         total_above = np.cumsum(ranking.total)
         inverse_total = np.divide(1.0, total_above, out=np.zeros(total_above.size), where=total_above > 0.0)

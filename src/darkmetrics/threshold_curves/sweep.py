@@ -21,7 +21,7 @@ from darkmetrics.threshold_curves.sums import ThresholdSums
 
 # Maximum of thresholds x metrics x missing rows x root of draws: exact distributions then take about three seconds.
 _MAX_EXACT_EFFORT = 2**21
-# Maximum number of missing rows with unequal weights whose label assignments are enumerated.
+# Maximum number of missing rows with unequal weights for an enumeration of label assignments.
 _MAX_WEIGHTED = 12
 # Maximum number of thresholds for drawn sums, which then take a few seconds.
 _MAX_DRAWN = 1000
