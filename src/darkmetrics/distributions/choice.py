@@ -28,7 +28,9 @@ from darkmetrics.distributions.problem import Problem
 # Imputations of a metric that is a user's function of the labels.
 N_CALLS = 10_000
 # Cells read at most, and imputations at least, of a metric that reads all cells for each imputation.
-_MAX_CELLS_READ, _MIN_READ = 2**26, 2**14
+_MAX_CELLS_READ, _MIN_READ = 2**27, 2**15
+# Such a metric that is rarely defined gets more imputations, by this factor at most.
+_MAX_REPEATS = 8.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,19 @@ def compute_distribution(functional: Functional, problem: Problem, n: int = N_IM
     result = compute_without_sampling(functional, problem)
     if result is not None:
         return result
-    return distribution_of_draws(functional, problem, draw_values(functional, problem, n_imputations(functional, n)))
+    n = repeat_undefined(functional, problem, n_imputations(functional, n))
+    return distribution_of_draws(functional, problem, draw_values(functional, problem, n))
+
+
+def repeat_undefined(functional: Functional, problem: Problem, n: int) -> int:
+    """Return the number of imputations of which n are defined, of a metric that reads all cells for each of them.
+
+    Metrics with sums need no more: nearly all of their undefined mass is in assignments that are not drawn.
+    """
+    if functional.columns is not None or not (functional.undefined_at_corners and functional.given_defined):
+        return n
+    undefined = float(problem.weight @ problem.undefined_mass(functional) / problem.weight.sum())
+    return int(n * min(_MAX_REPEATS, 1.0 / max(1.0 - undefined, 1e-9)))
 
 
 def n_imputations(functional: Functional, n: int) -> int:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 from darkmetrics._kernels.arrays import AnyArray, FloatArray, IntArray
 from darkmetrics.distributions.combined import Combined
@@ -187,7 +188,8 @@ class Flips:
         draw = allocate(with_flip, n) if with_flip.sum() > 0.0 else np.zeros(0, dtype=np.int64)
         size = np.bincount(draw, minlength=weight.size)
         mass = np.divide(with_flip, size, out=np.zeros(weight.size), where=size > 0)[draw]
-        imputation, cell = self._draw_flips(draw, _positive_poisson(self.rate[draw], rng), rng)
+        n_events, uniform = self._draw_n_events(draw, size, rng)
+        imputation, cell = self._draw_flips(draw, n_events, uniform, rng)
         # Imputations without a flip come last, one for each draw.
         mass = np.concatenate([mass, weight * without_flip])
         return Imputations(self.likely, imputation, cell, mass, np.concatenate([draw, np.arange(weight.size)]))
@@ -196,21 +198,46 @@ class Flips:
         """Draw one imputation at each of the given posterior draws; it may have no flip."""
         rng = np.random.default_rng([self.seed, 6])
         order = np.argsort(draw, kind="stable")
-        imputation, cell = self._draw_flips(draw[order], rng.poisson(self.rate[draw[order]]), rng)
+        n_events = rng.poisson(self.rate[draw[order]])
+        imputation, cell = self._draw_flips(draw[order], n_events, rng.random(n_events.size), rng)
         return Imputations(self.likely, order[imputation], cell, np.full(draw.size, 1.0 / draw.size), draw)
 
-    def _draw_flips(self, draw: IntArray, n_events: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    def _draw_n_events(self, draw: IntArray, size: IntArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+        """Draw the number of events of each imputation, at least one, and a uniform number for a single event's row.
+
+        Both come from one number in each of `size` intervals per posterior draw, so that single flips have nearly
+        their exact probability.
+        """
+        if not draw.size:
+            return draw, np.zeros(0)
+        most = float(self.rate.max())
+        n = np.arange(1.0, most + 10.0 * np.sqrt(most) + 20.0)
+        log_pmf = n * np.log(np.maximum(self.rate, 1e-300))[:, None] - gammaln(n + 1.0)
+        pmf = np.exp(log_pmf - log_pmf.max(axis=1, keepdims=True))
+        pmf /= pmf.sum(axis=1, keepdims=True)
+        position = np.arange(draw.size) - np.repeat(np.cumsum(size) - size, size)
+        uniform = (position + rng.random(draw.size)) / np.repeat(size, size)
+        return 1 + pick_at(pmf, draw, uniform), np.minimum(uniform / pmf[draw, 0], 1.0)
+
+    def _draw_flips(
+        self, draw: IntArray, n_events: IntArray, uniform: FloatArray, rng: np.random.Generator
+    ) -> tuple[IntArray, IntArray]:
         """Draw the imputation and cell of each flip; `draw` has the posterior draw of each imputation, in order."""
         imputation = np.repeat(np.arange(draw.size), n_events)
-        row = self._draw_rows_of_events(draw, n_events, rng)
+        row = self._draw_rows_of_events(draw, n_events, uniform, rng)
         # A row with several events flips once.
         n_rows = max(1, int(self.missing.sum()))
         key = np.sort(imputation * n_rows + row)
         imputation, row = np.divmod(key[np.diff(key, prepend=-1) > 0], n_rows)
         return imputation, np.repeat(np.arange(self.missing.size), self.missing)[row]
 
-    def _draw_rows_of_events(self, draw: IntArray, n_events: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw the row of each event in proportion to the rates at the event's posterior draw."""
+    def _draw_rows_of_events(
+        self, draw: IntArray, n_events: IntArray, uniform: FloatArray, rng: np.random.Generator
+    ) -> IntArray:
+        """Draw the row of each event in proportion to the rates at the event's posterior draw.
+
+        `uniform` has a number for each imputation, which decides the row of its event if it has only one.
+        """
         posterior = self.posterior
         row = np.empty(int(n_events.sum()), dtype=np.int64)
         # Draw a column, then a row of that column.
@@ -218,12 +245,14 @@ class Flips:
         row_column = np.repeat(column, self.missing)
         order = np.argsort(row_column, kind="stable")
         starts = np.searchsorted(row_column[order], np.arange(self._column_rate.shape[1]))
+        at_event = rng.random(row.size)
+        at_event[np.repeat(n_events == 1, n_events)] = uniform[n_events == 1]
         at = 0
         for k, events in enumerate(np.bincount(draw, n_events, posterior.weight.size).astype(np.int64).tolist()):
             if not events:
                 continue
             cumulative = np.cumsum(self._column_rate[k] * self._rows_of_column)
-            u = rng.random(events) * cumulative[-1]
+            u = at_event[at : at + events] * cumulative[-1]
             chosen = np.minimum(np.searchsorted(cumulative, u, side="right"), cumulative.size - 1)
             n_rows = self._rows_of_column[chosen]
             within = np.minimum((rng.random(events) * n_rows).astype(np.int64), n_rows.astype(np.int64) - 1)
@@ -268,14 +297,6 @@ class Imputations:
         before = np.concatenate([[0.0], cumulative])[np.searchsorted(imputation, imputation_of_group)]
         above = cumulative[last] - x - before
         return np.asarray(np.bincount(imputation_of_group, x * (pair.outer[group] * above + pair.inner[group] * x), n))
-
-
-def _positive_poisson(rate: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Draw Poisson numbers conditional on at least one event: the time of the first, then the number after it."""
-    if not rate.size:
-        return np.zeros(0, dtype=np.int64)
-    first = -np.log1p(rng.random(rate.size) * np.expm1(-rate))
-    return 1 + rng.poisson(np.maximum(rate - first, 0.0))
 
 
 def _draw_by_row(functional: Functional, problem: Problem, draw: IntArray) -> tuple[FloatArray, bool]:

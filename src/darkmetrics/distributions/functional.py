@@ -139,7 +139,11 @@ class Functional(ABC):
         columns = self.columns
         if columns is None or self.pairs:
             return None
-        first, kind = merged_keys(*columns.T) if columns.shape[1] else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+        first, kind = (
+            merged_keys(*columns.T)
+            if columns.shape[1]
+            else (np.arange(min(1, len(columns))), np.zeros(len(columns), np.int64))
+        )
         return columns[first], kind
 
     @property
@@ -408,10 +412,16 @@ class ScenarioFunctional(Functional):
     """Any function of the labels: `call` maps label assignments (rows) to values.
 
     `n_cells` is the number of cells that `call` reads per assignment; None: it calls a user's function per assignment.
+    `is_undefined_at_corners`: 0/0 takes an absent class.
     """
 
     call: Callable[[IntArray], FloatArray]
     n_cells: int | None = None
+    is_undefined_at_corners: bool = False
+
+    @property
+    def undefined_at_corners(self) -> bool:
+        return self.is_undefined_at_corners
 
     def values(self, positives: Any) -> FloatArray:
         return self.call(positives)

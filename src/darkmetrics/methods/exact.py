@@ -5,7 +5,12 @@ from functools import partial
 from typing import ClassVar
 
 from darkmetrics.distributions import MetricDistribution
-from darkmetrics.distributions.choice import compute_without_sampling, distribution_of_draws, n_imputations
+from darkmetrics.distributions.choice import (
+    compute_without_sampling,
+    distribution_of_draws,
+    n_imputations,
+    repeat_undefined,
+)
 from darkmetrics.distributions.drawing import N_IMPUTATIONS, Draws, draw_values
 from darkmetrics.distributions.functional import Functional, ScenarioFunctional
 from darkmetrics.distributions.problem import Problem
@@ -87,7 +92,7 @@ class Auto(Method):
         result = _compute_without_sampling(functional, problem)
         if result is not None:
             return result
-        n = n_imputations(functional, self.n_resamples)
+        n = repeat_undefined(functional, problem, n_imputations(functional, self.n_resamples))
         return drawn_distribution(functional, problem, draw_values(functional, problem, n))
 
 

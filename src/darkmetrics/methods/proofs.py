@@ -398,10 +398,10 @@ def sampled_certificate(
     values = np.asarray(draws.values)
     defined = np.isfinite(values) | (not functional.given_defined)
     weight = posterior.weight / posterior.weight.sum()
-    if weight.size == 1:
+    if weight.size == 1 and not draws.n_fixed:
         radius, theorem = dkw_radius(n, _DKW_CONFIDENCE), "Dvoretzky-Kiefer-Wolfowitz"
-    else:
-        radius, theorem = stratified_radius(n, _DKW_CONFIDENCE), "Hoeffding's inequality over the posterior draws"
+    else:  # flips are drawn in strata, too
+        radius, theorem = stratified_radius(n, _DKW_CONFIDENCE), "Hoeffding's inequality over the strata of the draws"
     # Imputations are allocated in whole numbers.
     shares = np.bincount(draws.draw, draws.mass, weight.size)
     radius = radius * drawn + 0.5 * float(np.abs(shares - weight).sum())

@@ -184,29 +184,6 @@ def _named(cells: Cells, cell: IntArray) -> dict[str, Any]:
     return {} if cells.weight is None else {"sample_weight": cells.weight[cell]}
 
 
-def scenario_functional(metric: Metric, data: EvaluationSet, fill: float) -> ScenarioFunctional:
-    """A metric of which nothing is known but how to evaluate it on complete labels."""
-    call = partial(_of_labelings, metric, data)
-    size = data.cells.score.size
-    return ScenarioFunctional(missing=data.missing_counts, fill=fill, range=metric.range, call=call, n_cells=size)
-
-
-def _of_labelings(metric: Metric, data: EvaluationSet, positives: IntArray) -> FloatArray:
-    """The metric for each labeling (row: positives among the missing rows of each missing cell)."""
-    cells, rows = data.cells, data.missing_cells
-    weight = np.ones(rows.size) if cells.weight is None else cells.weight[rows]
-    known = np.stack([cells.mass(cells.negatives + cells.missing), cells.mass(cells.positives)])
-    values = np.empty(positives.shape[0])
-    chunk = max(1, _CHUNK // cells.score.size)
-    for start in range(0, positives.shape[0], chunk):
-        turned = positives[start : start + chunk] * weight
-        counts = np.repeat(known[:, None], turned.shape[0], axis=1)
-        counts[0][:, rows] -= turned
-        counts[1][:, rows] += turned
-        values[start : start + chunk] = metric.of_counts(cells, counts)
-    return values
-
-
 def metric_from_callable(function: Callable[..., Any], name: str | None = None) -> CallableMetric:
     """Wrap a plain function `f(y_true, y_score)` under its own name, or the one given."""
     own = getattr(function, "__name__", type(function).__name__)
