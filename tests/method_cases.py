@@ -24,8 +24,8 @@ LABEL_RATES = ("calibrated", "rare", "nearly certain", "half", "never defined")
 WEIGHTS = ("none", "lognormal", "pareto", "one heavy")
 SIZES = (17, 40, 120, 400, 1500)
 DRAWS = (1, 24)
-# Two standard errors of the level of a quantile in 2^16 draws.
-LEVEL_NOISE = 0.002
+# Two standard errors of the level of a quantile in 2^16 draws, and the jump (in sd) that makes a gap.
+LEVEL_NOISE, GAP = 0.002, 0.05
 _ROWS = 3000
 
 
@@ -148,8 +148,8 @@ def simulate(functional: Functional, posterior: Posterior, n: int, rng: np.rando
 def distances(distribution: MetricDistribution, values: np.ndarray) -> tuple[float, float]:
     """Largest difference of the cdfs, and largest error of the 5% and 95% quantiles in standard deviations.
 
-    A quantile in a gap of the distribution is not defined by draws. The error is the distance to the quantiles of the
-    plain draws at levels that differ by up to `LEVEL_NOISE`.
+    Draws do not define a quantile in a gap of the distribution: one that moves by more than `GAP` if the level moves by
+    `LEVEL_NOISE`. Its error is the distance to the interval over which it moves.
     """
     values = np.sort(values)
     low, high = (
@@ -162,8 +162,9 @@ def distances(distribution: MetricDistribution, values: np.ndarray) -> tuple[flo
     below = low - np.asarray(distribution.cdf(values - blur))
     error = max(float(-above.min()), float(-below.min()), 0.0)
     levels = np.array([0.05, 0.95])
-    first, last = (np.quantile(values, levels + noise, method="inverted_cdf") for noise in (-LEVEL_NOISE, LEVEL_NOISE))
-    quantiles = np.asarray(distribution.ppf(levels))
-    moved = np.abs(quantiles - np.clip(quantiles, first, last)).max()
-    sd = float(values.std())
+    noise = LEVEL_NOISE * np.array([[-1.0], [0.0], [1.0]])
+    first, middle, last = np.quantile(values, levels + noise, method="inverted_cdf")
+    quantiles, sd = np.asarray(distribution.ppf(levels)), float(values.std())
+    is_gap = last - first > GAP * sd
+    moved = np.abs(quantiles - np.where(is_gap, np.clip(quantiles, first, last), middle)).max()
     return error, float(moved / sd) if sd > 0.0 else 0.0
