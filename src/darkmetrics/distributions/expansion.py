@@ -31,8 +31,9 @@ _CANCELED = 1e-9
 _STEP = 0.02
 # Frequencies of the characteristic function of the influences, and the number of rows that it uses.
 _FREQUENCIES, _MAX_ROWS = np.arange(4.0, 512.0, dtype=np.float32), 64
-# With at most this many kinds of rows it is computed at several levels of the metric (in standard deviations).
-_FEW_KINDS, _LATTICE_LEVELS = 16, np.linspace(-2.0, 2.0, 17)
+# With at most this many kinds of rows, or from this error on, it is computed at several levels of the metric (in
+# standard deviations).
+_FEW_KINDS, _MIN_LATTICE_ERROR, _LATTICE_LEVELS = 16, 0.001, np.linspace(-2.0, 2.0, 17)
 # Maximum number of rows that are sorted; more are represented by every second, third, ... row.
 _MAX_SORTED = 2**13
 # Ranks of the posterior draws, by label variance, at which the error of an expansion is estimated: denser at small
@@ -240,12 +241,12 @@ class Expansion:
             effective_rows = np.maximum(np.nan_to_num(spread**2 / fourth), 1e-9)
             curvature = self._curvature(gradient, hessian, k2, v)
         few_rows = 0.01 / effective_rows + 0.01 / effective_rows**2 + 2.0 * curvature**1.5
-        if z.shape[1] <= _FEW_KINDS and few_rows.min() <= MAX_EXPANSION_ERROR:
-            lattice_errors = self._lattice_error_of_levels(mean, k2, increments, v)
-        else:
-            lattice_errors = np.array(
-                [_lattice_error(*draw_data) for draw_data in zip(z, v, np.sqrt(spread), strict=True)]
-            )
+        lattice_errors = np.array([_lattice_error(*draw_data) for draw_data in zip(z, v, np.sqrt(spread), strict=True)])
+        is_uneven = (lattice_errors > _MIN_LATTICE_ERROR) | (z.shape[1] <= _FEW_KINDS)
+        at = np.flatnonzero(is_uneven & (few_rows <= MAX_EXPANSION_ERROR))
+        if at.size:
+            at_draws = [increment if increment.ndim == 1 else increment[at] for increment in increments]
+            lattice_errors[at] = self._lattice_error_of_levels(mean[:, at], k2[..., at], at_draws, v[at])
         error = few_rows + lattice_errors
         error = np.where(np.isfinite(error), np.minimum(error, 1.0), 1.0)
         by_draw = np.interp(np.arange(order.size), ranks, error)
@@ -256,7 +257,7 @@ class Expansion:
     ) -> FloatArray:
         """Return the largest lattice error over levels of the metric, at each draw.
 
-        The influences of a few kinds of rows can be multiples of one number at one level and not at the next.
+        Influences can be near multiples of one number at one level and not at the next.
         """
         points, spread = self._points(mean, k2, _LATTICE_LEVELS), np.sqrt(np.einsum("aak->ak", k2))
         gradients, _ = compute_derivatives(self.functional, points, spread[..., None], hessian=False)
