@@ -4,8 +4,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import darkmetrics as dm
+import oracle
 from method_cases import build, cases, compute, distances, simulate
 
 DRAWS = 2**17
@@ -84,3 +86,36 @@ def test_formula_with_a_kink_is_close_to_its_counts():
     tp, fn = rng.binomial(yes, 0.15, 400_000), rng.binomial(4000 - yes, 0.15, 400_000)
     values = np.maximum(tp / 600, 1 - fn / 600)
     assert distances(distribution, values)[0] < 0.01 + 0.004
+
+
+@pytest.mark.parametrize("threshold", [0.8, 0.9, 0.95])
+@pytest.mark.parametrize("metric", ["recall", "f1", "youden_j", "mcc"])
+def test_expansion_is_right_where_one_side_is_nearly_certain(threshold, metric):
+    """Flagged rows are nearly all positive, so that their sum has next to no room above its mean."""
+    rng = np.random.default_rng(0)
+    score = rng.random(1000)
+    p, weight = expit(20.0 * (score - 0.5)), rng.lognormal(0.0, 0.3, 1000)
+    distribution = dm.evaluate(
+        np.full(1000, np.nan), score, threshold=threshold, label_model=p, sample_weight=weight, metrics=metric
+    )[metric]
+    labels = (rng.random((2**15, 1000)) < p).astype(np.float64)
+    values = oracle.definition_of(metric)(labels, score, (score >= threshold).astype(float), weight)
+    assert distribution.method == "near exact"
+    assert distances(distribution, values)[0] < 0.01 + 1.95 / np.sqrt(2**15)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [lambda tp, fp, fn, tn: np.abs(tp - fn) / (tp + fn), lambda tp, fp, fn, tn: np.minimum(tp / (tp + fp), 0.7)],
+    ids=["kink", "cap"],
+)
+def test_weighted_formula_with_a_kink_is_close_to_plain_draws(formula):
+    rng = np.random.default_rng(3)
+    score, weight = np.repeat([0.9, 0.1], [80, 120]), rng.lognormal(0.0, 0.5, 200)
+    p = np.where(score > 0.5, 0.6, 0.4)
+    metric = dm.metrics.ConfusionMetric(name="mine", formula=formula)
+    distribution = dm.evaluate(np.full(200, np.nan), score, metrics=metric, label_model=p, sample_weight=weight)["mine"]
+    labels = (rng.random((2**16, 200)) < p) * weight
+    tp, fn = labels[:, :80].sum(axis=1), labels[:, 80:].sum(axis=1)
+    values = formula(tp, weight[:80].sum() - tp, fn, weight[80:].sum() - fn)
+    assert distances(distribution, values)[0] < 0.01 + 1.95 / np.sqrt(2**16)

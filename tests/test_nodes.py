@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import darkmetrics as dm
@@ -72,3 +73,9 @@ def test_labels_are_independent_unless_said_otherwise():
     drawn = nodes.draw(0, np.array([1, 1]), 20_000, np.random.default_rng(0))
     # Five standard errors of a covariance.
     assert abs(np.cov(drawn.T)[0, 1]) <= 5.0 * 0.16 / np.sqrt(20_000)
+
+
+def test_groups_of_dependent_labels_have_no_total():
+    rows = {"g": ["a"] * 4 + ["b"] * 4, "y": [1, 0, None, None] * 2, "p": [0.9, 0.1, 0.8, 0.2] * 2}
+    with pytest.raises(dm.MethodError, match=r"^method: the total of groups needs missing labels that are independent"):
+        dm.evaluate_by(pd.DataFrame(rows), "g", label="y", score="p", label_model=OneFate())

@@ -349,6 +349,18 @@ def test_what_if_odds_are_off_starts_from_the_population():
     assert float(there.rows.tipping_point("recall", low - 0.03)) > float(point)
 
 
+def test_sensitivity_of_given_probabilities_contains_the_answers_at_its_edges():
+    y_true = [1, 1, 1] + [None] * 6 + [0] * 8 + [1] * 3
+    y_score = [0.9] * 9 + [0.1] * 11
+    p = np.array([0.5, 0.01, 0.27, 0.36, 0.59, 0.23])
+    settings: dict[str, Any] = {"metrics": "precision", "scope": "population"}
+    low, high = dm.evaluate(y_true, y_score, label_model=p, **settings).sensitivity(3.0)["precision"]
+    for odds, end in ((1.0 / 3.0, low), (3.0, high)):
+        moved = odds * p / (1.0 - p + odds * p)
+        interval = dm.evaluate(y_true, y_score, label_model=moved, **settings).intervals["precision"]
+        assert end == pytest.approx(interval.low if odds < 1.0 else interval.high, abs=1e-9)
+
+
 def test_a_metric_known_by_its_values_is_drawn_or_refused():
     y, score = rows(60, 0.2, seed=13)
     own = {"recall again": lambda y, s: float(((s >= 0.5) & (y == 1)).sum() / max((y == 1).sum(), 1))}

@@ -95,7 +95,7 @@ def test_joint_equals_brute_force_for_two_sets_with_paired_draws(metric, n_draws
     mass = (p_first.T @ weight @ p_second).ravel()
     for name, combine in COMBINATIONS.items():
         values = combine(np.repeat(first, second.size), np.tile(second, first.size))
-        distribution = joint.distribution(combine, bounds=Extremes(-np.inf, np.inf, sharp=False))
+        distribution = joint.distribution_of(joint.draw(), combine, bounds=Extremes(-np.inf, np.inf, sharp=False))
         assert_equal_to_brute_force(distribution, values, mass, name)
 
 
@@ -113,7 +113,7 @@ def test_joint_of_three_metrics_on_two_sets_equals_brute_force(metric):
         "contrast": lambda a, b, c: a - 0.5 * (b + c),
         "range of two, times the third": lambda a, b, c: np.abs(a - c) * b,
     }.items():
-        distribution = joint.distribution(combine, bounds=Extremes(-np.inf, np.inf, sharp=False))
+        distribution = joint.distribution_of(joint.draw(), combine, bounds=Extremes(-np.inf, np.inf, sharp=False))
         assert_equal_to_brute_force(distribution, combine(*values), mass, name)
 
 

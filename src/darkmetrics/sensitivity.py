@@ -299,8 +299,12 @@ class ShiftedMetrics:
         if self.is_drawn(name):
             return ShiftedDistributions.of_list([self._draw(name, shift) for shift in shifts])
         functional, weight, evaluation = self._functional(name), self._posterior.weight, self._evaluation
-        sampling = max(evaluation[name].var() - evaluation.rows[name].var(), 0.0)  # in the scope of the population
-        if not sampling and is_small(functional):
+        in_rows, given = evaluation.scope == "rows", self._posterior.given
+        # In the population, probabilities that were given stand for the labels, which add no variance.
+        sampling = 0.0 if in_rows else evaluation[name].var()
+        if not (in_rows or given):
+            sampling = max(sampling - evaluation.rows[name].var(), 0.0)
+        if in_rows and is_small(functional):
             atoms = exact_atoms(functional, problem)
             if atoms is not None:
                 draws = (slice(i * weight.size, (i + 1) * weight.size) for i in range(len(shifts)))
@@ -312,6 +316,8 @@ class ShiftedMetrics:
         merged, cells = self._cells(name, problem, shared)
         cumulants = (*_compute_cumulants(merged, cells), _label_variance(merged, cells))
         mean, variance, third, labels = (values.reshape(len(shifts), weight.size) for values in cumulants)
+        if given and not in_rows:
+            variance, third = np.zeros_like(variance), np.zeros_like(third)
         weight, sd = weight / weight.sum(), np.sqrt(variance + sampling)
         skewness = np.divide(third, sd**3, out=np.zeros_like(sd), where=sd > 0.0)
         # With few labels that vary it is not nearly normal, and without finite moments it is 0/0 next to some mean.

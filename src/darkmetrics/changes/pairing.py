@@ -34,7 +34,7 @@ from darkmetrics.posterior import Posterior, columns_of
 # Cases of the errors that sets share because they learned from the same reference rows.
 _REFERENCE_CASES = 128
 # Random orders that are tried; the order with the smallest correlation with the sets before is used.
-_N_ORDERS = 16
+_N_ORDERS = 64
 # Log odds beyond these are those of 0 and 1.
 _MAX_LOG_ODDS = 35.0
 _SEED = 23
@@ -343,7 +343,9 @@ def _separate_calibrations(sets: Sequence[LearnedSet], effects: Sequence[int]) -
             continue
         permuted = rng.permuted(np.tile(np.arange(by_score.size), (_N_ORDERS, 1)), axis=1)
         orders = permuted[:, calibration]
-        order = orders[_least_correlated(before, error[orders])]
+        # Another order of the calibrations must not change how they go together with the effects of the set itself.
+        effect = sets[i].positives[draws] - sets[i].positives[by_score][calibration]
+        order = orders[_least_correlated(before, error[orders], effect, error[calibration])]
         before = before + error[order]
         with np.errstate(divide="ignore"):
             calibrated, moved = (
@@ -361,8 +363,22 @@ def _rank(learned: LearnedSet) -> tuple[float, ...]:
     return learned.n_labeled, float(learned.rows.sum()), *expected.tolist()
 
 
-def _least_correlated(before: FloatArray, candidates: FloatArray) -> int:
-    """Return the candidate (n_candidates x n x 2) with the smallest correlations with `before` (n x 2)."""
-    scale = np.outer(before.std(axis=0), candidates[0].std(axis=0))
+def _least_correlated(
+    before: FloatArray, candidates: FloatArray, effect: FloatArray | None = None, original: FloatArray | None = None
+) -> int:
+    """Return the candidate (n_candidates x n x 2) with the smallest correlations with `before` (n x 2).
+
+    Correlations with `effect` should be those of the `original` order.
+    """
+    distance = (_correlate(before, candidates) ** 2).sum(axis=(1, 2))
+    if effect is not None and original is not None:
+        kept = _correlate(effect, candidates) - _correlate(effect, original[None])
+        distance = distance + (kept**2).sum(axis=(1, 2))
+    return int(np.argmin(distance))
+
+
+def _correlate(before: FloatArray, candidates: FloatArray) -> FloatArray:
+    """Return the correlations of the columns of `before` and of each candidate (n_candidates x 2 x 2)."""
+    scale = len(before) * np.outer(before.std(axis=0), candidates[0].std(axis=0))
     covariance = np.einsum("ni,cnj->cij", before - before.mean(axis=0), candidates)
-    return int(np.argmin(((covariance / np.where(scale > 0.0, scale, 1.0)) ** 2).sum(axis=(1, 2))))
+    return np.asarray(covariance / np.where(scale > 0.0, scale, 1.0))

@@ -301,8 +301,6 @@ class Expansion:
             centre = _contract(g, x) + 0.5 * _contract(x, hx) + shift
             cdf = edgeworth_cdf(-centre / np.sqrt(variance), third / variance**1.5, fourth / variance**2)
             level = functional.at(point)
-        low, high = (end[:, None, None] for end in functional.sum_limits)
-        level = np.where(np.all((point >= low) & (point <= high), axis=0), level, np.nan)
         return _mix_draws(level, cdf, self.cells.weight)
 
 

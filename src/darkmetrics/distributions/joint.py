@@ -5,7 +5,7 @@ the sets share (a mechanism that is not stated, delays, reference rows) enters t
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
@@ -14,8 +14,8 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.distributions.base import Interval, MetricDistribution
-from darkmetrics.distributions.choice import compute_distribution, exact_atoms, n_imputations
-from darkmetrics.distributions.combined import combine_terms, subtract_extremes, subtract_terms
+from darkmetrics.distributions.choice import exact_atoms, n_imputations
+from darkmetrics.distributions.combined import combine_terms
 from darkmetrics.distributions.counting import Atoms
 from darkmetrics.distributions.drawing import N_IMPUTATIONS, allocate, draw_values, draw_values_at, pick
 from darkmetrics.distributions.functional import SAME, Extremes, Functional
@@ -82,25 +82,6 @@ class Joint:
         """All metrics, in order."""
         return [term for set_terms in self.sets for term in set_terms.terms]
 
-    def distribution(
-        self,
-        combine: Callable[..., Any],
-        *,
-        smooth: bool = True,
-        bounds: Extremes | None = None,
-        limits: tuple[float, float] = (-np.inf, np.inf),
-        n: int = N_IMPUTATIONS,
-    ) -> MetricDistribution:
-        """Return the distribution of `combine(metric_0, metric_1, ...)`.
-
-        `smooth`: whether `combine` has derivatives; a maximum has none. `bounds`: extremes of the combination, if the
-        caller knows them.
-        """
-        if len(self.sets) == 1:
-            functional = combine_terms(self.sets[0].terms, combine, smooth=smooth, bounds=bounds, limits=limits)
-            return compute_distribution(functional, self.sets[0].problem, n)
-        return self.distribution_of(self.draw(n), combine, bounds=bounds or Extremes(*limits, False))
-
     def distribution_of(
         self, drawn: JointDraws, combine: Callable[..., Any], *, bounds: Extremes
     ) -> MetricDistribution:
@@ -116,31 +97,6 @@ class Joint:
             values, drawn.mass, np.nan, method="exact" if drawn.is_exact else "monte carlo", **facts
         )
 
-    def difference(self, b: int, a: int, *, bounds: Extremes | None = None) -> MetricDistribution:
-        """Return the distribution of metric b minus metric a."""
-        f, g = self.terms[b], self.terms[a]
-        joint = self._select([b, a])
-        if len(joint.sets) == 1:
-            functional = subtract_terms(f, g)
-            functional = functional if bounds is None else replace(functional, bounds=bounds)
-            return compute_distribution(functional, joint.sets[0].problem)
-        bounds_or_enclosure = bounds or subtract_extremes(f.extremes, g.extremes)
-        first = 0 if joint.terms[0] is f else 1
-        return joint.distribution(
-            (lambda x, y: x - y) if first == 0 else (lambda x, y: y - x), bounds=bounds_or_enclosure
-        )
-
-    def _select(self, numbers: Sequence[int]) -> "Joint":
-        """Return the joint distribution of a subset of the metrics, in the order of their sets."""
-        selected, at = [], 0
-        for set_terms in self.sets:
-            terms = [term for i, term in enumerate(set_terms.terms, at) if i in numbers]
-            selected.append(SetTerms(terms, set_terms.problem))
-            at += len(set_terms.terms)
-        if len(selected) > 1 and sum(bool(set_terms.terms) for set_terms in selected) == 1:
-            return Joint([set_terms for set_terms in selected if set_terms.terms], seed=self.seed)
-        return replace(self, sets=selected)
-
     def draw(self, n: int = N_IMPUTATIONS, *, equally_likely: bool = False) -> JointDraws:
         """Return joint values of all metrics: every combination if there are few, else about n draws.
 
@@ -153,6 +109,7 @@ class Joint:
             functional = combine_terms(self.sets[0].terms, None)
             drawn = draw_values(functional, self.sets[0].problem, n_imputations(functional, n))
             return JointDraws(drawn.values, drawn.mass, is_exact=False, draw=drawn.draw)
+        n = min(n_imputations(term, n) for term in self.terms)
         parts = []
         for number, (set_terms, draw) in enumerate(zip(self.sets, self._pair_draws(n), strict=True)):
             if not set_terms.terms:

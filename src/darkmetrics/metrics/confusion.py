@@ -116,6 +116,9 @@ class ConfusionMetric(Metric):
         The formula as a ratio of sums of TP and FN, or over a concave function of TP + FN, given how many rows are
         decided positive and negative; laws of such formulas carry a certificate. Formulas that are written as a
         ratio of counts need none.
+    smooth : bool
+        Whether the formula has derivatives everywhere: no `minimum`, `abs` or condition. A smooth formula of many
+        weighted rows is expanded, any other drawn.
 
     Examples
     --------
@@ -128,6 +131,7 @@ class ConfusionMetric(Metric):
     formula: Callable[..., Any]
     direction: tuple[int | None, int | None] = (None, None)
     form: Callable[[float, float], RatioForm | BentForm] | None = None
+    smooth: bool = False
 
     def bind(self, data: EvaluationSet, fill: float) -> CountFunctional:
         (tp, fn), (fp, tn), (open_yes, open_no) = (
@@ -147,6 +151,7 @@ class ConfusionMetric(Metric):
             direction=self.direction,
             ratio=form if isinstance(form, RatioForm) else None,
             bent=form if isinstance(form, BentForm) else None,
+            has_derivatives=self.smooth,
             cancels=not (isinstance(self.formula, Ratio) and self.formula.of_one_sign),
         )
 
@@ -459,6 +464,7 @@ CONFUSION_METRICS: tuple[Metric | Family, ...] = (
     ConfusionMetric(
         name="g_mean",
         formula=_g_mean,
+        smooth=True,
         range=UNIT,
         meaning="geometric mean of recall and specificity",
         direction=(1, -1),

@@ -44,6 +44,7 @@ class GroupPosterior(NamedTuple):
     @classmethod
     def of(cls, data: EvaluationSet, posterior: Posterior, n_groups: int = 1) -> "GroupPosterior":
         """Return the posterior of one of `n_groups` groups."""
+        posterior.check_independent("the total of groups needs")
         cells, count = data.missing_cells, data.missing_counts.astype(np.float64)
         if not cells.size:
             posterior = Posterior.single(np.zeros(0))  # nothing depends on the draws
