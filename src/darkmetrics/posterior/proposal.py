@@ -1,0 +1,244 @@
+"""Proposals for importance sampling: a Gaussian at the mode, or Gaussians along a grid of one bent parameter.
+
+Both have a different width on either side of each axis (Geweke 1989), because posteriors may be one-sided: the log odds
+of a rate that no row has shown yet are an example. A posterior is bent along a parameter if its conditional Gaussians
+follow a curve or change their width. The parameter then gets a grid of values, and all others a Gaussian conditional
+on it, whose mode follows the grid by cubic Hermite interpolation.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy  # its modules are loaded when they are first used
+from scipy.special import ndtri
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.posterior.likelihood import LOG_2PI, Likelihood
+from darkmetrics.posterior.mode import Mode, find_mode
+
+LogDensity = Callable[[FloatArray], FloatArray]
+
+# A parameter is bent if the log posterior drops this much more or less (log of the ratio) than its Gaussian does at a
+# distance of so many standard deviations.
+_BENT, _BENT_DISTANCE = 0.35, 2.0
+# Widths on either side of an axis are measured at this distance and limited to this range.
+_WIDTH_DISTANCE, _WIDTHS = 1.5, (0.5, 3.0)
+_MIN_DROP = 0.05
+# The grid ends where the density has dropped by exp(-9), or after so many steps, which grow geometrically.
+_GRID_DROP, _GRID_STEPS, _GRID_GROWTH = 9.0, 16, 1.25
+# A proposal wider than the posterior limits the importance weights: less so in many dimensions.
+_INFLATION, _INFLATED_AXES = 0.1, 12.0
+
+
+class Proposed(NamedTuple):
+    """Proposed parameters (n_parameters x n_draws) and the log density of the main ones."""
+
+    theta: FloatArray
+    log_density: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalGaussian:
+    """Laplace approximation of the main parameters, conditional on the value of a grid parameter (if any).
+
+    Attributes
+    ----------
+    mode : array (n_parameters,)
+        Conditional mode of all parameters.
+    axes : array (n_parameters, n_axes)
+        Moves of all parameters along independent standard normal axes; nuisance parameters follow the main ones.
+    log_root : float
+        Log determinant of the Cholesky factor of the covariance of the free main parameters.
+    log_integral : float
+        Log integral over all free parameters.
+    slope : array (n_parameters,)
+        Derivative of the conditional mode with respect to the grid parameter; zeros without a grid parameter.
+    """
+
+    mode: FloatArray
+    axes: FloatArray
+    log_root: float
+    log_integral: float
+    slope: FloatArray
+
+    @classmethod
+    def from_mode(cls, mode: Mode, main: IntArray, nuisance: IntArray, grid: int | None) -> "ConditionalGaussian":
+        """Build the approximation from a mode."""
+        precision, size = mode.precision, mode.theta.size
+        free = main if grid is None else main[main != grid]
+        response, log_volume = np.zeros((nuisance.size, free.size)), 0.0
+        block = precision[np.ix_(free, free)]
+        if nuisance.size:
+            inner = make_positive(precision[np.ix_(nuisance, nuisance)])
+            response = -np.linalg.solve(inner, precision[np.ix_(nuisance, free)])
+            block = block + precision[np.ix_(free, nuisance)] @ response
+            log_volume = -0.5 * float(np.linalg.slogdet(inner)[1])
+        root = scipy.linalg.solve_triangular(np.linalg.cholesky(make_positive(block)), np.eye(free.size), lower=True).T
+        axes = np.zeros((size, free.size))
+        axes[free], axes[nuisance] = root, response @ root
+        log_root, slope = float(np.log(np.diag(root)).sum()), np.zeros(size)
+        if grid is not None:
+            moved = np.append(free, nuisance)
+            slope[grid] = 1.0
+            slope[moved] = -np.linalg.solve(make_positive(precision[np.ix_(moved, moved)]), precision[moved, grid])
+        log_volume += 0.5 * (free.size + nuisance.size) * LOG_2PI + log_root
+        return cls(mode.theta, axes, log_root, mode.value + log_volume, slope)
+
+
+class Proposal:
+    """A proposal for the main parameters of a likelihood.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Likelihood and prior.
+    mode : Mode
+        Mode of all parameters.
+    log_density : callable
+        Log posterior of the main parameters at columns of all parameters, nuisance parameters integrated out.
+    """
+
+    def __init__(self, likelihood: Likelihood, mode: Mode, log_density: LogDensity) -> None:
+        self.main = main = likelihood.main
+        nuisance = likelihood.nuisance
+        center = ConditionalGaussian.from_mode(mode, main, nuisance, None)
+        covariance = center.axes @ center.axes.T
+        sd = np.sqrt(np.diag(covariance)[main])
+        moves = _BENT_DISTANCE * covariance[:, main] / sd
+        steps = _WIDTH_DISTANCE * center.axes
+        points = np.concatenate([np.zeros((mode.theta.size, 1)), -moves, moves, -steps, steps], axis=1)
+        value = log_density(mode.theta[:, None] + points)
+        drop = np.maximum(value[0] - value[1:], _MIN_DROP)
+        deviation = np.abs(np.log(drop[: 2 * main.size] / (0.5 * _BENT_DISTANCE**2))).reshape(2, -1).max(axis=0)
+        self.grid_parameter: int | None = None
+        self.grid, self.widths = [center], _compute_widths(drop[2 * main.size :])
+        if deviation.max() > _BENT:
+            worst = int(np.argmax(deviation))
+            self.grid_parameter = int(main[worst])
+            self.grid = _build_grid(likelihood, mode, self.grid_parameter, float(sd[worst]))
+            middle = max(self.grid, key=lambda gaussian: gaussian.log_integral)
+            steps = _WIDTH_DISTANCE * middle.axes
+            value = log_density(middle.mode[:, None] + np.concatenate([0.0 * steps[:, :1], -steps, steps], axis=1))
+            self.widths = _compute_widths(np.maximum(value[0] - value[1:], _MIN_DROP))
+
+    @property
+    def n_axes(self) -> int:
+        """Number of uniform coordinates of a draw."""
+        return int(self.widths.shape[1]) + (self.grid_parameter is not None)
+
+    @property
+    def log_evidence(self) -> float:
+        """Log evidence of the approximation."""
+        if self.grid_parameter is None:
+            return self.grid[0].log_integral
+        return LogLinearDensity(self._grid_values, np.array([g.log_integral for g in self.grid])).log_integral
+
+    def propose(self, u: FloatArray, *, inflate: bool = True) -> Proposed:
+        """Transform uniform points (n_draws x n_axes) to parameters."""
+        inflation = 1.0 + _INFLATION * min(1.0, _INFLATED_AXES / self.widths.shape[1]) if inflate else 1.0
+        z, log_density = _draw_two_sided_normal(u[:, -self.widths.shape[1] :], self.widths, inflation)
+        if self.grid_parameter is None:
+            center = self.grid[0]
+            return Proposed(center.mode[:, None] + center.axes @ z.T, log_density - center.log_root)
+        segments = LogLinearDensity(self._grid_values, np.array([gaussian.log_integral for gaussian in self.grid]))
+        low, fraction, log_grid_density = segments.draw(u[:, 0])
+        axes, modes, slopes = (
+            np.stack([getattr(gaussian, name) for gaussian in self.grid]) for name in ("axes", "mode", "slope")
+        )
+        t, width = fraction[:, None], segments.width[low][:, None]
+        # Linear interpolation between modes would leave a narrow curved ridge.
+        theta = (1 + 2 * t) * (1 - t) ** 2 * modes[low] + t**2 * (3 - 2 * t) * modes[low + 1]
+        theta += width * (t * (1 - t) ** 2 * slopes[low] - t**2 * (1 - t) * slopes[low + 1])
+        mixed = (1 - t)[:, :, None] * axes[low] + t[:, :, None] * axes[low + 1]
+        free = self.main[self.main != self.grid_parameter]
+        log_root = np.log(mixed[:, free, np.arange(free.size)]).sum(axis=1)
+        theta += np.einsum("nij,nj->ni", mixed, z)
+        return Proposed(theta.T, log_density - log_root + log_grid_density)
+
+    @property
+    def _grid_values(self) -> FloatArray:
+        return np.array([gaussian.mode[self.grid_parameter] for gaussian in self.grid])
+
+
+@dataclass(frozen=True, eq=False)
+class LogLinearDensity:
+    """A density whose logarithm is piecewise linear between grid values, up to a constant."""
+
+    values: FloatArray
+    log_heights: FloatArray
+
+    @property
+    def width(self) -> FloatArray:
+        """Width of each segment."""
+        return np.diff(self.values)
+
+    @property
+    def _log_masses(self) -> FloatArray:
+        rise = np.diff(self.log_heights)
+        steep = np.abs(rise) > 1e-8
+        ratio = np.where(steep, np.expm1(-np.abs(rise)) / np.where(steep, -np.abs(rise), 1.0), 1.0)
+        top = np.maximum(self.log_heights[:-1], self.log_heights[1:])
+        return np.asarray(np.log(self.width) + top + np.log(ratio))
+
+    @property
+    def log_integral(self) -> float:
+        """Log of the integral."""
+        return float(scipy.special.logsumexp(self._log_masses))
+
+    def draw(self, u: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return segment, position within the segment (0 to 1) and log density at quantiles `u`."""
+        log_masses = self._log_masses
+        mass = np.exp(log_masses - self.log_integral)
+        reached = np.cumsum(mass)
+        low = np.minimum(np.searchsorted(reached, u * reached[-1]), mass.size - 1)
+        v = np.clip((u * reached[-1] - (reached - mass)[low]) / mass[low], 0.0, 1.0)
+        rise = np.diff(self.log_heights)[low]
+        is_flat = np.abs(rise) < 1e-8
+        slope = np.where(is_flat, 1.0, rise)
+        t = np.where(is_flat, v, np.log1p(v * np.expm1(slope)) / slope)
+        return low, t, self.log_heights[low] + t * rise - self.log_integral
+
+
+def make_positive(matrix: FloatArray) -> FloatArray:
+    """Return a symmetric matrix without directions of negative or no curvature, which it leaves to rounding."""
+    scale = np.sqrt(np.maximum(np.abs(matrix.diagonal()), 1e-300))
+    _, failed = scipy.linalg.lapack.dpotrf(matrix / np.outer(scale, scale), lower=1)
+    if not failed:
+        return matrix
+    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+    mended = (vectors * np.maximum(values, 1e-8 * values.max())) @ vectors.T
+    return np.asarray(mended * np.outer(scale, scale))
+
+
+def _compute_widths(drop: FloatArray) -> FloatArray:
+    """Return widths on the left and right of each axis (2 x n_axes), relative to the Gaussian."""
+    return np.clip(_WIDTH_DISTANCE / np.sqrt(2.0 * drop), *_WIDTHS).reshape(2, -1)
+
+
+def _build_grid(likelihood: Likelihood, center: Mode, parameter: int, sd: float) -> list[ConditionalGaussian]:
+    """Extend a grid from the mode in both directions until the density is negligible, in growing steps."""
+    main, nuisance = likelihood.main, likelihood.nuisance
+    free = np.delete(np.arange(center.theta.size), parameter)
+    middle = ConditionalGaussian.from_mode(center, main, nuisance, parameter)
+    peak, sides = middle.log_integral, []
+    for direction in (-1.0, 1.0):
+        nearest, step, side = middle, 0.75 * direction * sd, []
+        for _ in range(_GRID_STEPS):
+            mode = find_mode(likelihood.expand, nearest.mode + step * nearest.slope, free)
+            nearest = ConditionalGaussian.from_mode(mode, main, nuisance, parameter)
+            side.append(nearest)
+            peak, step = max(peak, nearest.log_integral), _GRID_GROWTH * step
+            if nearest.log_integral < peak - _GRID_DROP:
+                break
+        sides.append(side)
+    return [*sides[0][::-1], middle, *sides[1]]
+
+
+def _draw_two_sided_normal(u: FloatArray, widths: FloatArray, inflation: float) -> tuple[FloatArray, FloatArray]:
+    """Transform uniform points (n_draws x n_axes) to two-sided normals; return the points and their log density."""
+    left = widths[0] / widths.sum(axis=0)
+    z = ndtri(np.where(u < left, 0.5 * u / left, 0.5 + 0.5 * (u - left) / (1.0 - left)))
+    log_density = (-0.5 * z**2 + np.log(2.0 / (inflation * widths.sum(axis=0))) - 0.5 * LOG_2PI).sum(axis=1)
+    return inflation * z * np.where(z < 0.0, widths[0], widths[1]), log_density
