@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 import darkmetrics as dm
 from darkmetrics import CalibrationWarning, EvaluationSet, InputError, MissingnessWarning, UndefinedMetricWarning
 from darkmetrics.label_models import Auto, Calibrated, LabelShift, Selection
-from darkmetrics.label_models.auto import (
+from darkmetrics.missingness.mixture import (
     REASONS,
     nodes_of_reason,
     reasons_differ,

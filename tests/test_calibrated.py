@@ -14,7 +14,7 @@ import darkmetrics as dm
 from darkmetrics import CalibrationWarning, EvaluationSet, InputError
 from darkmetrics.calibrators import Beta, Isotonic, Platt, ScalingBinning
 from darkmetrics.label_models import Calibrated
-from darkmetrics.label_models import score_table as score_table_module
+from darkmetrics.missingness import score_table as score_table_module
 
 NAN = float("nan")
 WORDS = {"beta": Beta, "platt": Platt, "scaling_binning": ScalingBinning, "isotonic": Isotonic}

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 import darkmetrics as dm
 from darkmetrics.changes.pairing import LearnedSet, Pairing
-from darkmetrics.label_models.auto import BOTH, BY_SCORE
+from darkmetrics.missingness.mixture import BOTH, BY_SCORE
 from darkmetrics.posterior import Posterior
 
 

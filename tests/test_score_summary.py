@@ -8,8 +8,8 @@ import darkmetrics as dm
 from darkmetrics._kernels.posterior import summary
 from darkmetrics._kernels.posterior.draws import posterior_draws
 from darkmetrics._kernels.posterior.summary import LEAST_ROWS, Along, bins_along, gauss_points
-from darkmetrics.label_models import fitting
-from darkmetrics.label_models.fitting import Material
+from darkmetrics.missingness import fit_data
+from darkmetrics.missingness.fit_data import FitData
 
 SPREADS = [0.5, 1.5, 3.0]
 
@@ -26,10 +26,10 @@ def likelihoods(seed, spread, *, by_label, odds=False):
     y, x = rows_of(seed, spread)
     # Scores that are no probabilities are calibrated along another line.
     data = dm.EvaluationSet(y, x if odds else 1.0 / (1.0 + np.exp(-x)), threshold=0.0 if odds else 0.5)
-    material = Material.of(data)
-    curve = material.logistic_calibrator("flexible")
-    columns = np.ones((material.table.score.size, 1)) if by_label else None
-    full = material.likelihood(curve, columns, (3.0, 1.0) if by_label else (), (False, True) if by_label else ())
+    fit_data = FitData.of(data)
+    curve = fit_data.logistic_calibrator("flexible")
+    columns = np.ones((fit_data.table.score.size, 1)) if by_label else None
+    full = fit_data.likelihood(curve, columns, (3.0, 1.0) if by_label else (), (False, True) if by_label else ())
     return full, full.short
 
 
@@ -94,8 +94,8 @@ def test_few_rows_have_the_posterior_of_very_many_with_heavy_tails(tails):
     score = rng.standard_cauchy(n) if tails == "both" else np.exp(2.0 * rng.normal(size=n))
     x = score if tails == "both" else np.log(score)
     y = np.where(rng.random(n) < 0.3, np.nan, rng.random(n) < expit(x))
-    material = Material.of(dm.EvaluationSet(y, score, threshold=0.0 if tails == "both" else 1.0))
-    full = material.likelihood(material.logistic_calibrator("flexible"), None)
+    fit_data = FitData.of(dm.EvaluationSet(y, score, threshold=0.0 if tails == "both" else 1.0))
+    full = fit_data.likelihood(fit_data.logistic_calibrator("flexible"), None)
     draws = posterior_draws(full)
     off = full.short.log_posterior(draws.parameters) - full.log_posterior(draws.parameters)
     assert len(full.short.X) < 250
@@ -146,7 +146,7 @@ def test_a_curve_that_rises_within_a_bin_is_learnt_from_all_rows(few, monkeypatc
     score = rng.random(40_000)
     y = np.where(rng.random(40_000) < 0.5, np.nan, rng.random(40_000) < expit(100.0 * (score - 0.5)))
     if few:
-        monkeypatch.setattr(fitting, "_stands_for", lambda *_: True)
+        monkeypatch.setattr(fit_data, "_stands_for", lambda *_: True)
 
     def interval():
         law = dm.evaluate(y, score, missingness="by_score", metrics="roc_auc", method="gaussian")["roc_auc"]

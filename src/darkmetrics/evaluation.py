@@ -19,13 +19,13 @@ from darkmetrics.distributions.mixture import variance_shares
 from darkmetrics.exceptions import Warned, says_where
 from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, threshold_in_words, what_narrows
 from darkmetrics.label_models.arrival import Arrival
-from darkmetrics.label_models.auto import REFUTED, nodes_of_reason, weight_of_reasons
-from darkmetrics.label_models.base import LabelModel, prevalence_in_words
-from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.metric import oracle_bounds
 from darkmetrics.metrics.targets import name_in, target_from
+from darkmetrics.missingness.base import LabelModel, prevalence_in_words
+from darkmetrics.missingness.mixture import REFUTED, nodes_of_reason, weight_of_reasons
+from darkmetrics.missingness.score_table import ReferenceLike
 from darkmetrics.population import Population
 from darkmetrics.posterior import Posterior
 from darkmetrics.tables import (

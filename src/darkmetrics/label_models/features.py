@@ -16,19 +16,19 @@ from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel
-from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
-from darkmetrics.label_models.checks import warn_if_extrapolated
-from darkmetrics.label_models.fitting import (
+from darkmetrics.label_models.propensity import weighted_nodes
+from darkmetrics.missingness.base import LabelModel
+from darkmetrics.missingness.by_score import Calibrated, calibrated_nodes
+from darkmetrics.missingness.checks import warn_if_extrapolated
+from darkmetrics.missingness.fit_data import (
     N_NODES,
-    Material,
+    FitData,
     check_labelled,
     check_n_nodes,
     posterior_nodes,
     warn_if_few_labels,
 )
-from darkmetrics.label_models.propensity import weighted_nodes
-from darkmetrics.label_models.score_table import ScoreTable, joint_table
+from darkmetrics.missingness.score_table import ScoreTable, joint_table
 from darkmetrics.posterior import Posterior
 
 
@@ -120,22 +120,22 @@ class Features(LabelModel):
                 "label_model: Features belong to rows, and an EvaluationSet has cells. "
                 "Give evaluate the labels and scores themselves."
             )
-        material = Material.of(data, by_probability=True)
-        calibrator = material.calibrator(self.calibrator)
+        fit_data = FitData.of(data, by_probability=True)
+        calibrator = fit_data.calibrator(self.calibrator)
         if not isinstance(calibrator, LogisticCalibrator) or calibrator.prior_sd is None:
             if data.cells.propensity is not None:
                 raise InputError(
                     f"calibrator: {self.calibrator!r}. With propensities it must be 'flexible', 'beta' or 'platt', or "
                     "one of these with its prior on."
                 )
-            return calibrated_nodes(Calibrated(self.calibrator, n_nodes=self.n_nodes), material, "Features").nodes
-        check_labelled(material, "Features")
-        warn_if_extrapolated(Material.of(data), "Features")
+            return calibrated_nodes(Calibrated(self.calibrator, n_nodes=self.n_nodes), fit_data, "Features").nodes
+        check_labelled(fit_data, "Features")
+        warn_if_extrapolated(FitData.of(data), "Features")
         table, prediction = joint_table(data)
         X, prior_mean, prior_scale = _joint_design(calibrator, table, prediction)
         if data.cells.propensity is not None:
             return weighted_nodes(X, prior_mean, prior_scale, table, self.n_nodes, "Features")
-        warn_if_few_labels(material, "Features")
+        warn_if_few_labels(fit_data, "Features")
         none = np.zeros(0)
         likelihood = LabelLikelihood(
             X=X,
@@ -148,7 +148,7 @@ class Features(LabelModel):
             negatives_reference=none,
             prior_mean=prior_mean,
             prior_scale=prior_scale,
-            credit=material.credit,
+            credit=fit_data.credit,
         )
         return posterior_nodes(likelihood, table, self.n_nodes).nodes
 

@@ -9,18 +9,18 @@ from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel, takes_calibration
-from darkmetrics.label_models.fitting import (
+from darkmetrics.missingness.base import LabelModel, takes_calibration
+from darkmetrics.missingness.fit_data import (
     N_NODES,
     STRATUM,
     CurvePosterior,
-    Material,
+    FitData,
     check_both_classes,
     check_n_nodes,
     posterior_nodes,
     warn_if_few_labels,
 )
-from darkmetrics.label_models.score_table import ReferenceLike
+from darkmetrics.missingness.score_table import ReferenceLike
 from darkmetrics.posterior import Posterior
 
 # Prior of the chance to be missing, on the log odds scale: anything for the level common to both classes (Gaussian);
@@ -83,9 +83,9 @@ class LabelShift(LabelModel):
             raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number.")
 
     def nodes(self, data: EvaluationSet) -> Posterior:
-        material = Material.of(data, self.reference, by_stratum=self.strata)
-        nodes = shifted_nodes(self, material).nodes
-        warn_if_few_labels(material, "LabelShift")
+        fit_data = FitData.of(data, self.reference, by_stratum=self.strata)
+        nodes = shifted_nodes(self, fit_data).nodes
+        warn_if_few_labels(fit_data, "LabelShift")
         return nodes
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
@@ -96,23 +96,23 @@ class LabelShift(LabelModel):
         )
 
 
-def shifted_nodes(settings: LabelShift, material: Material) -> CurvePosterior:
+def shifted_nodes(settings: LabelShift, fit_data: FitData) -> CurvePosterior:
     """The joint posterior of the calibration and of the chances to be missing."""
-    check_both_classes(material, "LabelShift")
-    calibrator = material.logistic_calibrator(settings.calibrator)
-    check_strata(material)
-    n_strata = material.strata.shape[1]
-    columns = np.hstack([np.ones((material.table.score.size, 1)), material.strata])
+    check_both_classes(fit_data, "LabelShift")
+    calibrator = fit_data.logistic_calibrator(settings.calibrator)
+    check_strata(fit_data)
+    n_strata = fit_data.strata.shape[1]
+    columns = np.hstack([np.ones((fit_data.table.score.size, 1)), fit_data.strata])
     scale = (_COMMON, *[_LEVEL] * n_strata, float(settings.prior_scale), *[STRATUM] * n_strata)
     heavy = (False, *[False] * n_strata, True, *[False] * n_strata)
-    likelihood = material.likelihood(calibrator, columns, scale, heavy)
-    return posterior_nodes(likelihood, material.table, settings.n_nodes)
+    likelihood = fit_data.likelihood(calibrator, columns, scale, heavy)
+    return posterior_nodes(likelihood, fit_data.table, settings.n_nodes)
 
 
-def check_strata(material: Material) -> None:
+def check_strata(fit_data: FitData) -> None:
     """Each stratum with missing rows has a label of both classes; else nothing tells them apart there."""
-    table = material.table
-    if table.stratum is None or table.strata is None or material.reference is not None:
+    table = fit_data.table
+    if table.stratum is None or table.strata is None or fit_data.reference is not None:
         return
     size = table.strata.size
     gone = np.bincount(table.stratum, table.missing, size)

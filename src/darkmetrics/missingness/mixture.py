@@ -16,13 +16,13 @@ from darkmetrics._kernels.posterior.summary import Along
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel, missing_prevalence, takes_calibration
-from darkmetrics.label_models.calibrated import Calibrated, calibrated_nodes
-from darkmetrics.label_models.checks import contradicted
-from darkmetrics.label_models.fitting import N_NODES, Material, check_both_classes, check_n_nodes
-from darkmetrics.label_models.label_shift import LabelShift, shifted_nodes
-from darkmetrics.label_models.score_table import ReferenceLike, ScoreTable
-from darkmetrics.label_models.selection import Selection, warned_nodes
+from darkmetrics.missingness.base import LabelModel, missing_prevalence, takes_calibration
+from darkmetrics.missingness.by_label import LabelShift, shifted_nodes
+from darkmetrics.missingness.by_score import Calibrated, calibrated_nodes
+from darkmetrics.missingness.by_score_and_label import Selection, warned_nodes
+from darkmetrics.missingness.checks import contradicted
+from darkmetrics.missingness.fit_data import N_NODES, FitData, check_both_classes, check_n_nodes
+from darkmetrics.missingness.score_table import ReferenceLike, ScoreTable
 from darkmetrics.posterior import Posterior
 
 REASONS = ("by score", "by label", "both", "as the reference says")
@@ -94,37 +94,37 @@ class Auto(LabelModel):
 
     def nodes(self, data: EvaluationSet) -> Posterior:
         if self.reference is None:
-            return mixed_nodes(self._of_labels(Material.of(data, by_stratum=self.strata)), REASONS)
-        material = Material.of(data, self.reference)
-        selection = warned_nodes(Selection(self.reference, self.calibrator, self.n_nodes), material)
-        if not contradicted(material):
+            return mixed_nodes(self._of_labels(FitData.of(data, by_stratum=self.strata)), REASONS)
+        fit_data = FitData.of(data, self.reference)
+        selection = warned_nodes(Selection(self.reference, self.calibrator, self.n_nodes), fit_data)
+        if not contradicted(fit_data):
             return selection
         try:
-            parts = self._of_labels(Material.of(data, by_stratum=self.strata))
+            parts = self._of_labels(FitData.of(data, by_stratum=self.strata))
         except InputError:
             return selection  # with labels of one class alone the reference is all there is to go by
         halved = {reason: (nodes, (1.0 - _WEIGHT_REFERENCE) * weight) for reason, (nodes, weight) in parts.items()}
         return mixed_nodes({**halved, BY_REFERENCE: (selection, _WEIGHT_REFERENCE)}, REASONS)
 
-    def _of_labels(self, material: Material) -> dict[int, tuple[Posterior, float]]:
+    def _of_labels(self, fit_data: FitData) -> dict[int, tuple[Posterior, float]]:
         """The nodes and weights of three reasons, of which data can weigh the first two against each other alone."""
-        positives, negatives = material.label_counts()
+        positives, negatives = fit_data.label_counts()
         # A batch without a positive is nothing unusual where they are rare; its scores are all there is to go by.
         none = positives == 0 < negatives
         if not none:
-            check_both_classes(material, "Auto")
-        material.logistic_calibrator(self.calibrator)  # refuses those that no effect of the label can be added to
+            check_both_classes(fit_data, "Auto")
+        fit_data.logistic_calibrator(self.calibrator)  # refuses those that no effect of the label can be added to
         n_each, rest = max(1, self.n_nodes // 2), 1.0 - _WEIGHT_BOTH
-        score = calibrated_nodes(Calibrated(self.calibrator, n_nodes=n_each), material, "Auto").nodes
-        both = both_nodes(score, material, self.n_nodes), _WEIGHT_BOTH
+        score = calibrated_nodes(Calibrated(self.calibrator, n_nodes=n_each), fit_data, "Auto").nodes
+        both = both_nodes(score, fit_data, self.n_nodes), _WEIGHT_BOTH
         if none:
             return {BY_SCORE: (score, rest), BOTH: both}
         try:
-            label = shifted_nodes(LabelShift(self.calibrator, n_nodes=n_each), material)
+            label = shifted_nodes(LabelShift(self.calibrator, n_nodes=n_each), fit_data)
         except InputError:
             # A slice without a class says nothing about it by label; nobody has asked for that reason alone.
             return {BY_SCORE: (score, rest), BOTH: both}
-        by_label = rest * _share_by_label(material, self.calibrator, label.log_evidence)
+        by_label = rest * _share_by_label(fit_data, self.calibrator, label.log_evidence)
         return {BY_SCORE: (score, rest - by_label), BY_LABEL: (_thinned(label.nodes, by_label), by_label), BOTH: both}
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
@@ -151,16 +151,16 @@ def _thinned(label: Posterior, weight: float) -> Posterior:
     return replace(label, weight=label.weight[kept], probability=label.probability[kept], shift=label.shift[kept])
 
 
-def _share_by_label(material: Material, calibrator: Any, log_evidence: float) -> float:
+def _share_by_label(fit_data: FitData, calibrator: Any, log_evidence: float) -> float:
     """Weight of "by label" against "by score", by how well each explains which rows are missing."""
-    curve = material.of_labels(material.logistic_calibrator(calibrator)).short
-    by_score = posterior_draws(curve).log_evidence + _curve_evidence(material.table)
+    curve = fit_data.of_labels(fit_data.logistic_calibrator(calibrator)).short
+    by_score = posterior_draws(curve).log_evidence + _curve_evidence(fit_data.table)
     by_label = min(float(expit(log_evidence - by_score)), 1.0 - _LEAST_SHARE)
     if by_label >= _DOUBTED:
         return max(by_label, _LEAST_SHARE)
     # A calibration curve that fits badly counts against "by label" alone, which leans on it. The mixture test does not,
     # so only what it refutes may fall below its least share.
-    return max(by_label, 1e-6 if mixture_p_value(material.table) < _REFUTED_AT else _LEAST_SHARE)
+    return max(by_label, 1e-6 if mixture_p_value(fit_data.table) < _REFUTED_AT else _LEAST_SHARE)
 
 
 def nodes_of_reason(nodes: Posterior, reason: int) -> Posterior:
@@ -246,18 +246,18 @@ _SURE = 35.0
 _SEED = 11
 
 
-def both_nodes(score: Posterior, material: Material, n_nodes: int) -> Posterior:
+def both_nodes(score: Posterior, fit_data: FitData, n_nodes: int) -> Posterior:
     """The nodes of a calibration, moved by an effect of the label that no data can tell.
 
     At equal score the odds of a missing row are those of a labelled one times `exp(d)`, with `d` the log odds of being
     missing, positives against negatives: Bayes' rule, whatever the chance to be missing does along the scores. Every
     set gets the same effects in the same order, so that sets can be taken together.
     """
-    table, (rows, _) = material.table, material.table.with_missing
+    table, (rows, _) = fit_data.table, fit_data.table.with_missing
     points = normal_points(n_nodes, 3, _SEED)
     flagged, drift = points[:, :1], points[:, 2:3]
     unflagged = _TOGETHER * flagged + np.sqrt(1.0 - _TOGETHER**2) * points[:, 1:2]
-    threshold = material.data.threshold
+    threshold = fit_data.data.threshold
     above = 2.0 * table.decided >= table.missing if threshold is None else table.score >= threshold
     move = _SPREAD * np.where(above[rows], flagged, unflagged) + _ALONG * drift * table.rank[rows]
     with np.errstate(divide="ignore"):

@@ -16,7 +16,7 @@ from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import CalibrationWarning, InputError, warn
-from darkmetrics.label_models.score_table import ScoreTable, reference_table, score_table
+from darkmetrics.missingness.score_table import ScoreTable, reference_table, score_table
 from darkmetrics.posterior import Posterior
 
 N_NODES = 64
@@ -32,12 +32,12 @@ _MOVED = 0.02
 
 
 def credit_of(rarer: float) -> float:
-    """The power that the likelihood is raised to, by the number of labels of the rarer class (`Material.credit`)."""
+    """The power that the likelihood is raised to, by the number of labels of the rarer class (`FitData.credit`)."""
     return max(_LEAST_CREDIT, rarer / (rarer + _HALF_CREDIT))
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class FitData:
     """An evaluation set as its score table, with the reference set beside it."""
 
     data: EvaluationSet
@@ -49,7 +49,7 @@ class Material:
     @classmethod
     def of(
         cls, data: EvaluationSet, reference: Any = None, *, by_probability: bool = False, by_stratum: bool = False
-    ) -> "Material":
+    ) -> "FitData":
         """The tables of a set and of `reference`; `by_stratum`: what is learnt may differ between strata."""
         value = data.cells.probability if by_probability else data.cells.score
         assert value is not None
@@ -263,9 +263,9 @@ def check_n_nodes(n_nodes: Any) -> int:
     return int(n_nodes)
 
 
-def check_labelled(material: Material, what: str) -> None:
+def check_labelled(fit_data: FitData, what: str) -> None:
     """There is a label to learn from."""
-    if sum(material.label_counts()) == 0:
+    if sum(fit_data.label_counts()) == 0:
         raise InputError(
             f"y_true: no labelled row, so there is nothing to learn from ({what}). Give reference=(labels, scores) "
             "of fully labelled rows; or label_model=y_score if the scores are probabilities you trust, or "
@@ -273,16 +273,16 @@ def check_labelled(material: Material, what: str) -> None:
         )
 
 
-def check_both_classes(material: Material, what: str) -> None:
+def check_both_classes(fit_data: FitData, what: str) -> None:
     """Both classes have a label somewhere; else nothing can be said about the missing class."""
-    check_labelled(material, what)
-    positives, negatives = material.label_counts()
+    check_labelled(fit_data, what)
+    positives, negatives = fit_data.label_counts()
     if positives and negatives:
         return
     only, other = ("positive", "negatives") if positives else ("negative", "positives")
     n = positives + negatives
     where, wanted = "y_true", "Give reference=(labels, scores): fully labelled rows with both classes"
-    if material.reference is not None:
+    if fit_data.reference is not None:
         where, wanted = "y_true and reference", "Give reference rows with both classes"
     raise InputError(
         f"{where}: {'the one label is' if n == 1 else f'all {n:,} labels are'} {only}, which says nothing about "
@@ -291,15 +291,15 @@ def check_both_classes(material: Material, what: str) -> None:
     )
 
 
-def warn_if_few_labels(material: Material, what: str) -> None:
+def warn_if_few_labels(fit_data: FitData, what: str) -> None:
     """A warning when a class has so few labels that the prior matters."""
     help_by = "Give reference=(labels, scores) of fully labelled rows if you can."
-    warn_if_few("y_true", material.label_counts(), what, help_by if material.reference is None else "")
+    warn_if_few("y_true", fit_data.label_counts(), what, help_by if fit_data.reference is None else "")
 
 
-def warn_if_few_reference_labels(material: Material, what: str) -> None:
+def warn_if_few_reference_labels(fit_data: FitData, what: str) -> None:
     """The same for a model that leans on the reference rows."""
-    reference = material.reference
+    reference = fit_data.reference
     assert reference is not None
     counts = int(reference.positives.sum()), int(reference.negatives.sum())
     warn_if_few("reference", counts, what, "Give more reference rows if you can.")

@@ -9,17 +9,17 @@ from darkmetrics._kernels.hypothesis_tests import equal_bins
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel, takes_calibration
-from darkmetrics.label_models.fitting import (
+from darkmetrics.missingness.base import LabelModel, takes_calibration
+from darkmetrics.missingness.fit_data import (
     N_NODES,
     CurvePosterior,
-    Material,
+    FitData,
     check_both_classes,
     check_n_nodes,
     posterior_nodes,
     warn_if_few_reference_labels,
 )
-from darkmetrics.label_models.score_table import ReferenceLike
+from darkmetrics.missingness.score_table import ReferenceLike
 from darkmetrics.posterior import Posterior
 
 # Prior of the chance to be missing, on the log odds scale and per standard deviation of the score. Common to both
@@ -86,7 +86,7 @@ class Selection(LabelModel):
             )
 
     def nodes(self, data: EvaluationSet) -> Posterior:
-        return warned_nodes(self, Material.of(data, self.reference))
+        return warned_nodes(self, FitData.of(data, self.reference))
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         return (
@@ -95,40 +95,40 @@ class Selection(LabelModel):
         )
 
 
-def warned_nodes(settings: Selection, material: Material) -> Posterior:
+def warned_nodes(settings: Selection, fit_data: FitData) -> Posterior:
     """The nodes, with a warning where there are few reference labels to lean on."""
-    nodes = selected_nodes(settings, material).nodes
-    warn_if_few_reference_labels(material, "Selection")
+    nodes = selected_nodes(settings, fit_data).nodes
+    warn_if_few_reference_labels(fit_data, "Selection")
     return nodes
 
 
-def selected_nodes(settings: Selection, material: Material) -> CurvePosterior:
+def selected_nodes(settings: Selection, fit_data: FitData) -> CurvePosterior:
     """The joint posterior of the calibration and of the two curves of missingness."""
-    check_both_classes(material, "Selection")
-    calibrator = material.logistic_calibrator(settings.calibrator)
-    table = material.table
+    check_both_classes(fit_data, "Selection")
+    calibrator = fit_data.logistic_calibrator(settings.calibrator)
+    table = fit_data.table
     x = calibrator.line(table.score)
     rows = table.labelled + table.missing
     mean = np.average(x, weights=rows)
     sd = np.sqrt(np.average((x - mean) ** 2, weights=rows))
     z = (x - mean) / (sd if sd > 1e-9 * (1.0 + abs(mean)) else 1.0)
     difference = np.column_stack([np.ones(z.size), z])
-    common, scale = _common_columns(material, difference, rows)
+    common, scale = _common_columns(fit_data, difference, rows)
     heavy = (False,) * len(scale) + (True,) * len(_DIFFERENCE)
-    likelihood = material.likelihood(calibrator, common, (*scale, *_DIFFERENCE), heavy, difference)
+    likelihood = fit_data.likelihood(calibrator, common, (*scale, *_DIFFERENCE), heavy, difference)
     return posterior_nodes(likelihood, table, settings.n_nodes)
 
 
-def _common_columns(material: Material, line: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[float, ...]]:
+def _common_columns(fit_data: FitData, line: FloatArray, rows: FloatArray) -> tuple[FloatArray, tuple[float, ...]]:
     """What both classes share of the chance to be missing, and the scale of its prior: a line, a step, and eighths.
 
     Selection that is not logistic in the score ("alerts are examined first") must find its shape here; what it cannot
     express would be taken for an effect of the label.
     """
-    columns, scale = [*line.T, material.table.rank], [_LEVEL, _SLOPE, _RANK]
-    threshold = material.data.threshold
+    columns, scale = [*line.T, fit_data.table.rank], [_LEVEL, _SLOPE, _RANK]
+    threshold = fit_data.data.threshold
     if threshold is not None:
-        step = (material.table.score >= threshold).astype(np.float64)
+        step = (fit_data.table.score >= threshold).astype(np.float64)
         if 0.0 < step @ rows < rows.sum():
             columns.append(step)
             scale.append(_STEP)
