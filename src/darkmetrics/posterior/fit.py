@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+import scipy  # its modules are loaded when they are first used
 from scipy.special import logsumexp
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.draws import sobol_points
+from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics.posterior.likelihood import Likelihood
 from darkmetrics.posterior.mode import find_mode
 from darkmetrics.posterior.model import Cells, Model
@@ -15,8 +18,11 @@ from darkmetrics.posterior.nuisance import NuisanceIntegral
 from darkmetrics.posterior.proposal import Proposal
 from darkmetrics.posterior.tables import compile_cells
 
-# Importance weights are unreliable above this tail shape (Vehtari et al. 2024).
-MAX_PARETO_K = 0.7
+# Importance weights are unreliable above this tail shape (Vehtari et al. 2024), unless nearly all draws count: the tail
+# of very many draws may be heavy and have no mass.
+MAX_PARETO_K, MIN_EFFICIENCY = 0.7, 0.4
+# Conditional modes of nuisance parameters need not be exact where only the proposal depends on them.
+_ROUGH_STEP = 1.0
 _SEED = 7
 # Predictions are computed for about this many numbers at once.
 _BATCH = 1 << 18
@@ -41,8 +47,8 @@ class FittedModel:
     pareto_k : float
         Tail shape of the importance weights.
     is_weighted : bool
-        False if the importance weights failed (`pareto_k` above 0.7). The draws are then those of the Gaussian
-        approximation, equally weighted, and the evidence is that of the approximation.
+        False if the importance weights failed (`pareto_k` above 0.7 and a small `effective_size`). The draws are then
+        those of the Gaussian approximation, equally weighted, and the evidence is that of the approximation.
     mode : array (n_parameters,)
         Posterior mode.
     grid_parameter : int, optional
@@ -59,31 +65,40 @@ class FittedModel:
     mode: FloatArray
     grid_parameter: int | None
 
-    def label_probability(self, cells: Cells, draws: IntArray | slice = slice(None)) -> FloatArray:
-        """Return P(label | observation) at each draw, of shape (n_draws, n_cells, n_labels).
+    def label_probability(self, cells: Cells, label: int = 1, draws: IntArray | slice = slice(None)) -> FloatArray:
+        """Return P(label | observation) at each draw, of shape (n_draws, n_cells).
 
         Parameters
         ----------
         cells : Cells
             Cells of the model, in the likelihood or not.
+        label : int
+            The label.
         draws : array of int or slice
             Draws to predict for; all if not passed.
         """
-        theta = np.ascontiguousarray(self.theta[draws].T)
+        theta, k, n = np.ascontiguousarray(self.theta[draws].T), len(cells.labels), cells.count.size
+        is_label = np.array(cells.labels) == label
+        if is_label.all() or not is_label.any():
+            return np.full((theta.shape[1], n), float(is_label[0]))
         forms, histories = compile_cells(self.model, [cells])
-        n_draws, n_cells, n_labels = theta.shape[1], cells.count.size, max(cells.labels) + 1
-        result = np.zeros((n_draws, n_cells, n_labels))
-        if not histories.groups:
-            result[:, :, cells.labels[0]] = 1.0
-            return result
-        group, size = histories.groups[0], max(1, _BATCH // max(1, forms.size))
-        for start in range(0, n_draws, size):
+        # Log weights relative to those of the first history, from which forms common to both cancel.
+        first = [histories.matrix[:n]] * (k - 1)
+        matrix = histories.matrix[n:] - (first[0] if k == 2 else scipy.sparse.vstack(first))
+        matrix.eliminate_zeros()
+        needed = np.bincount(matrix.indices, minlength=forms.size) > 0
+        result, size = np.empty((n, theta.shape[1])), max(1, _BATCH // max(1, forms.size))
+        for start in range(0, theta.shape[1], size):
             batch = slice(start, start + size)
-            log_weight = group.split(histories.matrix @ forms.evaluate(theta[:, batch]))
-            probability = _softmax(log_weight)
-            for h, label in enumerate(cells.labels):
-                result[batch, :, label] += probability[h].T
-        return result
+            log_ratio = matrix @ forms.evaluate(theta[:, batch], needed)
+            if k == 2:
+                result[:, batch] = chance(log_ratio if is_label[1] else -log_ratio)
+                continue
+            log_ratio = log_ratio.reshape(k - 1, n, -1)
+            peak = np.maximum(log_ratio.max(axis=0), 0.0)
+            weight = np.exp(np.concatenate([-peak[None], log_ratio - peak]))
+            result[:, batch] = weight[is_label].sum(axis=0) / weight.sum(axis=0)
+        return result.T
 
 
 def fit_model(
@@ -105,15 +120,15 @@ def fit_model(
     likelihood = Likelihood(model, likelihood_power)
     nuisance = NuisanceIntegral(likelihood)
     mode = find_mode(likelihood.expand, likelihood.prior.mean if start is None else start)
-    proposal = Proposal(likelihood, mode, lambda theta: nuisance.integrate(theta).log_posterior)
-    u = np.clip(sobol_points(n_draws, proposal.n_axes, _SEED), 1e-9, 1.0 - 1e-9)
+    proposal = Proposal(likelihood, mode, lambda theta: nuisance.integrate(theta, _ROUGH_STEP).log_posterior)
+    u = _uniform_points(n_draws, proposal.n_axes)
     proposed = proposal.propose(u)
     marginal = nuisance.integrate(proposed.theta)
     log_weight = marginal.log_posterior - proposed.log_density
     log_total = float(logsumexp(log_weight))
     weight = np.exp(log_weight - log_total)
     effective_size, k = 1.0 / float(weight @ weight), estimate_pareto_k(weight)
-    is_weighted = bool(np.isfinite(log_total)) and k <= MAX_PARETO_K
+    is_weighted = bool(np.isfinite(log_total)) and (k <= MAX_PARETO_K or effective_size >= MIN_EFFICIENCY * n_draws)
     log_evidence = log_total - float(np.log(n_draws))
     if is_weighted:
         weight = np.minimum(weight, n_draws**-0.5)  # truncated importance sampling
@@ -131,6 +146,12 @@ def fit_model(
         mode.theta,
         proposal.grid_parameter,
     )
+
+
+@cache
+def _uniform_points(n: int, dimensions: int) -> FloatArray:
+    """Return Sobol points in the open unit cube; the same in every run."""
+    return np.clip(sobol_points(n, dimensions, _SEED), 1e-9, 1.0 - 1e-9)
 
 
 def compute_mechanism_weights(log_evidences: Sequence[float], min_weight: float | Sequence[float] = 0.0) -> FloatArray:
@@ -160,13 +181,3 @@ def estimate_pareto_k(weight: FloatArray) -> float:
     center = float(b @ np.exp(profile - logsumexp(profile)))
     # The prior shrinks k toward 0.5 like ten observations.
     return float((np.log1p(-center * x).sum() + 5.0) / (x.size + 10.0))
-
-
-def _softmax(log_weight: FloatArray) -> FloatArray:
-    """Return probabilities over the first axis."""
-    if len(log_weight) == 2:
-        with np.errstate(over="ignore"):  # a probability below 1e-308 is 0
-            first = 1.0 / (1.0 + np.exp(log_weight[1] - log_weight[0]))
-            return np.stack([first, 1.0 / (1.0 + np.exp(log_weight[0] - log_weight[1]))])
-    weight = np.exp(log_weight - log_weight.max(axis=0))
-    return np.asarray(weight / weight.sum(axis=0))

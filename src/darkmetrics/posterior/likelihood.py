@@ -18,7 +18,7 @@ from darkmetrics.posterior.tables import HistoryGroup, compile_cells, log_sum_ex
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 # Draws are evaluated in batches of about this many forms, which fit into the processor's cache.
-_BATCH = 1 << 15
+_BATCH = 1 << 16
 
 
 class Expansion(NamedTuple):
@@ -99,7 +99,7 @@ class Likelihood:
         """Return the derivatives of all linear forms (n_forms x n_parameters); rows of norms are 0."""
         slopes = np.zeros((self.forms.size, self.prior.mean.size))
         for block in self.forms.blocks:
-            slopes[block.eta, block.indices] = block.columns.reshape(-1, block.indices.size)
+            slopes[block.eta, block.indices] = block.flat_columns
         return slopes
 
     def expand(self, theta: FloatArray) -> Expansion:
@@ -123,8 +123,8 @@ class Likelihood:
                 value += self._expand_group(group, log_weight, gradients, weight, precision)
             coefficient = coefficient + table.transposed @ weight
         for block, p, mean in curvatures:
-            width, count = block.indices.size, -coefficient[block.norm]
-            columns = block.columns.reshape(-1, width)
+            count = -coefficient[block.norm]
+            columns = block.flat_columns
             expected = count * p
             gradient[block.indices] += (coefficient[block.eta] - expected.ravel()) @ columns
             if len(p) == 1:

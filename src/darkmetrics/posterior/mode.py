@@ -10,8 +10,7 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.posterior.likelihood import Expansion
 
 _MAX_STEPS, _MAX_HALVINGS = 200, 40
-# The mode is reached where a Newton step would raise the log posterior by less.
-_MIN_GAIN = 1e-8
+MIN_GAIN = 1e-8
 # Cholesky factors are used if every direction adds at least this fraction of its curvature to those before it.
 _MIN_PIVOT = 1e-6
 
@@ -24,7 +23,12 @@ class Mode(NamedTuple):
     precision: FloatArray
 
 
-def find_mode(expand: Callable[[FloatArray], Expansion], start: FloatArray, free: IntArray | None = None) -> Mode:
+def find_mode(
+    expand: Callable[[FloatArray], Expansion],
+    start: FloatArray,
+    free: IntArray | None = None,
+    min_gain: float = MIN_GAIN,
+) -> Mode:
     """Find the mode of a log posterior.
 
     Where the log posterior is not concave, steps use the absolute eigenvalues of the Hessian, which still lead uphill.
@@ -37,16 +41,21 @@ def find_mode(expand: Callable[[FloatArray], Expansion], start: FloatArray, free
         Point to start from.
     free : array of int, optional
         Indices of the parameters to move; all if not passed.
+    min_gain : float
+        The search ends with a Newton step that raises the log posterior by less; the Hessian is the one before it.
     """
     free = np.arange(start.size) if free is None else free
     block = np.ix_(free, free)
     theta, expansion = start.copy(), expand(start)
+    if not free.size:
+        return Mode(theta, expansion.value, expansion.precision)
     for _ in range(_MAX_STEPS):
         gradient = expansion.gradient[free]
         step = _compute_step(expansion.precision[block], gradient)
         gain = float(gradient @ step)
-        if gain < 2.0 * _MIN_GAIN:
-            break
+        if gain < 2.0 * min_gain:
+            theta[free] += step
+            return Mode(theta, expansion.value + 0.5 * gain, expansion.precision)
         for _ in range(_MAX_HALVINGS):
             candidate = theta.copy()
             candidate[free] += step

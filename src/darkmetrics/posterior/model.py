@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 
@@ -89,7 +90,7 @@ class Model:
     ...     cells = model.add_cells(count, [(y, [label[:, y], is_missing[y, 0]])])
     >>> missing = model.add_cells(10.0, [(y, [label[:, y], is_missing[y, 1]]) for y in (0, 1)])
     >>> fitted = fit_model(model)
-    >>> print(f"{fitted.weight @ fitted.label_probability(missing)[:, 0, 1]:.2f}")
+    >>> print(f"{(fitted.weight @ fitted.label_probability(missing))[0]:.2f}")
     0.40
     """
 
@@ -110,8 +111,8 @@ class Model:
 
     def add_parameters(
         self,
-        mean: float | FloatArray = 0.0,
-        sd: float | FloatArray = 1.0,
+        mean: ArrayLike = 0.0,
+        sd: ArrayLike = 1.0,
         *,
         precision: FloatArray | None = None,
         cauchy: bool = False,
@@ -142,7 +143,7 @@ class Model:
         self.is_nuisance += [nuisance] * n
         return np.arange(first, first + n)
 
-    def add_decisions(self, *terms: Term, offset: float | FloatArray = 0.0) -> IntArray:
+    def add_decisions(self, *terms: Term, offset: ArrayLike = 0.0) -> IntArray:
         """Add n decisions and return the numbers of their outcomes, of shape (n, K).
 
         Parameters
@@ -165,7 +166,7 @@ class Model:
         self.decisions.append(DecisionBlock(outcomes, indices, columns, np.ascontiguousarray(constant.T)))
         return outcomes
 
-    def add_cells(self, count: float | FloatArray, histories: Sequence[History]) -> Cells:
+    def add_cells(self, count: ArrayLike, histories: Sequence[History]) -> Cells:
         """Add cells of identical rows with their compatible histories, and return them.
 
         Cells with count 0 do not enter the likelihood, and decisions of such cells alone cost nothing. Add them to
@@ -178,14 +179,14 @@ class Model:
         histories : sequence of (label, outcomes)
             Outcomes of all decisions of a history. List the decisions in the same order in all histories.
         """
-        size = max([np.size(count), *(np.size(o) for _, outcomes in histories for o in outcomes)])
+        counts = np.asarray(count, dtype=np.float64)
+        size = max([counts.size, *(np.size(o) for _, outcomes in histories for o in outcomes)])
         length = max(len(outcomes) for _, outcomes in histories)
         table = np.full((length, len(histories), size), -1, dtype=np.int64)
         for h, (_, outcomes) in enumerate(histories):
             for j, outcome in enumerate(outcomes):
                 table[j, h] = outcome
-        counts = np.broadcast_to(np.asarray(count, dtype=np.float64), size)
-        self.cells.append(Cells(counts, tuple(label for label, _ in histories), table))
+        self.cells.append(Cells(np.broadcast_to(counts, size), tuple(label for label, _ in histories), table))
         return self.cells[-1]
 
 

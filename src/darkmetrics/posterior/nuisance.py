@@ -14,8 +14,8 @@ from darkmetrics.posterior.likelihood import LOG_2PI, Likelihood
 from darkmetrics.posterior.tables import SparseMatrix, log_sum_exp
 
 _MAX_STEPS = 12
-# Steps are accepted as final below this length, in standard deviations; the value is corrected for the last step.
-_MIN_STEP = 0.02
+# A step below this length, in standard deviations, is the last. The value is corrected for it to second order.
+_MIN_STEP = 0.25
 # Parameters move by at most this much in one step (log odds).
 _MAX_MOVE = 3.0
 # The curvature is at least this fraction of the curvature with known histories.
@@ -86,16 +86,19 @@ class NuisanceIntegral:
             start += group.count.size
         return np.concatenate([np.zeros(0, dtype=np.int64), *cells])
 
-    def integrate(self, theta: FloatArray) -> Marginal:
-        """Integrate at each column of `theta`, which has starting values of the nuisance parameters."""
+    def integrate(self, theta: FloatArray, min_step: float = _MIN_STEP) -> Marginal:
+        """Integrate at each column of `theta`, which has starting values of the nuisance parameters.
+
+        Newton steps end below `min_step` standard deviations.
+        """
         likelihood = self.likelihood
         if not likelihood.nuisance.size:
             return Marginal(likelihood.log_posterior(theta), theta, np.ones((0, 0, 0, theta.shape[1])))
         size = likelihood.batch_size
-        batches = [self._integrate_batch(theta[:, i : i + size]) for i in range(0, theta.shape[1], size)]
+        batches = [self._integrate_batch(theta[:, i : i + size], min_step) for i in range(0, theta.shape[1], size)]
         return Marginal(*(np.concatenate(values, axis=-1) for values in zip(*batches, strict=True)))
 
-    def _integrate_batch(self, theta: FloatArray) -> Marginal:
+    def _integrate_batch(self, theta: FloatArray, min_step: float) -> Marginal:
         likelihood, theta = self.likelihood, theta.copy()
         is_main = np.zeros(len(theta), dtype=np.bool_)
         is_main[likelihood.main] = True
@@ -108,7 +111,7 @@ class NuisanceIntegral:
         conditional, gradient, precision = self._expand(u, eta, log_weight)
         step = _solve(precision, gradient)
         for _ in range(_MAX_STEPS):
-            if float(np.abs(step * np.sqrt(precision[range(self.m), range(self.m)])).max()) < _MIN_STEP:
+            if float(np.abs(step * np.sqrt(precision[range(self.m), range(self.m)])).max()) < min_step:
                 break
             u = u + np.clip(step, -_MAX_MOVE, _MAX_MOVE)
             conditional, gradient, precision = self._expand(u, eta, log_weight)

@@ -27,7 +27,9 @@ _BENT, _BENT_DISTANCE = 0.35, 2.0
 _WIDTH_DISTANCE, _WIDTHS = 1.5, (0.5, 3.0)
 _MIN_DROP = 0.05
 # The grid ends where the density has dropped by exp(-9), or after so many steps, which grow geometrically.
-_GRID_DROP, _GRID_STEPS, _GRID_GROWTH = 9.0, 16, 1.25
+_GRID_DROP, _GRID_STEPS, _GRID_START, _GRID_GROWTH = 9.0, 14, 0.8, 1.3
+# Conditional modes on the grid need not be exact, because weights correct the proposal.
+_GRID_GAIN = 0.05
 # A proposal wider than the posterior limits the importance weights: less so in many dimensions.
 _INFLATION, _INFLATED_AXES = 0.1, 12.0
 
@@ -68,21 +70,20 @@ class ConditionalGaussian:
         """Build the approximation from a mode."""
         precision, size = mode.precision, mode.theta.size
         free = main if grid is None else main[main != grid]
-        response, log_volume = np.zeros((nuisance.size, free.size)), 0.0
-        block = precision[np.ix_(free, free)]
+        block, log_volume = precision[np.ix_(free, free)], 0.0
+        response, inverse = np.zeros((nuisance.size, free.size)), np.zeros((0, 0))
         if nuisance.size:
-            inner = make_positive(precision[np.ix_(nuisance, nuisance)])
-            response = -np.linalg.solve(inner, precision[np.ix_(nuisance, free)])
+            inverse, log_volume = _invert(precision[np.ix_(nuisance, nuisance)])
+            response = -inverse @ precision[np.ix_(nuisance, free)]
             block = block + precision[np.ix_(free, nuisance)] @ response
-            log_volume = -0.5 * float(np.linalg.slogdet(inner)[1])
-        root = scipy.linalg.solve_triangular(np.linalg.cholesky(make_positive(block)), np.eye(free.size), lower=True).T
+        root = np.linalg.inv(np.linalg.cholesky(make_positive(block))).T
         axes = np.zeros((size, free.size))
         axes[free], axes[nuisance] = root, response @ root
         log_root, slope = float(np.log(np.diag(root)).sum()), np.zeros(size)
         if grid is not None:
-            moved = np.append(free, nuisance)
             slope[grid] = 1.0
-            slope[moved] = -np.linalg.solve(make_positive(precision[np.ix_(moved, moved)]), precision[moved, grid])
+            slope[free] = -root @ (root.T @ (precision[free, grid] + response.T @ precision[nuisance, grid]))
+            slope[nuisance] = response @ slope[free] - inverse @ precision[nuisance, grid]
         log_volume += 0.5 * (free.size + nuisance.size) * LOG_2PI + log_root
         return cls(mode.theta, axes, log_root, mode.value + log_volume, slope)
 
@@ -120,7 +121,9 @@ class Proposal:
             self.grid = _build_grid(likelihood, mode, self.grid_parameter, float(sd[worst]))
             middle = max(self.grid, key=lambda gaussian: gaussian.log_integral)
             steps = _WIDTH_DISTANCE * middle.axes
-            value = log_density(middle.mode[:, None] + np.concatenate([0.0 * steps[:, :1], -steps, steps], axis=1))
+            value = log_density(
+                middle.mode[:, None] + np.concatenate([np.zeros((len(steps), 1)), -steps, steps], axis=1)
+            )
             self.widths = _compute_widths(np.maximum(value[0] - value[1:], _MIN_DROP))
 
     @property
@@ -137,8 +140,8 @@ class Proposal:
 
     def propose(self, u: FloatArray, *, inflate: bool = True) -> Proposed:
         """Transform uniform points (n_draws x n_axes) to parameters."""
-        inflation = 1.0 + _INFLATION * min(1.0, _INFLATED_AXES / self.widths.shape[1]) if inflate else 1.0
-        z, log_density = _draw_two_sided_normal(u[:, -self.widths.shape[1] :], self.widths, inflation)
+        inflation = 1.0 + _INFLATION * min(1.0, _INFLATED_AXES / max(1, self.widths.shape[1])) if inflate else 1.0
+        z, log_density = _draw_two_sided_normal(u[:, self.n_axes - self.widths.shape[1] :], self.widths, inflation)
         if self.grid_parameter is None:
             center = self.grid[0]
             return Proposed(center.mode[:, None] + center.axes @ z.T, log_density - center.log_root)
@@ -151,10 +154,11 @@ class Proposal:
         # Linear interpolation between modes would leave a narrow curved ridge.
         theta = (1 + 2 * t) * (1 - t) ** 2 * modes[low] + t**2 * (3 - 2 * t) * modes[low + 1]
         theta += width * (t * (1 - t) ** 2 * slopes[low] - t**2 * (1 - t) * slopes[low + 1])
-        mixed = (1 - t)[:, :, None] * axes[low] + t[:, :, None] * axes[low + 1]
+        moves, draws = axes @ z.T, np.arange(low.size)  # n_grid x n_parameters x n_draws
+        theta += (1 - t) * moves[low, :, draws] + t * moves[low + 1, :, draws]
         free = self.main[self.main != self.grid_parameter]
-        log_root = np.log(mixed[:, free, np.arange(free.size)]).sum(axis=1)
-        theta += np.einsum("nij,nj->ni", mixed, z)
+        diagonal = axes[:, free, np.arange(free.size)]
+        log_root = np.log((1 - t) * diagonal[low] + t * diagonal[low + 1]).sum(axis=1)
         return Proposed(theta.T, log_density - log_root + log_grid_density)
 
     @property
@@ -203,6 +207,8 @@ class LogLinearDensity:
 
 def make_positive(matrix: FloatArray) -> FloatArray:
     """Return a symmetric matrix without directions of negative or no curvature, which it leaves to rounding."""
+    if not matrix.size:
+        return matrix
     scale = np.sqrt(np.maximum(np.abs(matrix.diagonal()), 1e-300))
     _, failed = scipy.linalg.lapack.dpotrf(matrix / np.outer(scale, scale), lower=1)
     if not failed:
@@ -210,6 +216,15 @@ def make_positive(matrix: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     mended = (vectors * np.maximum(values, 1e-8 * values.max())) @ vectors.T
     return np.asarray(mended * np.outer(scale, scale))
+
+
+def _invert(matrix: FloatArray) -> tuple[FloatArray, float]:
+    """Return the inverse of a precision matrix, and half the log determinant of the inverse."""
+    diagonal = matrix.diagonal()
+    if np.count_nonzero(matrix) == diagonal.size and diagonal.min() > 0.0:
+        return np.diag(1.0 / diagonal), -0.5 * float(np.log(diagonal).sum())
+    mended = make_positive(matrix)
+    return np.asarray(np.linalg.inv(mended), dtype=np.float64), -0.5 * float(np.linalg.slogdet(mended)[1])
 
 
 def _compute_widths(drop: FloatArray) -> FloatArray:
@@ -224,9 +239,9 @@ def _build_grid(likelihood: Likelihood, center: Mode, parameter: int, sd: float)
     middle = ConditionalGaussian.from_mode(center, main, nuisance, parameter)
     peak, sides = middle.log_integral, []
     for direction in (-1.0, 1.0):
-        nearest, step, side = middle, 0.75 * direction * sd, []
+        nearest, step, side = middle, _GRID_START * direction * sd, []
         for _ in range(_GRID_STEPS):
-            mode = find_mode(likelihood.expand, nearest.mode + step * nearest.slope, free)
+            mode = find_mode(likelihood.expand, nearest.mode + step * nearest.slope, free, _GRID_GAIN)
             nearest = ConditionalGaussian.from_mode(mode, main, nuisance, parameter)
             side.append(nearest)
             peak, step = max(peak, nearest.log_integral), _GRID_GROWTH * step

@@ -53,6 +53,12 @@ class FormBlock:
         """K - 1 and the number of decisions."""
         return self.columns.shape[0], self.columns.shape[1]
 
+    @property
+    def flat_columns(self) -> FloatArray:
+        """Columns of all linear forms, one row each."""
+        k, n, width = self.columns.shape
+        return self.columns.reshape(k * n, width)
+
     def compute_eta(self, theta: FloatArray) -> FloatArray:
         """Return the linear forms, of shape (K - 1, n_decisions, ...)."""
         eta = self.columns @ theta[self.indices]
@@ -109,13 +115,16 @@ class FormTable:
         self.blocks.append(FormBlock(block.indices, columns, offset, norm, eta))
         self.size = eta.stop
 
-    def evaluate(self, theta: FloatArray) -> FloatArray:
-        """Return all forms at parameters of shape (n_parameters,) or (n_parameters, n_draws)."""
+    def evaluate(self, theta: FloatArray, needed: BoolArray | None = None) -> FloatArray:
+        """Return all forms at parameters of shape (n_parameters,) or (n_parameters, n_draws).
+
+        Norms of blocks without a `needed` form are set to 0.
+        """
         forms = np.empty((self.size, *theta.shape[1:]))
         for block in self.blocks:
             eta = block.compute_eta(theta)
             forms[block.eta] = eta.reshape(-1, *theta.shape[1:])
-            forms[block.norm] = block.compute_norm(eta)
+            forms[block.norm] = block.compute_norm(eta) if needed is None or needed[block.norm].any() else 0.0
         return forms
 
     def list_entries(self, outcomes: IntArray, skip_norms: Sequence[int] = ()) -> "Entries":
