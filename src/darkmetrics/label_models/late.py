@@ -14,7 +14,8 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.label_models.late_grid import Day, Grid, Rows, grid_of
 from darkmetrics.label_models.late_prior import prior, usual, weighed_draws
 from darkmetrics.missingness.base import LabelModel, missing_prevalence, of_weight
-from darkmetrics.missingness.fit_data import N_NODES, FitData, check_n_nodes, draws_for
+from darkmetrics.missingness.fit_data import N_NODES, FitData, check_n_nodes
+from darkmetrics.missingness.sampling import draws_for
 from darkmetrics.posterior import Posterior
 
 # The oldest age is at least so many times the first step of the grid, as two months of whole days are.

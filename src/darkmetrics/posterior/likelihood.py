@@ -7,26 +7,18 @@ With w_h the probability of a history given the observation, the derivatives are
 """
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import scipy  # its modules are loaded when they are first used
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.posterior.draws import Expansion
 from darkmetrics.posterior.model import Model
 from darkmetrics.posterior.tables import HistoryGroup, compile_cells, log_sum_exp
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 # Draws are evaluated in batches of about this many forms, which fit into the processor's cache.
 _BATCH = 1 << 16
-
-
-class Expansion(NamedTuple):
-    """A log posterior at one point to second order; `precision` is minus its Hessian."""
-
-    value: float
-    gradient: FloatArray
-    precision: FloatArray
 
 
 class Prior:
