@@ -67,7 +67,7 @@ class Features(LabelModel):
     >>> dropped = result.labelled_only["precision"]
     >>> low, high = result["precision"].interval(0.9)
     >>> print(f"{low:.2f} to {high:.2f}, in truth {y[y_score >= 0.5].mean():.2f}; dropping rows says {dropped:.2f}")
-    0.61 to 0.64, in truth 0.61; dropping rows says 0.53
+    0.60 to 0.64, in truth 0.61; dropping rows says 0.53
     """
 
     estimator: Learner
