@@ -22,7 +22,10 @@ LogDensity = Callable[[FloatArray], FloatArray]
 
 # A parameter is bent if the log posterior drops this much more or less (log of the ratio) than its Gaussian does at a
 # distance of so many standard deviations.
-_BENT, _BENT_DISTANCE = 0.35, 2.0
+_BENT, _BENT_DISTANCE = 0.25, 2.0
+# A parameter with a Cauchy prior gets a grid if its standard deviation is above this fraction of the prior's scale: its
+# posterior then has a heavy tail, which no Gaussian reaches.
+_HEAVY = 0.3
 # Number of parameters to try a grid along.
 _MAX_GRIDS = 2
 # Widths on either side of an axis are measured at this distance and limited to this range.
@@ -239,6 +242,8 @@ def iterate_proposals(likelihood: Likelihood, mode: Mode, log_density: LogDensit
     moves, steps = _BENT_DISTANCE * covariance[:, main] / sd, _WIDTH_DISTANCE * center.axes
     drop = _measure_drops(log_density, mode.theta, np.concatenate([moves, steps], axis=1))
     deviation = np.abs(np.log(drop[:, : main.size] / (0.5 * _BENT_DISTANCE**2))).max(axis=0)
+    cauchy = np.searchsorted(main, likelihood.prior.cauchy)
+    deviation[cauchy] += sd[cauchy] > _HEAVY * likelihood.prior.scale
     if deviation.max() <= _BENT:
         yield Proposal(main, None, [center], _compute_widths(drop[:, main.size :]))
     for index in np.argsort(-deviation)[:_MAX_GRIDS]:
