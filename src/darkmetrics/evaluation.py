@@ -177,7 +177,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         >>> result = dm.evaluate(y_true, y_score, missingness="random", metrics=["precision", "recall"])
         >>> print(result.sensitivity(odds=2))
                       90% interval   if odds 2x off
-        precision   0.736 to 0.791   0.697 to 0.812
+        precision   0.740 to 0.791   0.700 to 0.812
         recall      0.767 to 0.806   0.734 to 0.828
         """
         from darkmetrics.sensitivity import check_odds, sensitivity_of
