@@ -18,9 +18,9 @@ import darkmetrics as dm
 from darkmetrics._kernels.hypothesis_tests import compared, logistic_score_test, mixture_fit
 from darkmetrics.diagnosis import Diagnosis, diagnose, diagnosis_of
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
-from darkmetrics.label_models.base import missing_prevalence
-from darkmetrics.label_models.checks import calibration_check, raw_check, reference_check
-from darkmetrics.label_models.fitting import Material
+from darkmetrics.missingness.base import missing_prevalence
+from darkmetrics.missingness.checks import calibration_check, raw_check, reference_check
+from darkmetrics.missingness.fit_data import FitData
 from guarantees.scenarios import BY_BOTH, BY_LABEL_HALF, BY_LABEL_MOST, BY_SCORE, DRIFT, PU_CONSTANT, RANDOM
 
 SETS = 400
@@ -28,9 +28,9 @@ BY_LABEL = BY_LABEL_HALF[1]
 FEW_METRICS = ("precision", "recall")  # what is said about the others is the same, and ROC-AUC takes longer
 
 
-def material(sample, *, reference=False, score=None):
+def fit_data(sample, *, reference=False, score=None):
     data = dm.EvaluationSet(sample.y, sample.score if score is None else score)
-    return Material.of(data, sample.reference if reference else None)
+    return FitData.of(data, sample.reference if reference else None)
 
 
 def true_chance(sample, scenario):
@@ -145,18 +145,18 @@ def test_score_test_does_not_mind_a_fit_that_is_a_little_off():
 @pytest.mark.guarantees
 @pytest.mark.parametrize("scenario", [RANDOM, BY_LABEL, BY_LABEL_MOST[0]], ids=lambda scenario: scenario.name)
 def test_by_label_is_refuted_no_more_often_than_the_level_when_it_is_true(scenario):
-    size = rejected(mixture_check, (material(sample) for sample in scenario.samples(SETS, n_rows=1000)))
+    size = rejected(mixture_check, (fit_data(sample) for sample in scenario.samples(SETS, n_rows=1000)))
     assert 0.03 <= size <= 0.08
 
 
 @pytest.mark.parametrize("scenario", [BY_SCORE, BY_BOTH], ids=lambda scenario: scenario.name)
 def test_by_label_is_refuted_when_the_score_plays_a_part(scenario):
-    assert rejected(mixture_check, (material(sample) for sample in scenario.samples(50, n_rows=1000))) >= 0.9
+    assert rejected(mixture_check, (fit_data(sample) for sample in scenario.samples(50, n_rows=1000))) >= 0.9
 
 
 def test_scores_differ_no_more_often_than_the_level_when_labels_are_missing_at_random():
-    few_values = (material(sample, score=sample.score.round(1)) for sample in RANDOM.samples(SETS, n_rows=500))
-    many = (material(sample) for sample in RANDOM.samples(SETS, n_rows=500))
+    few_values = (fit_data(sample, score=sample.score.round(1)) for sample in RANDOM.samples(SETS, n_rows=500))
+    many = (fit_data(sample) for sample in RANDOM.samples(SETS, n_rows=500))
     tied, untied = rejected(score_difference, few_values), rejected(score_difference, many)
     # Twice the smaller of two p-values that agree mostly: conservative, so there is no lower bound of 3%.
     assert 0.01 <= tied <= 0.07
@@ -165,18 +165,18 @@ def test_scores_differ_no_more_often_than_the_level_when_labels_are_missing_at_r
 
 @pytest.mark.parametrize("scenario", [BY_SCORE, BY_LABEL], ids=lambda scenario: scenario.name)
 def test_scores_differ_when_labels_are_not_missing_at_random(scenario):
-    assert rejected(score_difference, (material(sample) for sample in scenario.samples(50, n_rows=1000))) >= 0.9
+    assert rejected(score_difference, (fit_data(sample) for sample in scenario.samples(50, n_rows=1000))) >= 0.9
 
 
 @pytest.mark.guarantees
 @pytest.mark.parametrize("check", [calibration_check, raw_check], ids=["fitted", "raw"])
 def test_right_probabilities_are_called_miscalibrated_at_the_level(check):
-    materials = (material(s, score=true_chance(s, RANDOM)) for s in RANDOM.samples(SETS, n_rows=1000))
+    materials = (fit_data(s, score=true_chance(s, RANDOM)) for s in RANDOM.samples(SETS, n_rows=1000))
     assert 0.03 <= rejected(check, materials) <= 0.08
 
 
 def test_scores_that_are_no_probabilities_of_the_label_are_noticed():
-    assert rejected(raw_check, (material(sample) for sample in RANDOM.samples(20, n_rows=1000))) == 1.0
+    assert rejected(raw_check, (fit_data(sample) for sample in RANDOM.samples(20, n_rows=1000))) == 1.0
 
 
 def test_a_curve_that_no_calibration_follows_is_noticed():
@@ -194,12 +194,12 @@ def test_a_curve_that_no_calibration_follows_is_noticed():
 @pytest.mark.parametrize("scenario", [RANDOM, BY_SCORE], ids=lambda scenario: scenario.name)
 def test_the_reference_is_contradicted_at_the_level_when_nothing_drifted(scenario):
     samples = scenario.samples(SETS, n_rows=1000, n_reference=500)
-    assert 0.03 <= rejected(reference_check, (material(sample, reference=True) for sample in samples)) <= 0.08
+    assert 0.03 <= rejected(reference_check, (fit_data(sample, reference=True) for sample in samples)) <= 0.08
 
 
 @pytest.mark.parametrize("scenario", [DRIFT, PU_CONSTANT], ids=lambda scenario: scenario.name)
 def test_drift_and_missing_by_label_contradict_the_reference(scenario):
-    found = [reference_check(material(sample, reference=True)) for sample in scenario.samples(50)]
+    found = [reference_check(fit_data(sample, reference=True)) for sample in scenario.samples(50)]
     assert np.mean([check.contradicts for check in found]) >= 0.98
 
 
@@ -321,7 +321,7 @@ def test_the_size_of_a_difference_is_put_into_words(shift, words):
     missing = rng.random(20_000) < 0.5
     score = rng.normal(size=20_000) + shift * missing
     y = np.where(missing, np.nan, rng.random(20_000) < expit(score))
-    found = score_difference(Material.of(dm.EvaluationSet(y, score)))
+    found = score_difference(FitData.of(dm.EvaluationSet(y, score)))
     assert found.words == words
     # P(N(shift, 1) > N(0, 1)); the standard error at 10,000 pairs of rows is 0.004.
     assert found.effect == pytest.approx(stats.norm.cdf(shift / np.sqrt(2)), abs=0.015)
@@ -334,7 +334,7 @@ def test_a_difference_too_small_to_matter_is_none():
     assert found.p_location < 0.001
     y = np.repeat([0.0, 0.0, np.nan, np.nan], [250_000, 250_000, 248_000, 252_000])
     score = np.repeat([0.2, 0.8, 0.2, 0.8], [250_000, 250_000, 248_000, 252_000])
-    assert not score_difference(Material.of(dm.EvaluationSet(y, score))).differs
+    assert not score_difference(FitData.of(dm.EvaluationSet(y, score))).differs
 
 
 @pytest.mark.parametrize("scenario", [RANDOM, BY_SCORE, BY_LABEL, BY_BOTH, DRIFT], ids=lambda scenario: scenario.name)

@@ -8,7 +8,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics.label_models import Auto
-from darkmetrics.label_models.auto import BOTH, BY_SCORE, nodes_of_reason
+from darkmetrics.missingness.mixture import BOTH, BY_SCORE, nodes_of_reason
 
 pytestmark = pytest.mark.skipif("DARKMETRICS_DATA" not in os.environ, reason="DARKMETRICS_DATA is not set")
 METRICS = ["precision", "recall", "accuracy", "f1", "roc_auc"]

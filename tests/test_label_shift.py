@@ -10,7 +10,7 @@ import darkmetrics as dm
 from darkmetrics import CalibrationWarning, EvaluationSet, InputError
 from darkmetrics.calibrators import Beta, Platt
 from darkmetrics.label_models import Calibrated, LabelShift, Selection
-from darkmetrics.label_models import score_table as score_table_module
+from darkmetrics.missingness import score_table as score_table_module
 
 NAN = float("nan")
 

@@ -14,8 +14,8 @@ import darkmetrics as dm
 from darkmetrics._kernels.posterior.arrival import level_posterior
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import LateLabels
-from darkmetrics.label_models.base import missing_rows
 from darkmetrics.label_models.late_groups import GroupArrivals, fit_groups
+from darkmetrics.missingness.base import missing_rows
 from darkmetrics.monitoring.total import GroupPosterior, stack_groups
 from darkmetrics.posterior import Posterior
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.label_models.checks import AbsentError, overlap_check
-from darkmetrics.label_models.fitting import Material
+from darkmetrics.missingness.checks import AbsentError, overlap_check
+from darkmetrics.missingness.fit_data import FitData
 
 
 def labels(missing, score, seed=0):
@@ -16,7 +16,7 @@ def labels(missing, score, seed=0):
 
 
 def check(missing, score, reference=None, **settings):
-    return overlap_check(Material.of(dm.EvaluationSet(labels(missing, score), score, **settings), reference))
+    return overlap_check(FitData.of(dm.EvaluationSet(labels(missing, score), score, **settings), reference))
 
 
 SCORE = np.random.default_rng(5).random(4000)
@@ -74,8 +74,8 @@ def test_a_stratum_without_labels_is_extrapolated():
     strata = rng.integers(0, 4, SCORE.size)
     gone = (strata == 3) | (rng.random(SCORE.size) < 0.3)
     data = dm.EvaluationSet(labels(gone, SCORE), SCORE, strata=strata)
-    assert overlap_check(Material.of(data)).share == 0.0  # the scores alone do not show it
-    assert overlap_check(Material.of(data, by_stratum=True)).rows == int((strata == 3).sum())
+    assert overlap_check(FitData.of(data)).share == 0.0  # the scores alone do not show it
+    assert overlap_check(FitData.of(data, by_stratum=True)).rows == int((strata == 3).sum())
 
 
 def test_evaluate_warns_and_the_diagnosis_says_it():
@@ -107,11 +107,11 @@ def test_few_missing_rows_among_many_labels_have_company(gone):
     score = rng.random(1000)
     y = (rng.random(1000) < score).astype(float)
     y[rng.choice(1000, gone, replace=False)] = np.nan
-    assert overlap_check(Material.of(dm.EvaluationSet(y, score))).share == 0.0
+    assert overlap_check(FitData.of(dm.EvaluationSet(y, score))).share == 0.0
 
 
 def test_scores_of_missing_rows_alone_have_company_on_both_sides():
     score = np.repeat(np.linspace(0.1, 0.9, 9), 30)
     y = np.tile([1.0, 0.0], 135)
     y[np.isin(np.repeat(np.arange(9), 30), [2, 6])] = np.nan
-    assert overlap_check(Material.of(dm.EvaluationSet(y, score))).share == 0.0
+    assert overlap_check(FitData.of(dm.EvaluationSet(y, score))).share == 0.0

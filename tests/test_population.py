@@ -12,7 +12,7 @@ from scipy.stats import beta
 
 import darkmetrics as dm
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models.base import LabelModel
+from darkmetrics.missingness.base import LabelModel
 from darkmetrics.population import Population
 from darkmetrics.posterior import Posterior
 

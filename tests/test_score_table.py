@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from darkmetrics import EvaluationSet, InputError
-from darkmetrics.label_models import score_table as module
-from darkmetrics.label_models.score_table import joint_table, reference_table, score_table
+from darkmetrics.missingness import score_table as module
+from darkmetrics.missingness.score_table import joint_table, reference_table, score_table
 
 NAN = float("nan")
 

@@ -12,7 +12,7 @@ from scipy import stats
 import darkmetrics as dm
 from darkmetrics.diagnosis import CalibrationCheck, Reason, ReliabilityBin
 from darkmetrics.label_models import Auto, Calibrated, Half, LabelModel, LabelShift, Selection, Tilted
-from darkmetrics.label_models.base import Estimate
+from darkmetrics.missingness.base import Estimate
 
 METRICS = ("precision", "recall")
 

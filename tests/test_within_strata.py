@@ -6,7 +6,7 @@ from scipy.special import expit, logit
 
 import darkmetrics as dm
 from darkmetrics.label_models import Auto, Calibrated, LabelShift
-from darkmetrics.label_models.score_table import score_table
+from darkmetrics.missingness.score_table import score_table
 
 
 def slices(seed, n=2400, k=6):

@@ -12,10 +12,10 @@ from darkmetrics.distributions import Discrete, MetricDistribution
 from darkmetrics.evaluating import evaluate
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModelLike
 from darkmetrics.methods.base import check_n_resamples
 from darkmetrics.metrics import DEFAULT_METRICS, ConfusionMetric, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
+from darkmetrics.missingness.base import LabelModelLike
 from darkmetrics.question import generator_from
 
 _CHUNK = 1 << 22

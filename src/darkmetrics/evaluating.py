@@ -28,11 +28,11 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, heard, reference_from, says_where
 from darkmetrics.label_models import Features, LabelModel, Tilted, label_model_from
-from darkmetrics.label_models.base import LabelModelLike
-from darkmetrics.label_models.score_table import ReferenceLike, reference_set
 from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
+from darkmetrics.missingness.base import LabelModelLike
+from darkmetrics.missingness.score_table import ReferenceLike, reference_set
 from darkmetrics.question import Question, is_named
 
 # What rows of an EvaluationSet may come with; True asks for it.

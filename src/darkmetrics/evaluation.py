@@ -19,13 +19,13 @@ from darkmetrics.distributions.mixture import variance_shares
 from darkmetrics.exceptions import Warned, says_where
 from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, threshold_in_words, what_narrows
 from darkmetrics.label_models.arrival import Arrival
-from darkmetrics.label_models.auto import REFUTED, nodes_of_reason, weight_of_reasons
-from darkmetrics.label_models.base import LabelModel, prevalence_in_words
-from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.metric import oracle_bounds
 from darkmetrics.metrics.targets import name_in, target_from
+from darkmetrics.missingness.base import LabelModel, prevalence_in_words
+from darkmetrics.missingness.mixture import REFUTED, nodes_of_reason, weight_of_reasons
+from darkmetrics.missingness.score_table import ReferenceLike
 from darkmetrics.population import Population
 from darkmetrics.posterior import Posterior
 from darkmetrics.tables import (
@@ -176,8 +176,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
         >>> result = dm.evaluate(y_true, y_score, missingness="random", metrics=["precision", "recall"])
         >>> print(result.sensitivity(odds=2))
                       90% interval   if odds 2x off
-        precision   0.736 to 0.791   0.697 to 0.812
-        recall      0.768 to 0.806   0.734 to 0.828
+        precision   0.740 to 0.791   0.700 to 0.812
+        recall      0.767 to 0.806   0.734 to 0.828
         """
         from darkmetrics.sensitivity import check_odds, sensitivity_of
 
@@ -209,8 +209,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
         >>> y_true = np.where(rng.random(500) < 0.3, np.nan, rng.random(500) < y_score)
         >>> result = dm.evaluate(y_true, y_score, missingness="random")
         >>> print(result.tipping_point("recall", 0.7))
-        recall is at least 0.7 with probability 90% or more unless the odds that missing rows are positive are 4.24
-        times lower for those decided positive and 4.24 times higher for those decided negative than assumed.
+        recall is at least 0.7 with probability 90% or more unless the odds that missing rows are positive are 4.18
+        times lower for those decided positive and 4.18 times higher for those decided negative than assumed.
         """
         from darkmetrics.sensitivity import tipping_point_of
 

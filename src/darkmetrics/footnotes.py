@@ -8,8 +8,8 @@ from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import THRESHOLD
 from darkmetrics.distributions import Interval, MetricDistribution
-from darkmetrics.label_models.auto import BY_LABEL, BY_REFERENCE, BY_SCORE, REFUTED, weight_of_reasons
 from darkmetrics.metrics import ConfusionMetric, Metric
+from darkmetrics.missingness.mixture import BY_LABEL, BY_REFERENCE, BY_SCORE, REFUTED, weight_of_reasons
 from darkmetrics.posterior import Posterior
 from darkmetrics.tables import level_text
 

@@ -36,7 +36,14 @@ from darkmetrics.label_models import (
     label_model_from,
 )
 from darkmetrics.label_models.arrival_shares import arrival_of
-from darkmetrics.label_models.auto import (
+from darkmetrics.label_models.choice import reason_from, stated_reason
+from darkmetrics.label_models.clusters import clustered, shared_in_words
+from darkmetrics.label_models.delay_checks import zeros_mean_not_so_far
+from darkmetrics.logs import LOGGER
+from darkmetrics.methods import Method, method_from
+from darkmetrics.metrics import Metric, metrics_from
+from darkmetrics.missingness.checks import CLEARLY
+from darkmetrics.missingness.mixture import (
     BY_LABEL,
     BY_REFERENCE,
     BY_SCORE,
@@ -46,14 +53,7 @@ from darkmetrics.label_models.auto import (
     reasons_in_words,
     weight_of_reasons,
 )
-from darkmetrics.label_models.checks import CLEARLY
-from darkmetrics.label_models.choice import reason_from, stated_reason
-from darkmetrics.label_models.clusters import clustered, shared_in_words
-from darkmetrics.label_models.delay_checks import zeros_mean_not_so_far
-from darkmetrics.label_models.score_table import score_table
-from darkmetrics.logs import LOGGER
-from darkmetrics.methods import Method, method_from
-from darkmetrics.metrics import Metric, metrics_from
+from darkmetrics.missingness.score_table import score_table
 from darkmetrics.posterior import Posterior
 
 # The arguments that public functions share and that make a question.

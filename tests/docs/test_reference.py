@@ -12,11 +12,11 @@ import pytest
 import sklearn.metrics
 
 import darkmetrics as dm
-from darkmetrics.label_models import auto, label_shift, selection
 from darkmetrics.metrics import Family
 from darkmetrics.metrics.confusion import CONFUSION_METRICS
 from darkmetrics.metrics.ranking import RANKING_METRICS
 from darkmetrics.metrics.scoring import SCORING_METRICS
+from darkmetrics.missingness import by_label, by_score_and_label, mixture
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -147,13 +147,13 @@ def test_the_priors_on_the_page_are_those_of_the_code():
     assert set(flexible.prior_scale_[3:]) == {0.7}
     assert set(flexible.prior_mean_[3:]) == {0.0}
     curve = [*beta.prior_scale_[:2], platt.prior_scale_[0], flexible.prior_scale_[-1]]
-    common = [selection._LEVEL, selection._SLOPE, selection._RANK, selection._STEP, selection._EIGHTHS]
-    missingness = [label_shift._COMMON, dm.label_models.LabelShift().prior_scale, *common, *selection._DIFFERENCE]
-    shapes = ["Gaussian", "Cauchy", *["Gaussian"] * 5, *["Cauchy"] * 2]
+    common = [by_score_and_label._LEVEL, by_score_and_label._RATE]
+    missingness = [by_label._COMMON, dm.label_models.LabelShift().prior_scale, *common, *by_score_and_label._DIFFERENCE]
+    shapes = ["Gaussian", "Cauchy", *["Gaussian"] * 2, *["Cauchy"] * 2]
     assert said == [
         *(([scale], float(i == 1), "Gaussian") for i, scale in enumerate(curve)),
         *(([scale], 0.0, shape) for scale, shape in zip(missingness, shapes, strict=True)),
-        (list(auto._CURVE), 0.0, "Gaussian"),
+        (list(mixture._CURVE), 0.0, "Gaussian"),
     ]
 
 

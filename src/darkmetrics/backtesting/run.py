@@ -19,12 +19,12 @@ from darkmetrics.data.rules import check_finite, check_length, read_labels
 from darkmetrics.evaluating import rows_asked_of
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, reference_from, says_where
-from darkmetrics.label_models.base import LabelModelLike
-from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.mechanisms import Masked, Mechanism, MechanismLike, mechanism_from
 from darkmetrics.methods.base import MethodLike, check_n_resamples
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
+from darkmetrics.missingness.base import LabelModelLike
+from darkmetrics.missingness.score_table import ReferenceLike
 from darkmetrics.processes import generators_from, jobs_from, run_each
 from darkmetrics.question import Question
 

@@ -14,9 +14,9 @@ from darkmetrics.data.rules import is_number, row_probabilities
 from darkmetrics.exceptions import InputError, UnknownNameError
 from darkmetrics.label_models import Features, Given, Half, LabelModel, Prevalence, Tilted, label_model_from
 from darkmetrics.label_models.choice import REASONS
-from darkmetrics.label_models.score_table import reference_set, reference_table
 from darkmetrics.mechanisms import Mechanism
 from darkmetrics.methods import Method, method_from
+from darkmetrics.missingness.score_table import reference_set, reference_table
 from darkmetrics.posterior import Posterior
 
 

@@ -26,9 +26,9 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions.joint import Block
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.label_models import Tilted, label_model_from
-from darkmetrics.label_models.auto import BOTH, BY_REFERENCE, BY_SCORE
-from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.late_groups import GroupArrivals
+from darkmetrics.missingness.base import LabelModel
+from darkmetrics.missingness.mixture import BOTH, BY_REFERENCE, BY_SCORE
 from darkmetrics.posterior import Posterior, columns_of
 
 # Cases of the errors that sets share because they learned from the same reference rows.

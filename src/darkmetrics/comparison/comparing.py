@@ -15,11 +15,11 @@ from darkmetrics.comparison.rows import ReferenceRows, SharedRows, shared_cells,
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, heard, says_where, warn
 from darkmetrics.label_models import Features, Given, LateLabels, Propensity
-from darkmetrics.label_models.auto import reasons_differ, reasons_in_words
-from darkmetrics.label_models.base import LabelModelLike
 from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
+from darkmetrics.missingness.base import LabelModelLike
+from darkmetrics.missingness.mixture import reasons_differ, reasons_in_words
 from darkmetrics.question import Question, is_named
 
 # A model that is ahead with less probability is not called ahead.

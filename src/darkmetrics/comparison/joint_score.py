@@ -21,7 +21,7 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.posterior.draws import normal_points
 from darkmetrics._kernels.posterior.logistic import logistic_mode
 from darkmetrics.calibrators import Platt
-from darkmetrics.label_models.fitting import credit_of
+from darkmetrics.missingness.fit_data import credit_of
 
 # Standard deviations, before labels are seen, of how far a model's normal score, its square or its decision moves the
 # log odds beyond what the average of all models does. Labels choose among them. The unit is what they would be if one

@@ -7,8 +7,8 @@ from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.run import diagnose, diagnosis_of
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
-from darkmetrics.label_models.base import Estimate
-from darkmetrics.label_models.checks import CalibrationCheck, ReferenceCheck, ReliabilityBin
+from darkmetrics.missingness.base import Estimate
+from darkmetrics.missingness.checks import CalibrationCheck, ReferenceCheck, ReliabilityBin
 
 __all__ = [
     "CalibrationCheck",

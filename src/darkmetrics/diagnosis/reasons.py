@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkmetrics.label_models import Calibrated, LabelShift, Posterior, Selection
-from darkmetrics.label_models.base import Estimate, missing_prevalence
-from darkmetrics.label_models.calibrated import calibrated_nodes
-from darkmetrics.label_models.checks import AbsentError, need_missing
-from darkmetrics.label_models.fitting import Material
-from darkmetrics.label_models.label_shift import shifted_nodes
-from darkmetrics.label_models.selection import selected_nodes
 from darkmetrics.methods import method_from
 from darkmetrics.metrics import Metric
+from darkmetrics.missingness.base import Estimate, missing_prevalence
+from darkmetrics.missingness.by_label import fit_by_label
+from darkmetrics.missingness.by_score import fit_by_score
+from darkmetrics.missingness.by_score_and_label import fit_by_score_and_label
+from darkmetrics.missingness.checks import AbsentError, need_missing
+from darkmetrics.missingness.fit_data import FitData
 
 
 @dataclass(frozen=True)
@@ -31,30 +31,30 @@ class Reason:
     metrics: Mapping[str, Estimate]
 
 
-def _by_score_and_label(material: Material) -> Posterior:
-    if material.reference is None:
+def _by_score_and_label(fit_data: FitData) -> Posterior:
+    if fit_data.reference is None:
         raise AbsentError("no reference rows were given (reference=).")
-    rows: Any = material.reference  # counted already, so that the model itself only has to have some
-    return selected_nodes(Selection(rows), material).nodes
+    rows: Any = fit_data.reference  # counted already, so that the model itself only has to have some
+    return fit_by_score_and_label(Selection(rows), fit_data).posterior
 
 
 # Name of each reason and its probabilities of the missing labels; reference rows are used where there are some.
-REASONS: dict[str, Callable[[Material], Posterior]] = {
-    "by score": lambda material: calibrated_nodes(Calibrated(), material, "'by score'").nodes,
-    "by label": lambda material: shifted_nodes(LabelShift(), material).nodes,
+REASONS: dict[str, Callable[[FitData], Posterior]] = {
+    "by score": lambda fit_data: fit_by_score(Calibrated(), fit_data, "'by score'"),
+    "by label": lambda fit_data: fit_by_label(LabelShift(), fit_data).posterior,
     "by score and label": _by_score_and_label,
 }
 
 
 def reason_of(
-    name: str, material: Material, metrics: Sequence[Metric], fills: Mapping[str, float], late: Posterior | None = None
+    name: str, fit_data: FitData, metrics: Sequence[Metric], fills: Mapping[str, float], late: Posterior | None = None
 ) -> Reason:
     """The prevalence of the missing rows and the metrics under one reason; `late`: as ages say."""
-    data = material.data
-    need_missing(material)
+    data = fit_data.data
+    need_missing(fit_data)
     if data.missing_cells.size == 0:
         raise AbsentError("no row without a label has any weight.")
-    nodes = REASONS[name](material) if late is None else late
+    nodes = REASONS[name](fit_data) if late is None else late
     rows, cases = nodes.without_strata(data)
     functionals = (metric.bind(rows, fills[metric.name]) for metric in metrics)
     # Any fixed seed, for the few metrics that need random labelings: the same data get the same diagnosis.

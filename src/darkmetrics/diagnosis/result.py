@@ -11,8 +11,8 @@ from darkmetrics.diagnosis import verdict
 from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
 from darkmetrics.label_models.arrival import Arrival
-from darkmetrics.label_models.base import Estimate, percent_text
-from darkmetrics.label_models.checks import CalibrationCheck, OverlapCheck, ReferenceCheck
+from darkmetrics.missingness.base import Estimate, percent_text
+from darkmetrics.missingness.checks import CalibrationCheck, OverlapCheck, ReferenceCheck
 from darkmetrics.tables import html_lines, html_table, number_text, plain_numbers, text_table
 
 

@@ -15,16 +15,16 @@ from darkmetrics.diagnosis.scores import mixture_check, score_difference
 from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from, says_where
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.arrival_shares import arrival_of
-from darkmetrics.label_models.checks import AbsentError, calibration_check, overlap_check, raw_check, reference_check
-from darkmetrics.label_models.fitting import Material
 from darkmetrics.label_models.late import LateLabels
-from darkmetrics.label_models.score_table import ReferenceLike
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
+from darkmetrics.missingness.checks import AbsentError, calibration_check, overlap_check, raw_check, reference_check
+from darkmetrics.missingness.fit_data import FitData
+from darkmetrics.missingness.score_table import ReferenceLike
 from darkmetrics.posterior import Posterior
 
 # Name of each part and the function that computes it.
-_CHECKS: dict[str, Callable[[Material], Any]] = {
+_CHECKS: dict[str, Callable[[FitData], Any]] = {
     "score_difference": score_difference,
     "mixture": mixture_check,
     "calibration": calibration_check,
@@ -124,22 +124,22 @@ def diagnosis_of(
     which would contradict theirs. `late`: what ages of the rows have said already, with the probabilities that follow.
     """
     fills = {metric.name: metric.undefined_as for metric in metrics} if fills is None else fills
-    material = Material.of(data, reference)
+    fit_data = FitData.of(data, reference)
     absent: dict[str, str] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # the verdict says how few labels there are
-        checks = {name: _part(name, absent, check, material) for name, check in _CHECKS.items()}
+        checks = {name: _part(name, absent, check, fit_data) for name, check in _CHECKS.items()}
         reasons = {
-            name: _part(name, absent, reason_of, name, material, metrics, fills) for name in REASONS if not groups
+            name: _part(name, absent, reason_of, name, fit_data, metrics, fills) for name in REASONS if not groups
         }
         if late is None and data.cells.age is not None and not groups:
             late = _part("late", absent, _late, data)
         if late is not None:
-            reasons["late"] = _part("late", absent, reason_of, "late", material, metrics, fills, late[1])
+            reasons["late"] = _part("late", absent, reason_of, "late", fit_data, metrics, fills, late[1])
     labelled = data.n_labelled > 0
     return Diagnosis(
         counts=data.counts(),
-        n_reference=0 if material.reference is None else int(material.reference.labelled.sum()),
+        n_reference=0 if fit_data.reference is None else int(fit_data.reference.labelled.sum()),
         reasons={name: reason for name, reason in reasons.items() if reason is not None},
         labelled_only={
             metric.name: metric.value(data, fills[metric.name]) if labelled else np.nan for metric in metrics

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from darkmetrics._kernels.hypothesis_tests import LEAST_ROWS, compared, mixture_test
-from darkmetrics.label_models.checks import (
+from darkmetrics.missingness.checks import (
     LEVEL,
     AbsentError,
     need_labelled,
     need_missing,
 )
-from darkmetrics.label_models.fitting import Material
+from darkmetrics.missingness.fit_data import FitData
 
 # Score distributions closer than this are alike for any purpose, however many rows show the difference.
 _ALIKE = 0.01
@@ -59,11 +59,11 @@ class ScoreDifference:
         return f"{size} {'higher' if self.effect > 0.5 else 'lower'}"
 
 
-def score_difference(material: Material) -> ScoreDifference:
+def score_difference(fit_data: FitData) -> ScoreDifference:
     """The scores of missing rows against those of labelled ones, cell by cell."""
-    need_missing(material)
-    need_labelled(material)
-    cells = material.data.cells
+    need_missing(fit_data)
+    need_labelled(fit_data)
+    cells = fit_data.data.cells
     labelled = np.asarray(cells.positives + cells.negatives, dtype=np.float64)
     missing = np.asarray(cells.missing, dtype=np.float64)
     if cells.tie_starts is not None:
@@ -99,11 +99,11 @@ class MixtureCheck:
         return self.p_value < LEVEL
 
 
-def mixture_check(material: Material) -> MixtureCheck:
+def mixture_check(fit_data: FitData) -> MixtureCheck:
     """The mixture test on up to eight bins that hold equally much of all three: positives, negatives, missing rows."""
-    need_missing(material)
-    need_labelled(material)
-    groups = (material.table.positives, material.table.negatives, material.table.missing)
+    need_missing(fit_data)
+    need_labelled(fit_data)
+    groups = (fit_data.table.positives, fit_data.table.negatives, fit_data.table.missing)
     rows = [float(group.sum()) for group in groups]
     if min(rows) < LEAST_ROWS:
         raise AbsentError(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from darkmetrics._kernels.hypothesis_tests import LEAST_ROWS
-from darkmetrics.label_models.checks import LEVEL, p_text
+from darkmetrics.missingness.checks import LEVEL, p_text
 from darkmetrics.tables import number_text
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import PointInTime
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, RefutedWarning
-from darkmetrics.label_models.base import Estimate, percent_text
 from darkmetrics.label_models.delay_checks import CLASSES, DelayCheck
+from darkmetrics.missingness.base import Estimate, percent_text
 from darkmetrics.tables import html_lines, html_table, plain_numbers, text_table
 
 # With labels in fewer bins of ages, or more of all rows in one of them, ages do not say why labels are missing.

@@ -12,10 +12,10 @@ from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import delay_checks
 from darkmetrics.label_models.arrival import AgeBin, Arrival, ClassArrival
-from darkmetrics.label_models.base import Estimate
-from darkmetrics.label_models.checks import AbsentError
 from darkmetrics.label_models.delay_checks import DelayCheck
 from darkmetrics.label_models.late import Arrivals, ages_of
+from darkmetrics.missingness.base import Estimate
+from darkmetrics.missingness.checks import AbsentError
 
 _TAILS = (0.05, 0.95)
 _MOST = 0.9

@@ -7,17 +7,17 @@ from typing import Any
 from darkmetrics._vocabulary import MECHANISMS
 from darkmetrics.calibrators.choice import WORDS as CALIBRATORS
 from darkmetrics.exceptions import InputError, UnknownNameError, reference_from, unknown_name
-from darkmetrics.label_models.auto import Auto
-from darkmetrics.label_models.base import LabelModel
-from darkmetrics.label_models.calibrated import Calibrated
 from darkmetrics.label_models.features import Features
 from darkmetrics.label_models.given import Given, Half, Prevalence
-from darkmetrics.label_models.label_shift import LabelShift
 from darkmetrics.label_models.late import Arrivals, LateLabels
 from darkmetrics.label_models.late_groups import GroupArrivals
 from darkmetrics.label_models.propensity import Propensity
-from darkmetrics.label_models.score_table import ReferenceLike
-from darkmetrics.label_models.selection import Selection
+from darkmetrics.missingness.base import LabelModel
+from darkmetrics.missingness.by_label import LabelShift
+from darkmetrics.missingness.by_score import Calibrated
+from darkmetrics.missingness.by_score_and_label import Selection
+from darkmetrics.missingness.mixture import Auto
+from darkmetrics.missingness.score_table import ReferenceLike
 
 _KNOWN: dict[str, type[LabelModel]] = {
     "half": Half,

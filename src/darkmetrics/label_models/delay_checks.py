@@ -11,8 +11,8 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.posterior.draws import posterior_mode
 from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models.checks import CLEARLY, LEVEL, AbsentError, p_text
 from darkmetrics.label_models.late import Arrivals, ages_of, arrival_counts
+from darkmetrics.missingness.checks import CLEARLY, LEVEL, AbsentError, p_text
 
 CLASSES = ("positives", "negatives")
 # Odds of a label that differ by less than this, as a logarithm, move no metric that anyone would act on; and where no

@@ -8,7 +8,7 @@ import numpy as np
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel
+from darkmetrics.missingness.base import LabelModel
 from darkmetrics.posterior import Posterior
 
 

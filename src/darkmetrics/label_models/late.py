@@ -11,10 +11,11 @@ from darkmetrics._kernels.posterior.draws import posterior_mode, representatives
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel, missing_prevalence, of_weight
-from darkmetrics.label_models.fitting import N_NODES, Material, check_n_nodes, draws_for
 from darkmetrics.label_models.late_grid import Day, Grid, Rows, grid_of
 from darkmetrics.label_models.late_prior import prior, usual, weighed_draws
+from darkmetrics.missingness.base import LabelModel, missing_prevalence, of_weight
+from darkmetrics.missingness.fit_data import N_NODES, FitData, check_n_nodes
+from darkmetrics.missingness.sampling import draws_for
 from darkmetrics.posterior import Posterior
 
 # The oldest age is at least so many times the first step of the grid, as two months of whole days are.
@@ -82,12 +83,12 @@ class LateLabels(LabelModel):
     def _fitted(self, data: EvaluationSet) -> tuple["Arrivals", Rows]:
         ages = ages_of(data)
         _check_unit(ages)
-        material = Material.of(data)
-        _check_classes(material, ages)
-        calibrator = material.logistic_calibrator(self.calibrator)
+        fit_data = FitData.of(data)
+        _check_classes(fit_data, ages)
+        calibrator = fit_data.logistic_calibrator(self.calibrator)
         grid = grid_of(data, ages, calibrator)
-        rows = grid.rows(data, material.table.place)
-        grid, likelihood, mode = _with_days(grid, _likelihood(grid, rows, ages, data, material.credit))
+        rows = grid.rows(data, fit_data.table.place)
+        grid, likelihood, mode = _with_days(grid, _likelihood(grid, rows, ages, data, fit_data.credit))
         draws, turning = weighed_draws(likelihood, grid, mode, draws_for(self.n_nodes))
         above, below = likelihood.expected(draws, rows.X, rows.place, rows.decided, rows.missing - rows.decided)
         chosen = representatives(above, below, np.full(len(draws), 1.0 / len(draws)), self.n_nodes)
@@ -130,9 +131,9 @@ def _check_unit(ages: Ages) -> None:
     )
 
 
-def _check_classes(material: Material, ages: Ages) -> None:
+def _check_classes(fit_data: FitData, ages: Ages) -> None:
     """Both classes have a label: ages tell when labels come, and of a class without any nothing is known."""
-    positives, negatives = material.label_counts()
+    positives, negatives = fit_data.label_counts()
     if positives and negatives:
         return
     if positives:

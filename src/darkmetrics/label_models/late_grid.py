@@ -10,7 +10,7 @@ from darkmetrics._kernels.age_grid import Ages, bin_start
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models.score_table import score_table
+from darkmetrics.missingness.score_table import score_table
 
 # At most so many bins of ages; neighbours with the fewest labels are joined.
 _MOST_BINS = 30

@@ -17,8 +17,8 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.arrival import Level, level_posterior
 from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models.base import LabelModel
 from darkmetrics.label_models.late import Arrivals, LateLabels
+from darkmetrics.missingness.base import LabelModel
 from darkmetrics.posterior import Posterior
 
 # Standard deviations of levels between groups that are tried, and the scale of their prior, a half normal.

@@ -10,18 +10,18 @@ from darkmetrics._kernels.posterior.logistic import WeightedLabels, chance, gaus
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel
-from darkmetrics.label_models.checks import warn_if_extrapolated
-from darkmetrics.label_models.fitting import (
+from darkmetrics.missingness.base import LabelModel
+from darkmetrics.missingness.checks import warn_if_extrapolated
+from darkmetrics.missingness.fit_data import (
     N_NODES,
-    Material,
+    FitData,
     check_labelled,
     check_n_nodes,
     credit_of,
-    draws_for,
     warn_if_few,
 )
-from darkmetrics.label_models.score_table import ScoreTable
+from darkmetrics.missingness.sampling import draws_for
+from darkmetrics.missingness.score_table import ScoreTable
 from darkmetrics.posterior import Posterior
 
 
@@ -69,13 +69,13 @@ class Propensity(LabelModel):
         check_n_nodes(self.n_nodes)
 
     def nodes(self, data: EvaluationSet) -> Posterior:
-        material = Material.of(data)
-        check_labelled(material, type(self).__name__)
-        calibrator = material.logistic_calibrator(self.calibrator)
-        X = calibrator.design(material.table.score)
+        fit_data = FitData.of(data)
+        check_labelled(fit_data, type(self).__name__)
+        calibrator = fit_data.logistic_calibrator(self.calibrator)
+        X = calibrator.design(fit_data.table.score)
         prior = calibrator.prior_mean_, calibrator.prior_scale_
-        nodes = weighted_nodes(X, *prior, material.table, self.n_nodes, type(self).__name__)
-        warn_if_extrapolated(material, type(self).__name__)
+        nodes = weighted_nodes(X, *prior, fit_data.table, self.n_nodes, type(self).__name__)
+        warn_if_extrapolated(fit_data, type(self).__name__)
         return nodes
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:

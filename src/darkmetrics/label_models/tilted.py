@@ -11,7 +11,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.base import LabelModel, LabelModelLike, missing_rows
+from darkmetrics.missingness.base import LabelModel, LabelModelLike, missing_rows
 from darkmetrics.posterior import Posterior
 
 # Log odds are shifted by this much at most: beyond it, a probability is 0 or 1 to the last bit.

@@ -22,10 +22,10 @@ from darkmetrics.exceptions import (
 )
 from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.label_models.arrival_shares import arrival_of
-from darkmetrics.label_models.base import LabelModel, missing_rows
 from darkmetrics.label_models.late import Arrivals
 from darkmetrics.label_models.late_groups import GroupArrivals
 from darkmetrics.metrics import Metric
+from darkmetrics.missingness.base import LabelModel, missing_rows
 from darkmetrics.monitoring.groups import GroupSummary, Key, MetricSummary, is_small
 from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
 from darkmetrics.monitoring.total import GroupPosterior, borrowed_in_words, in_words, stack_groups

@@ -14,7 +14,7 @@ from scipy.special import logit
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, merged_keys
 from darkmetrics.changes.pairing import LearnedSet, Pairing
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models.base import LabelModel
+from darkmetrics.missingness.base import LabelModel
 from darkmetrics.monitoring.borrowing import Lender, Shape, borrowed
 from darkmetrics.posterior import Posterior, columns_of
 

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import expit
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.likelihood import Expansion
+from darkmetrics._kernels.posterior.draws import Expansion
 from darkmetrics._kernels.posterior.logistic import chance, log_chance
 
 # Hazards and log survivals nearer to 0 or 1 than this are taken as this: no label that came is impossible.

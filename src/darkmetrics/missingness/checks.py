@@ -22,7 +22,7 @@ from darkmetrics._kernels.hypothesis_tests import (
 from darkmetrics._kernels.posterior.logistic import logistic_mode
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.exceptions import CalibrationWarning, warn
-from darkmetrics.label_models.fitting import Material
+from darkmetrics.missingness.fit_data import FitData
 
 # Below this chance of a result as extreme, what was tested is called refuted.
 LEVEL = 0.05
@@ -39,15 +39,15 @@ class AbsentError(Exception):
     """A check that cannot be made; the message says why."""
 
 
-def need_missing(material: Material) -> None:
+def need_missing(fit_data: FitData) -> None:
     """There are rows without a label."""
-    if material.data.n_missing == 0:
+    if fit_data.data.n_missing == 0:
         raise AbsentError("no label is missing.")
 
 
-def need_labelled(material: Material) -> None:
+def need_labelled(fit_data: FitData) -> None:
     """There are rows with a label."""
-    if material.data.n_labelled == 0:
+    if fit_data.data.n_labelled == 0:
         raise AbsentError("no row has a label.")
 
 
@@ -127,17 +127,17 @@ class CalibrationCheck:
         return self.p_value >= LEVEL or self.error < _MISPLACED * min(positive, 1.0 - positive)
 
 
-def calibration_check(material: Material) -> CalibrationCheck:
+def calibration_check(fit_data: FitData) -> CalibrationCheck:
     """The calibration curve fitted to the labelled rows, against those rows: Tsiatis's test."""
-    test, rows, p, bins = _tested(material)
+    test, rows, p, bins = _tested(fit_data)
     return CalibrationCheck(test.statistic, test.dof, test.p_value, _reliability(rows, p, bins))
 
 
-def raw_check(material: Material) -> CalibrationCheck:
+def raw_check(fit_data: FitData) -> CalibrationCheck:
     """The scores as they are, against the labelled rows: Pearson's test in the same bins."""
-    if not material.is_probability:
+    if not fit_data.is_probability:
         raise AbsentError("the scores are not probabilities.")
-    rows, _, bins = _fitted_to_labels(material)
+    rows, _, bins = _fitted_to_labels(fit_data)
     p = rows.score
     off = per_bin(bins, rows.positives - rows.total * p)
     variance = per_bin(bins, rows.total * p * (1.0 - p))
@@ -167,23 +167,23 @@ class _Curve(NamedTuple):
     p: FloatArray
 
 
-def _curve(calibrator: LogisticCalibrator, rows: _Labelled, X: FloatArray, start: FloatArray | None = None) -> _Curve:
+def _curve(calibrator: LogisticCalibrator, rows: _Labelled, X: FloatArray) -> _Curve:
     """The curve fitted to counts; the calibrator was prepared with all scores there are, so that curves are alike."""
     prior = calibrator.prior_mean_, calibrator.prior_scale_**-2.0
-    beta, _ = logistic_mode(X, rows.positives, rows.negatives, *prior, start)
+    beta, _ = logistic_mode(X, rows.positives, rows.negatives, *prior)
     return _Curve(X, beta, np.asarray(expit(X @ beta), dtype=np.float64))
 
 
-def _labelled_rows(material: Material) -> _Labelled:
-    need_labelled(material)
-    table = material.table
+def _labelled_rows(fit_data: FitData) -> _Labelled:
+    need_labelled(fit_data)
+    table = fit_data.table
     seen: BoolArray = table.labelled > 0.0
     return _Labelled(table.score[seen], table.positives[seen], table.negatives[seen])
 
 
-def _fitted_to_labels(material: Material) -> tuple[_Labelled, _Curve, IntArray]:
+def _fitted_to_labels(fit_data: FitData) -> tuple[_Labelled, _Curve, IntArray]:
     """The labelled rows, the curve fitted to them, and their bins."""
-    rows = _labelled_rows(material)
+    rows = _labelled_rows(fit_data)
     positives, negatives = float(rows.positives.sum()), float(rows.negatives.sum())
     most = n_bins(min(positives, negatives), _MOST_BINS)
     if most == 0:
@@ -191,19 +191,15 @@ def _fitted_to_labels(material: Material) -> tuple[_Labelled, _Curve, IntArray]:
             f"needs {LEAST_ROWS} labelled rows of either class; there are {positives:,.0f} positives and "
             f"{negatives:,.0f} negatives."
         )
-    calibrator = material.logistic_calibrator("flexible")
-    X = material.along(calibrator).columns[material.table.labelled > 0.0]
-    # Few rows that stand for all lead to where there is hardly a step left to go.
-    fit = material.of_labels(calibrator)
-    start = None if fit.short is fit else fit.short.mode[0][: X.shape[1]]
-    curve = _curve(calibrator, rows, X, start)
+    calibrator = fit_data.logistic_calibrator("flexible")
+    curve = _curve(calibrator, rows, calibrator.design(rows.score))
     # Equally much variance: with rare positives, equally many rows would leave most bins without any.
     return rows, curve, equal_bins(rows.total * curve.p * (1.0 - curve.p), most)
 
 
-def _tested(material: Material) -> tuple[ScoreTest, _Labelled, FloatArray, IntArray]:
+def _tested(fit_data: FitData) -> tuple[ScoreTest, _Labelled, FloatArray, IntArray]:
     """The test, and what its table is made of: labelled rows, their probabilities, and their bins."""
-    rows, curve, bins = _fitted_to_labels(material)
+    rows, curve, bins = _fitted_to_labels(fit_data)
     in_bin = np.eye(int(bins[-1]) + 1)[bins]
     test = logistic_score_test(curve.X, in_bin, rows.positives, rows.negatives, curve.beta)
     if test.dof == 0:
@@ -250,16 +246,16 @@ class ReferenceCheck:
         return self.p_value < LEVEL and self.gap >= _MISPLACED * min(self.expected, 1.0 - self.expected)
 
 
-def reference_check(material: Material) -> ReferenceCheck:
+def reference_check(fit_data: FitData) -> ReferenceCheck:
     """One curve for labelled and reference rows against one for each: the score test, from the common fit alone."""
-    if material.reference is None:
+    if fit_data.reference is None:
         raise AbsentError("no reference rows were given (reference=).")
-    labelled = _labelled_rows(material)
-    reference = _Labelled(material.reference.score, material.reference.positives, material.reference.negatives)
+    labelled = _labelled_rows(fit_data)
+    reference = _Labelled(fit_data.reference.score, fit_data.reference.positives, fit_data.reference.negatives)
     both = _Labelled(*(np.append(a, b) for a, b in zip(labelled, reference, strict=True)))
     if not (both.positives.any() and both.negatives.any()):
         raise AbsentError("all labels, those of the reference rows included, are of one class.")
-    calibrator = material.logistic_calibrator("beta")
+    calibrator = fit_data.logistic_calibrator("beta")
     common, now, then = (
         _curve(calibrator, rows, calibrator.design(rows.score)) for rows in (both, labelled, reference)
     )
@@ -277,10 +273,10 @@ def reference_check(material: Material) -> ReferenceCheck:
     )
 
 
-def warn_if_misfit(material: Material, what: str) -> None:
+def warn_if_misfit(fit_data: FitData, what: str) -> None:
     """A warning when the curve clearly does not fit the labelled rows: not once in a thousand times without cause."""
     try:
-        test, rows, p, bins = _tested(material)
+        test, rows, p, bins = _tested(fit_data)
     except AbsentError:
         return
     if test.p_value >= CLEARLY:
@@ -297,10 +293,10 @@ def warn_if_misfit(material: Material, what: str) -> None:
     )
 
 
-def contradicted(material: Material) -> bool:
+def contradicted(fit_data: FitData) -> bool:
     """Whether the labelled rows contradict the reference rows."""
     try:
-        return reference_check(material).contradicts
+        return reference_check(fit_data).contradicts
     except AbsentError:
         return False
 
@@ -352,9 +348,9 @@ class OverlapCheck:
         )
 
 
-def overlap_check(material: Material) -> OverlapCheck:
+def overlap_check(fit_data: FitData) -> OverlapCheck:
     """Where missing rows have company; rows of the reference set count as labelled."""
-    table, cells = material.table, material.data.cells
+    table, cells = fit_data.table, fit_data.data.cells
     gone = float(table.missing.sum())
     if not gone:
         raise AbsentError("no label is missing.")
@@ -363,12 +359,12 @@ def overlap_check(material: Material) -> OverlapCheck:
         # Rows that were sure to get their label stand for none of those that got none.
         counts = (cells.total - cells.missing) * (cells.propensity < 1.0)
         labelled = np.asarray(np.bincount(table.place, counts, labelled.size), dtype=np.float64)
-    if material.reference is not None:
-        labelled = labelled + _nearest_counts(table.score, material.reference.score, material.reference.labelled)
+    if fit_data.reference is not None:
+        labelled = labelled + _nearest_counts(table.score, fit_data.reference.score, fit_data.reference.labelled)
     if labelled.sum() < _EXPECTED:
         raise AbsentError(f"{int(labelled.sum()):,} labels are too few to say where there are none.")
     alone = np.zeros(table.score.size, dtype=np.bool_)
-    for rows in _strata_rows(material):
+    for rows in _strata_rows(fit_data):
         expected = labelled.sum() * table.missing[rows].sum() / gone
         rare = bool(expected >= _EXPECTED and labelled[rows].sum() < expected / _RARER)
         alone[rows] = rare or _far_from_labels(table.missing[rows], labelled[rows])
@@ -378,13 +374,13 @@ def overlap_check(material: Material) -> OverlapCheck:
         far |= cells.propensity < np.min(cells.propensity, where=cells.total > cells.missing, initial=1.0)
     far &= cells.missing > 0
     n = int(cells.missing[far].sum())
-    low, high = (float(material.value[far].min()), float(material.value[far].max())) if n else (np.nan, np.nan)
+    low, high = (float(fit_data.value[far].min()), float(fit_data.value[far].max())) if n else (np.nan, np.nan)
     return OverlapCheck(n / int(cells.missing.sum()), n, low, high)
 
 
-def _strata_rows(material: Material) -> list[BoolArray]:
+def _strata_rows(fit_data: FitData) -> list[BoolArray]:
     """The rows of the table in each of the strata that a model fits within; all in one where it does not."""
-    table = material.table
+    table = fit_data.table
     if table.stratum is None:
         return [np.ones(table.score.size, dtype=np.bool_)]
     return [table.stratum == k for k in np.unique(table.stratum)]
@@ -409,10 +405,10 @@ def _nearest_counts(scores: FloatArray, others: FloatArray, counts: FloatArray) 
     return np.asarray(np.bincount(place, counts, scores.size), dtype=np.float64)
 
 
-def warn_if_extrapolated(material: Material, what: str) -> None:
+def warn_if_extrapolated(fit_data: FitData, what: str) -> None:
     """A warning when many of the missing rows are where there are hardly any labels."""
     try:
-        found = overlap_check(material)
+        found = overlap_check(fit_data)
     except AbsentError:
         return
     if not found.is_wide:

@@ -5,25 +5,27 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.calibrators import Calibrator, Flexible
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.choice import Fitted
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
-from darkmetrics.label_models.base import LabelModel, takes_calibration
-from darkmetrics.label_models.checks import warn_if_extrapolated, warn_if_misfit
-from darkmetrics.label_models.fitting import (
+from darkmetrics.missingness.base import LabelModel, takes_calibration
+from darkmetrics.missingness.checks import warn_if_extrapolated, warn_if_misfit
+from darkmetrics.missingness.curve import add_curve, add_reference
+from darkmetrics.missingness.fit_data import (
     N_NODES,
-    CurvePosterior,
-    Material,
+    FitData,
     check_labelled,
     check_n_nodes,
-    posterior_nodes,
     warn_if_few_labels,
 )
-from darkmetrics.label_models.score_table import ReferenceLike
-from darkmetrics.posterior import Posterior
+from darkmetrics.missingness.rows import Rows
+from darkmetrics.missingness.sampling import sample_posterior
+from darkmetrics.missingness.score_table import ReferenceLike
+from darkmetrics.posterior import Cells, Model, Posterior
 
 _SOURCES = ("all", "labelled", "reference")
 
@@ -64,7 +66,7 @@ class Calibrated(LabelModel):
     ...     model = dm.label_models.Calibrated(uncertainty=uncertainty)
     ...     print(f"{dm.evaluate(y_true, y_score, label_model=model)['recall'].std():.4f}")
     0.0078
-    0.0093
+    0.0094
     """
 
     calibrator: CalibratorLike = "flexible"
@@ -84,8 +86,8 @@ class Calibrated(LabelModel):
             )
 
     def nodes(self, data: EvaluationSet) -> Posterior:
-        material = Material.of(data, self.reference, by_stratum=self.strata)
-        return calibrated_nodes(self, material, type(self).__name__).nodes
+        fit_data = FitData.of(data, self.reference, by_stratum=self.strata)
+        return fit_by_score(self, fit_data, type(self).__name__)
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         sources = {
@@ -101,51 +103,58 @@ class Calibrated(LabelModel):
         )
 
 
-def calibrated_nodes(settings: Calibrated, material: Material, what: str) -> CurvePosterior:
-    """The nodes of a calibration; the evidence is that of the labels, where the curve is logistic."""
+def add_by_score(model: Model, label: IntArray, rows: Rows) -> Cells:
+    """Add rows with labels missing at random or by score (MCAR, MAR): missing rows say nothing about the curve."""
+    for y, count in enumerate((rows.negatives, rows.positives)):
+        model.add_cells(count, [(y, [label[:, y]])])
+    return model.add_cells(0.0, [(y, [label[:, y]]) for y in (0, 1)])
+
+
+def fit_by_score(settings: Calibrated, fit_data: FitData, what: str) -> Posterior:
+    """Return the posterior of the missing labels under a calibration curve."""
     if settings.data == "labelled":
-        material = replace(material, reference=None)
+        fit_data = replace(fit_data, reference=None)
     elif settings.data == "reference":
-        none = np.zeros(material.table.score.size)
-        material = replace(material, table=replace(material.table, positives=none, negatives=none))
-    calibrator = material.calibrator(settings.calibrator)
+        none = np.zeros(fit_data.table.score.size)
+        fit_data = replace(fit_data, table=replace(fit_data.table, positives=none, negatives=none))
+    calibrator = fit_data.calibrator(settings.calibrator)
     if not isinstance(calibrator, Fitted):
-        check_labelled(material, what)
-        warn_if_few_labels(material, what)
-        warn_if_extrapolated(material, what)
+        check_labelled(fit_data, what)
+        warn_if_few_labels(fit_data, what)
+        warn_if_extrapolated(fit_data, what)
         # Of rows that share their fate a few groups look like a misfit.
-        if isinstance(calibrator, Flexible) and not material.strata.size and material.data.groups is None:
-            warn_if_misfit(material, what)
+        if isinstance(calibrator, Flexible) and not fit_data.n_strata and fit_data.data.groups is None:
+            warn_if_misfit(fit_data, what)
     if isinstance(calibrator, LogisticCalibrator) and calibrator.prior_sd is not None and settings.uncertainty:
-        likelihood = material.likelihood(
-            material.logistic_calibrator(settings.calibrator),
-            None,
-            credit=material.credit if isinstance(calibrator, Flexible) else 1.0,
-        )
-        return posterior_nodes(likelihood, material.table, settings.n_nodes)
-    if material.strata.size:
+        curve = fit_data.logistic_calibrator(settings.calibrator)
+        rows, model = fit_data.rows(curve), Model()
+        missing = add_by_score(model, add_curve(model, curve, rows), rows)
+        add_reference(model, curve, fit_data.reference)
+        power = fit_data.credit if isinstance(calibrator, Flexible) else 1.0
+        return sample_posterior(model, rows, missing, settings.n_nodes, power).posterior
+    if fit_data.n_strata:
         raise InputError(
             f"strata: {settings.calibrator!r} with uncertainty={settings.uncertainty} does not fit within them. Take a "
             "logistic curve with its prior on ('flexible', 'beta', 'platt'), or leave strata out."
         )
-    return CurvePosterior(_fitted_nodes(settings, material, calibrator), np.nan)
+    return _fitted_nodes(settings, fit_data, calibrator)
 
 
-def _fitted_nodes(settings: Calibrated, material: Material, calibrator: Calibrator) -> Posterior:
+def _fitted_nodes(settings: Calibrated, fit_data: FitData, calibrator: Calibrator) -> Posterior:
     """Nodes of any calibrator: fitted on every label, not on buckets, because its curve may have steps."""
-    cells = material.data.cells
-    learnt: list[Any] = [(material.value, cells.positives, cells.negatives)] if settings.data != "reference" else []
-    if material.reference is not None:
-        held_out = material.reference.cells
+    cells = fit_data.data.cells
+    learnt: list[Any] = [(fit_data.value, cells.positives, cells.negatives)] if settings.data != "reference" else []
+    if fit_data.reference is not None:
+        held_out = fit_data.reference.cells
         learnt.append((held_out.score, held_out.positives, held_out.negatives))
     calibrator.fit_counts(*(np.concatenate(column).astype(np.float64) for column in zip(*learnt, strict=True)))
-    scores = material.value[material.data.missing_cells]
+    scores = fit_data.value[fit_data.data.missing_cells]
     one = not settings.uncertainty or isinstance(calibrator, Fitted)
     curves = calibrator.predict(scores)[None, :] if one else calibrator.draws(scores, settings.n_nodes)
-    table = material.table
-    rows = np.bincount(table.column, weights=material.data.missing_counts, minlength=table.score.size)
+    table = fit_data.table
+    rows = np.bincount(table.column, weights=fit_data.data.missing_counts, minlength=table.score.size)
     if np.all(rows <= 0.0) or scores.size <= table.score.size:
         return Posterior(np.full(len(curves), 1.0 / len(curves)), curves)
-    means = [np.bincount(table.column, weights=material.data.missing_counts * p, minlength=rows.size) for p in curves]
+    means = [np.bincount(table.column, weights=fit_data.data.missing_counts * p, minlength=rows.size) for p in curves]
     weight = np.full(len(curves), 1.0 / len(curves))
     return Posterior(weight, np.array(means) / np.maximum(rows, 1.0), bucket=table.column)
