@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_sc
 import darkmetrics as dm
 from darkmetrics._kernels.age_grid import age_bin, bin_start
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models import LateLabels, late
+from darkmetrics.label_models import LateLabels
 
 METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
 
@@ -158,7 +158,7 @@ def test_weekly_files_of_labels_are_taken_by_age() -> None:
             delay = age % 7 + 7 * np.ceil(np.maximum(delay - age % 7, 0.0) / 7)
         known = delay <= age
         data = dm.EvaluationSet(np.where(known, y, np.nan), score, age=age, delay=np.where(known, delay, np.nan))
-        fits.append(LateLabels().fit(data).likelihood)
+        fits.append(LateLabels().fit(data).data.counts)
     assert fits[0].full.sum() > 0.0
     assert fits[0].untimed.sum() == 0.0
     assert fits[1].full.sum() == 0.0
@@ -253,22 +253,6 @@ def test_a_set_with_ages_is_late_unless_another_reason_is_stated() -> None:
     assert dm.evaluate(data, metrics="recall", age=True).stated == "late"
     assert dm.evaluate(data, metrics="recall", missingness="late").stated == "late"
     assert dm.evaluate(data, metrics="recall", missingness="by_score").stated == "by_score"
-
-
-def test_a_coarse_table_finds_the_way_and_all_rows_the_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    labels, score, age, delay, _ = late_rows(5)
-    data = dm.EvaluationSet(labels, score, age=age, delay=delay)
-    from_afar = LateLabels().fit(data)
-    assert from_afar.likelihood.place.size < late._MANY_ROWS
-    coarse = from_afar.likelihood.coarse(16)
-    for name in ("positives", "negatives", "missing"):
-        assert getattr(coarse, name).sum() == pytest.approx(getattr(from_afar.likelihood, name).sum())
-    assert coarse.place.size < 0.3 * from_afar.likelihood.place.size
-    monkeypatch.setattr(late, "_MANY_ROWS", 0)
-    found = LateLabels().fit(data)
-    # Newton's method stops where less than 1e-9 of log posterior is left to gain: 5e-5 standard deviations.
-    sd = np.sqrt(np.diag(np.linalg.inv(from_afar.likelihood.expand(from_afar.mode).precision)))
-    assert np.all(np.abs(found.mode - from_afar.mode) < 2e-4 * sd)
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0 / 24.0, 1e9])

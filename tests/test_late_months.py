@@ -11,10 +11,9 @@ from scipy.special import expit
 from scipy.stats import binom
 
 import darkmetrics as dm
-from darkmetrics._kernels.posterior.arrival import level_posterior
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import LateLabels
-from darkmetrics.label_models.late_groups import GroupArrivals, fit_groups
+from darkmetrics.missingness.delay_groups import GroupDelays, fit_groups, level_posterior
 from darkmetrics.missingness.base import missing_rows
 from darkmetrics.monitoring.total import GroupPosterior, stack_groups
 from darkmetrics.posterior import Posterior
@@ -123,8 +122,8 @@ def test_one_curve_for_all_hides_what_levels_show() -> None:
 
 def test_how_far_groups_differ_is_learnt() -> None:
     alike, apart = (fit_groups(LateLabels(), segments(8, *levels)[0])[0] for levels in ((0.0,) * 6, (-0.6, 0.6) * 3))
-    assert isinstance(alike, GroupArrivals)
-    assert isinstance(apart, GroupArrivals)
+    assert isinstance(alike, GroupDelays)
+    assert isinstance(apart, GroupDelays)
     assert alike.spread.mean() < 0.25 < 0.4 < apart.spread.mean()
 
 

@@ -18,7 +18,7 @@ from darkmetrics.distributions import Interval, MetricDistribution, chance_of_ta
 from darkmetrics.distributions.mixture import variance_shares
 from darkmetrics.exceptions import Warned, says_where
 from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, threshold_in_words, what_narrows
-from darkmetrics.label_models.arrival import Arrival
+from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.metric import oracle_bounds

@@ -6,7 +6,7 @@ Import rule: a label model knows evaluation sets and calibrators; it knows no me
 from darkmetrics.label_models.choice import label_model_from
 from darkmetrics.label_models.features import Features
 from darkmetrics.label_models.given import Given, Half, Prevalence
-from darkmetrics.label_models.late import LateLabels
+from darkmetrics.missingness.delayed import LateLabels
 from darkmetrics.label_models.propensity import Propensity
 from darkmetrics.label_models.tilted import Tilted
 from darkmetrics.missingness.base import LabelModel

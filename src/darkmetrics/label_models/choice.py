@@ -9,8 +9,8 @@ from darkmetrics.calibrators.choice import WORDS as CALIBRATORS
 from darkmetrics.exceptions import InputError, UnknownNameError, reference_from, unknown_name
 from darkmetrics.label_models.features import Features
 from darkmetrics.label_models.given import Given, Half, Prevalence
-from darkmetrics.label_models.late import Arrivals, LateLabels
-from darkmetrics.label_models.late_groups import GroupArrivals
+from darkmetrics.missingness.delayed import FittedDelays, LateLabels
+from darkmetrics.missingness.delay_groups import GroupDelays
 from darkmetrics.label_models.propensity import Propensity
 from darkmetrics.missingness.base import LabelModel
 from darkmetrics.missingness.by_label import LabelShift
@@ -163,8 +163,8 @@ _TAKEN: dict[type[LabelModel], str] = {
     Selection: "by_score_and_label",
     Propensity: "propensity",
     LateLabels: "late",
-    Arrivals: "late",
-    GroupArrivals: "late",
+    FittedDelays: "late",
+    GroupDelays: "late",
 }
 
 

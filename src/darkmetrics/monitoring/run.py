@@ -37,7 +37,7 @@ from darkmetrics.exceptions import (
     says_where,
 )
 from darkmetrics.label_models import LateLabels
-from darkmetrics.label_models.late_groups import fit_groups
+from darkmetrics.missingness.delay_groups import fit_groups
 from darkmetrics.methods.base import MethodLike, seed_from
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
