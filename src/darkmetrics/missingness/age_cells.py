@@ -13,14 +13,18 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.score_table import score_table
 
-# Age bins with the fewest rows and labels are joined until so many are left, with and without arrival times.
-_MAX_AGE_BINS, _MAX_UNTIMED_BINS = 18, 12
+# Age bins with the least content are joined until so many are left, with and without arrival times.
+_MAX_AGE_BINS, _MAX_UNTIMED_BINS = 18, 14
+# What a row with a label counts in age bins, against one without, where arrival times are not known.
+_SETTLED_WEIGHT = 0.1
 # Score bins contain equal shares of rows and positive labels. Delays depend on the score by zones of these bins.
 _SCORE_BINS, _ZONES = 28, 6
 # Ages at which the drift of the prevalence may change its slope.
 _KNOTS = 7
 # Bins before the last fine age bin that tell how densely rows fill it.
 _FILLED = 3
+# Jumps of the fraction of labels that may be a day on which labels of a class arrive, and how many per class.
+_MIN_JUMP, _CLEAR_JUMP, _MAX_DAYS = 0.2, 4.0, 2
 # Labels from a row's own age bin that differ by so many standard deviations, and by such a factor, from what older
 # rows had in it: labels then arrive by the calendar.
 _CLEAR, _FACTOR = 3.0, 1.25
@@ -30,8 +34,8 @@ def ages_of(data: EvaluationSet) -> Ages:
     """Return the ages of the cells of a set, which must have them."""
     if data.cells.ages is None:
         raise InputError(
-            "age: none with these rows (LateLabels). Pass age= to evaluate or to EvaluationSet, or scored_at= and "
-            "as_of= for a table."
+            "age: none with these rows (LateLabels). Give age= to evaluate or when building the EvaluationSet, or "
+            "scored_at= and as_of= for a table."
         )
     return data.cells.ages
 
@@ -81,7 +85,10 @@ class AgeGrid:
         rows_at = np.bincount(ages.age, cells.total, n_fine).astype(np.float64)
         labels = cells.positives + cells.negatives
         events = np.bincount(ages.delay[ages.timed], labels[ages.timed], n_fine)
-        starts = _join_bins(rows_at + events, _MAX_AGE_BINS if ages.timed.any() else _MAX_UNTIMED_BINS)
+        missing = np.bincount(ages.age, cells.missing, n_fine)
+        is_timed = bool(ages.timed.any())
+        weight = rows_at + events if is_timed else _SETTLED_WEIGHT * rows_at + missing
+        starts = _join_bins(weight, _MAX_AGE_BINS if is_timed else _MAX_UNTIMED_BINS)
         maturity = None
         if ages.mature.any():
             first = int(ages.age[ages.mature].min())
@@ -292,6 +299,24 @@ def without_calendar(grid: AgeGrid, data: EvaluationSet) -> Ages:
     return ages.untimed() if by_calendar else ages
 
 
+def find_days(table: "AgeTable", grid: AgeGrid) -> list[tuple[int, int]]:
+    """Return classes and age bins in which many labels of the class may arrive on one day (all on day 90).
+
+    The fraction of rows with a label of the class is then clearly higher in the next age bin than in the one before.
+    """
+    rows = np.bincount(table.age, table.positives + table.negatives + table.missing, grid.n_ages)
+    days = []
+    for y, labels in enumerate((table.negatives, table.positives)):
+        fraction = np.bincount(table.age, labels, grid.n_ages) / np.maximum(rows, 1.0)
+        jump = fraction[2:] - fraction[:-2]
+        variance = (fraction * (1.0 - fraction) + 0.01) / np.maximum(rows, 1.0)
+        is_day = (jump > _MIN_JUMP) & (jump > _CLEAR_JUMP * np.sqrt(variance[2:] + variance[:-2]))
+        is_wide = np.diff(grid._ends)[1:-1] > (1.0 if grid.whole else 0.0)
+        order = np.argsort(-jump)
+        days += [(y, int(k) + 1) for k in order[:_MAX_DAYS] if is_day[k] and is_wide[k]]
+    return days
+
+
 def _estimate_oldest(rows_at: FloatArray, *, whole: bool) -> float:
     """Return about the oldest age: rows fill the last fine age bin as densely as those before it."""
     low, high = bin_start(np.array([rows_at.size - 1, rows_at.size])).tolist()
@@ -308,7 +333,7 @@ def _estimate_oldest(rows_at: FloatArray, *, whole: bool) -> float:
 
 
 def _join_bins(weight: FloatArray, max_bins: int) -> IntArray:
-    """Return the first fine bin of each age bin: neighbors with the fewest rows and labels are joined."""
+    """Return the first fine bin of each age bin: neighbors with the least content are joined."""
     starts = np.flatnonzero(weight)
     starts[0] = 0
     content = np.add.reduceat(weight, starts)

@@ -256,10 +256,10 @@ class Arrival:
             return [(RefutedWarning, text)]
         # Where cohorts differ the fit is off, and what it says of scores and of turns is not to be trusted.
         turns: list[tuple[type[Warning], str]] = [(MissingnessWarning, text) for text in self._turns()]
-        if self.by_score is not None and self.by_score.is_clear:
+        if self.timed and self.by_score is not None and self.by_score.is_clear:
             text = (
-                f"{self.by_score.words} The answer allows for one factor on each side of the middle score and of the "
-                "threshold; should delays depend on the score otherwise, it is off."
+                f"{self.by_score.words} The estimates allow for delays that change evenly with the rank of the score. "
+                "If delays depend on the score in another way, the estimates are biased."
             )
             return [(RefutedWarning, text), *turns]
         return turns

@@ -31,6 +31,7 @@ from darkmetrics.missingness.age_cells import (
     ArrivalCounts,
     ages_of,
     count_arrivals,
+    find_days,
     without_calendar,
 )
 from darkmetrics.missingness.base import LabelModel, missing_prevalence, of_weight
@@ -65,7 +66,7 @@ _CERTAIN = 12.0
 class DelayData:
     """What was observed of a set: rows by score and age, and labels by arrival.
 
-    `is_late` tells for each age bin whether delays of its rows may differ; arrivals are then counted by zones of early
+    `days` has classes and age bins in which labels may arrive on one day. `is_late` tells for each age bin whether delays of its rows may differ; arrivals are then counted by zones of early
     rows, followed by zones of late rows.
     """
 
@@ -73,6 +74,7 @@ class DelayData:
     table: AgeTable
     counts: ArrivalCounts
     credit: float
+    days: list[tuple[int, int]]
     is_late: BoolArray | None = None
 
 
@@ -91,6 +93,7 @@ class DelayModel(NamedTuple):
     curve: IntArray
     drift: IntArray
     slope: IntArray
+    days: IntArray
     cohort: IntArray | None
     hazards: dict[int, IntArray]
     rates: IntArray
@@ -116,6 +119,7 @@ def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = N
     slope = model.add_parameters(np.zeros(2), np.array(_SLOPE_SD))
     label = model.add_decisions((curve, table.columns), (drift, grid.drift[table.age]))
     cohort = None if data.is_late is None else model.add_parameters(np.zeros(2), _COHORT_SD)
+    days = model.add_parameters(np.zeros(len(data.days)), _DAY_SD) if data.days else np.zeros(0, dtype=np.int64)
     arrives: dict[int, tuple[IntArray, IntArray]] = {}
     hazards: dict[int, IntArray] = {}
     zones, bins = np.repeat(np.arange(n_zones), n_ages), np.tile(np.arange(n_ages), n_zones)
@@ -133,6 +137,8 @@ def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = N
         offset = np.where(is_certain, _CERTAIN, 0.0)[bins]
         shape = n_zones, n_ages, 2
         full = model.add_decisions(*terms, offset=offset).reshape(shape)
+        own_days = [(day, k) for day, (label_, k) in zip(days, data.days, strict=True) if label_ == y]
+        terms += [(np.array([day]), (bins == k)[:, None] * 1.0) for day, k in own_days]
         arrives[y] = full, model.add_decisions(*terms, offset=offset + np.log(grid.passed[bins])).reshape(shape)
     if reviewed == "by_score":
         columns = build_rate_columns(grid)
@@ -151,7 +157,7 @@ def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = N
         model.add_cells(count, [(y, [label[:, y], review[y, table.score_bin, 1]])])
     _add_arrivals(model, arrives, counts)
     _add_missing(model, data, label, review, arrives)
-    return DelayModel(model, np.append(curve, drift), drift, slope, cohort, hazards, rates)
+    return DelayModel(model, np.append(curve, drift), drift, slope, days, cohort, hazards, rates)
 
 
 def _list_waits(outcomes: IntArray, before: IntArray | int) -> list[IntArray]:
@@ -246,6 +252,8 @@ class DelayDraws(NamedTuple):
         Difference of the log odds of arrivals between the highest and the middle score, by class.
     hazard : array (n_draws, 2, n_zones, n_ages)
         Log odds that a label arrives in an age bin, given that it has not arrived before.
+    passed : array (n_draws, 2, n_ages)
+        Logarithm of the factor of these odds for rows that are in the age bin.
     rate : array (n_draws, 2, n_score_bins)
         Log odds that the label of a row ever arrives.
     """
@@ -253,6 +261,7 @@ class DelayDraws(NamedTuple):
     curve: FloatArray
     slope: FloatArray
     hazard: FloatArray
+    passed: FloatArray
     rate: FloatArray
 
     def select(self, draws: IntArray | slice) -> "DelayDraws":
@@ -265,10 +274,16 @@ class DelayDraws(NamedTuple):
         log_stay = -np.logaddexp(0.0, self.hazard)
         return np.concatenate([np.zeros((*log_stay.shape[:-1], 1)), np.cumsum(log_stay, axis=-1)], axis=-1)
 
-    def log_missing(self, zone: IntArray, score_bin: IntArray, age: IntArray, passed: FloatArray) -> FloatArray:
-        """Return log P(no label) of rows in these bins, by class (n_draws x 2 x n); `passed` of the age bin."""
+    def log_missing(
+        self, zone: IntArray, score_bin: IntArray, age: IntArray, log_passed: FloatArray | None = None
+    ) -> FloatArray:
+        """Return log P(no label) of rows in these bins, by class (n_draws x 2 x n).
+
+        Pass `log_passed` for rows that have passed another fraction of their age bin than rows do now.
+        """
         waits = self.log_waits[:, :, zone, age]
-        waits = waits - np.logaddexp(0.0, self.hazard[:, :, zone, age] + np.log(np.maximum(passed, 1e-300)))
+        log_passed = self.passed[:, :, age] if log_passed is None else log_passed
+        waits = waits - np.logaddexp(0.0, self.hazard[:, :, zone, age] + log_passed)
         rate = self.rate[:, :, score_bin]
         return np.asarray(np.logaddexp(-np.logaddexp(0.0, rate), waits - np.logaddexp(0.0, -rate)))
 
@@ -284,7 +299,7 @@ def compute_log_odds(grid: AgeGrid, draws: DelayDraws, table: AgeTable) -> tuple
     columns = np.hstack([table.columns, grid.drift[table.age]])
     key, index = np.unique(table.score_bin * grid.n_ages + table.age, return_inverse=True)
     score_bin, age = np.divmod(key, grid.n_ages)
-    log_missing = draws.log_missing(grid.zone[score_bin], score_bin, age, grid.passed[age])
+    log_missing = draws.log_missing(grid.zone[score_bin], score_bin, age)
     return draws.curve @ columns.T, (log_missing[:, 1] - log_missing[:, 0])[:, index]
 
 
@@ -363,12 +378,15 @@ class FittedSetting:
             hazard[:, y] = theta[:, None, indices] + (slope[:, y, None] * grid.zone_position)[:, :, None]
             if y == 1 and grid.maturity is not None:
                 hazard[:, y, :, -1] = _CERTAIN
+        passed = np.tile(np.log(grid.passed), (n_draws, 2, 1))
+        for day, (y, k) in zip(declared.days, self.data.days, strict=True):
+            passed[:, y, k] += theta[:, day]
         rate = theta[:, declared.rates]
         if self.setting.reviewed == "by_score":
             rate = np.repeat((rate @ build_rate_columns(grid).T)[:, None], 2, axis=1)
         else:
             rate = np.repeat(rate[:, :, None], grid.position.size, axis=2)
-        return DelayDraws(theta[:, declared.curve], slope, hazard, rate)
+        return DelayDraws(theta[:, declared.curve], slope, hazard, passed, rate)
 
 
 def _guess_rates(data: DelayData) -> FloatArray:
@@ -401,6 +419,8 @@ _CLEAR_RATIO, _MIN_WEIGHT = 20.0, 0.25
 _CLEARLY_WORSE = 9.0
 # Probability of a review by score from which on it is mentioned; differences between old rows that are.
 _MIN_MENTIONED, _MIN_DIFFERENCE, _CLEAR_SQUARE = 0.02, 0.1, 9.0
+# Prior sd of what a day on which labels of a class arrive adds to the log odds in its age bin.
+_DAY_SD = 3.0
 # Prior sd of a difference between early and late rows in the log odds of arrivals: hardly any.
 _COHORT_SD = 10.0
 # The oldest age is at least so many times the first step of the grid, as two months of whole days are.
@@ -467,7 +487,8 @@ class LateLabels(LabelModel):
         grid = AgeGrid.of(data, fit_data.logistic_calibrator(self.calibrator))
         zone = grid.zone[grid.score_bin(data.cells.score)]
         counts = count_arrivals(grid, without_calendar(grid, data), data, zone, grid.zone_position.size)
-        delay_data = DelayData(grid, grid.table(data), counts, fit_data.credit)
+        table = grid.table(data)
+        delay_data = DelayData(grid, table, counts, fit_data.credit, find_days(table, grid))
         fits = _fit_settings(delay_data, REVIEWED if self.reviewed is None else (self.reviewed,))
         weight = _weigh(fits)
         table, _ = delay_data.table.with_missing()
@@ -604,8 +625,10 @@ class FittedDelays(LabelModel):
         first, passed, _ = grid.later(table.age[rows], since)
         last, passed_last, is_known = grid.later(table.age[rows], until)
         zone = grid.zone[score_bin]
-        left = self.draws.log_missing(zone, score_bin, first, passed)
-        change = np.minimum(self.draws.log_missing(zone, score_bin, last, passed_last) - left, -1e-12)
+        with np.errstate(divide="ignore"):
+            log_passed, log_passed_last = np.log(passed), np.log(passed_last)
+        left = self.draws.log_missing(zone, score_bin, first, log_passed)
+        change = np.minimum(self.draws.log_missing(zone, score_bin, last, log_passed_last) - left, -1e-12)
         arrives = left + np.log(-np.expm1(change))
         columns = np.hstack([table.columns[rows], grid.drift[table.age[rows]]])
         return self.draws.curve @ columns.T + arrives[:, 1] - arrives[:, 0], is_known
@@ -615,7 +638,7 @@ class FittedDelays(LabelModel):
         table, grid = self.data.table, self.grid
         p = chance(self.draws.curve @ np.hstack([table.columns, grid.drift[table.age]]).T)
         zone = grid.zone[table.score_bin]
-        left = np.exp(self.draws.log_missing(zone, table.score_bin, table.age, grid.passed[table.age]))
+        left = np.exp(self.draws.log_missing(zone, table.score_bin, table.age))
         return np.asarray((p * left[:, 1] + (1.0 - p) * left[:, 0]).mean(axis=0))
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
