@@ -13,8 +13,8 @@ from scipy.stats import binom
 import darkmetrics as dm
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import LateLabels
-from darkmetrics.missingness.delay_groups import GroupDelays, fit_groups, level_posterior
 from darkmetrics.missingness.base import missing_rows
+from darkmetrics.missingness.delay_groups import GroupDelays, fit_groups, level_posterior
 from darkmetrics.monitoring.total import GroupPosterior, stack_groups
 from darkmetrics.posterior import Posterior
 

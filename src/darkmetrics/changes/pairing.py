@@ -26,8 +26,8 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions.joint import Block
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.label_models import Tilted, label_model_from
-from darkmetrics.missingness.delay_groups import GroupDelays
 from darkmetrics.missingness.base import LabelModel
+from darkmetrics.missingness.delay_groups import GroupDelays
 from darkmetrics.missingness.mixture import BOTH, BY_REFERENCE, BY_SCORE
 from darkmetrics.posterior import Posterior, columns_of
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -153,7 +153,7 @@ class AgeGrid:
     @cached_property
     def zone_position(self) -> FloatArray:
         """Middle rank of each zone, from -1 to 1."""
-        return (2.0 * np.arange(_ZONES) + 1.0) / _ZONES - 1.0
+        return (2.0 * np.arange(_ZONES, dtype=np.float64) + 1.0) / _ZONES - 1.0
 
     @cached_property
     def drift(self) -> FloatArray:
@@ -232,8 +232,8 @@ class AgeTable(NamedTuple):
     def with_missing(self) -> tuple["AgeTable", IntArray]:
         """Return the rows of the table that have missing labels, and the row among them of each row of the table."""
         selected = self.missing > 0.0
-        arrays = [values[selected] for values in self[:-1]]
-        return AgeTable(*arrays, of_cell=self.of_cell), np.cumsum(selected) - 1
+        arrays: list[Any] = [values[selected] for values in self[:-1]]
+        return AgeTable(*[*arrays, self.of_cell]), np.cumsum(selected) - 1
 
 
 class ArrivalCounts(NamedTuple):
@@ -319,7 +319,7 @@ def find_days(table: "AgeTable", grid: AgeGrid) -> list[tuple[int, int]]:
 
 def _estimate_oldest(rows_at: FloatArray, *, whole: bool) -> float:
     """Return about the oldest age: rows fill the last fine age bin as densely as those before it."""
-    low, high = bin_start(np.array([rows_at.size - 1, rows_at.size])).tolist()
+    low, high = (float(end) for end in bin_start(np.array([rows_at.size - 1, rows_at.size])))
     before = slice(max(0, rows_at.size - 1 - _FILLED), rows_at.size - 1)
     span = low - float(bin_start(np.array(before.start)))
     n_before = float(rows_at[before].sum())

@@ -372,4 +372,6 @@ def _estimate(estimate: Estimate) -> dict[str, float | None]:
 
 
 def _check(check: DelayCheck | None) -> dict[str, Any] | None:
-    return None if check is None else plain_numbers(check._asdict()) | {"differs": check.differs, "clear": check.is_clear}
+    return (
+        None if check is None else plain_numbers(check._asdict()) | {"differs": check.differs, "clear": check.is_clear}
+    )

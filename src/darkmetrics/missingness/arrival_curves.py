@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import betaincinv, chdtrc
 
 from darkmetrics._kernels.age_grid import Ages
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -216,7 +216,7 @@ def _check_ages(fitted: FittedDelays) -> DelayCheck:
     if last < 2:
         raise AbsentError("all rows are of about the same age.")
     values = (table.missing, count * left, count * left * (1.0 - left), count)
-    columns = [np.bincount(table.age, value, grid.n_ages)[:last] for value in values]
+    columns: list[FloatArray] = [np.bincount(table.age, value, grid.n_ages)[:last].astype(float) for value in values]
     group = _join_ages(columns[1], columns[3] - columns[1])
     seen, expected, variance, n = (np.bincount(group, column) for column in columns)
     # The fit has parameters for every age: the sum is smaller than chi-square, and false alarms are rarer.
@@ -235,7 +235,7 @@ def _check_ages(fitted: FittedDelays) -> DelayCheck:
     )
 
 
-def _join_ages(first: FloatArray, second: FloatArray) -> FloatArray:
+def _join_ages(first: FloatArray, second: FloatArray) -> IntArray:
     """Return groups of neighboring age bins in which both sums are large enough."""
     group, number, sums = np.zeros(first.size, dtype=np.int64), 0, np.zeros(2)
     for k in range(first.size):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy  # its modules are loaded when they are first used
-from scipy.special import chdtrc, logit, softmax
+from scipy.special import chdtrc, softmax
 
 from darkmetrics._kernels.age_grid import EDGES, Ages, bin_start
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
@@ -66,8 +66,20 @@ _CERTAIN = 12.0
 class DelayData:
     """What was observed of a set: rows by score and age, and labels by arrival.
 
-    `days` has classes and age bins in which labels may arrive on one day. `is_late` tells for each age bin whether delays of its rows may differ; arrivals are then counted by zones of early
-    rows, followed by zones of late rows.
+    Attributes
+    ----------
+    grid : AgeGrid
+        Bins of scores and ages.
+    table : AgeTable
+        Rows by score and age.
+    counts : ArrivalCounts
+        Labels by arrival.
+    credit : float
+        Exponent of the likelihood: few labels are discounted.
+    days : list of (int, int)
+        Classes and age bins in which labels may arrive on one day.
+    is_late : array of bool (n_ages,), optional
+        Age bins whose rows may have delays of their own. `counts` then has zones of other rows, followed by theirs.
     """
 
     grid: AgeGrid
@@ -149,7 +161,9 @@ def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = N
         model.log_constant += _CAUCHY_VOLUME * steps.size
     else:
         columns = np.eye(2)
-        rates = model.add_parameters(**build_never_prior(grid))
+        # By definition, positives that never arrive by the maturity are none.
+        mean = np.array([_EVER_MEAN, _EVER_MEAN if grid.maturity is None else _CERTAIN])
+        rates = model.add_parameters(mean, _EVER_SD)
     outcomes = model.add_decisions((rates, columns))
     review = np.stack([outcomes, outcomes]) if reviewed == "by_score" else np.repeat(outcomes[:, None], n_bins, axis=1)
 
@@ -220,13 +234,7 @@ def build_rate_columns(grid: AgeGrid) -> FloatArray:
     return np.column_stack([np.ones(n), flagged, np.tril(np.ones((n, n)))[:, 1:]])
 
 
-def build_never_prior(grid: AgeGrid) -> dict[str, FloatArray]:
-    """Return the prior of the log odds that a label of each class arrives at all."""
-    mean = np.array([_EVER_MEAN, _EVER_MEAN if grid.maturity is None else _CERTAIN])
-    return {"mean": mean, "sd": np.full(2, _EVER_SD)}
-
-
-def build_hazard_prior(grid: AgeGrid, y: int, step_sd: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+def build_hazard_prior(grid: AgeGrid, y: int, step_sd: float) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return mean and precision of the hazards' log odds, and in which age bins every label left arrives."""
     mean = np.log(np.expm1(np.diff(grid.edges) / (_MEAN_DELAY * grid.oldest)))
     is_certain = np.zeros(grid.n_ages, dtype=np.bool_)
@@ -352,21 +360,21 @@ class FittedSetting:
 
     def draw(self, n_draws: int) -> tuple[DelayDraws, FloatArray]:
         """Return weighted posterior draws."""
+        declared = self.declared
         if self.setting.reviewed == "by_score":
             # A Cauchy prior is a mixture of Gaussian ones: the sd of each step is fixed at its most likely value.
-            step = self.mode.theta[self.declared.rates[2:]]
-            rate_sd = np.sqrt(0.5 * (_RATE_SCALE**2 + step**2))
-            declared = declare(self.data, self.setting, rate_sd=rate_sd)
-            fitted = fit_model(declared.model, n_draws, likelihood_power=self.data.credit, start=self.mode.theta)
-            return self.to_draws(fitted.theta), fitted.weight
-        root = _cholesky(self.mode.precision)
-        z = normal_points(n_draws, len(root), _SEED).T
-        theta = self.mode.theta[:, None] + scipy.linalg.solve_triangular(root, z, trans="T", lower=True)
-        weight = softmax(self.likelihood.log_posterior(theta) + 0.5 * (z * z).sum(axis=0))
-        if not estimate_pareto_k(weight) <= MAX_PARETO_K:
-            weight = np.full(n_draws, 1.0 / n_draws)
-        weight = np.minimum(weight, n_draws**-0.5)
-        return self.to_draws(theta.T), weight / weight.sum()
+            step = self.mode.theta[declared.rates[2:]]
+            declared = declare(self.data, self.setting, rate_sd=np.sqrt(0.5 * (_RATE_SCALE**2 + step**2)))
+        else:
+            root, n_weighted = _cholesky(self.mode.precision), 2 * n_draws
+            z = normal_points(n_weighted, len(root), _SEED).T
+            theta = self.mode.theta[:, None] + scipy.linalg.solve_triangular(root, z, trans="T", lower=True)
+            weight = np.asarray(softmax(self.likelihood.log_posterior(theta) + 0.5 * (z * z).sum(axis=0)))
+            if estimate_pareto_k(weight) <= MAX_PARETO_K:
+                weight = np.minimum(weight, n_weighted**-0.5)
+                return self.to_draws(theta.T), weight / weight.sum()
+        fitted = fit_model(declared.model, n_draws, likelihood_power=self.data.credit, start=self.mode.theta)
+        return self.to_draws(fitted.theta), fitted.weight
 
     def to_draws(self, theta: FloatArray) -> DelayDraws:
         """Return draws of the parameters by name."""
@@ -539,7 +547,9 @@ def _weigh(fits: list[FittedSetting]) -> FloatArray:
     if len(share) == 1 or not 1.0 / _CLEAR_RATIO < share[least] < _MIN_WEIGHT:
         return weight
     kept = {name: _MIN_WEIGHT if name == least else 1.0 - _MIN_WEIGHT for name in share}
-    return np.array([w * kept[fit.setting.reviewed] / share[fit.setting.reviewed] for fit, w in zip(fits, weight, strict=True)])
+    return np.array(
+        [w * kept[fit.setting.reviewed] / share[fit.setting.reviewed] for fit, w in zip(fits, weight, strict=True)]
+    )
 
 
 def _check_unit(ages: Ages) -> None:
@@ -685,9 +695,10 @@ def _compare_old_rows(data: DelayData) -> tuple[float, float, float]:
     above = build_rate_columns(grid)[:, 1] > 0.0
     above = grid.position > 0.0 if above.all() or not above.any() else above
     groups = [(table.age >= first) & (above[table.score_bin] == side) for side in (False, True)]
-    missing, total = (np.array([values[g].sum() for g in groups]) for values in (
-        table.missing, table.positives + table.negatives + table.missing
-    ))
+    missing, total = (
+        np.array([values[g].sum() for g in groups])
+        for values in (table.missing, table.positives + table.negatives + table.missing)
+    )
     fraction = missing / np.maximum(total, 1.0)
     pooled = missing.sum() / max(1.0, total.sum())
     variance = pooled * (1.0 - pooled) * (1.0 / np.maximum(total, 1.0)).sum()

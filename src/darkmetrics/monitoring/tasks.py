@@ -20,12 +20,12 @@ from darkmetrics.exceptions import (
     UndefinedMetricWarning,
     UnknownNameError,
 )
+from darkmetrics.metrics import Metric
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.arrival_curves import arrival_of
-from darkmetrics.missingness.delayed import FittedDelays
-from darkmetrics.missingness.delay_groups import GroupDelays
-from darkmetrics.metrics import Metric
 from darkmetrics.missingness.base import LabelModel, missing_rows
+from darkmetrics.missingness.delay_groups import GroupDelays
+from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.monitoring.groups import GroupSummary, Key, MetricSummary, is_small
 from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
 from darkmetrics.monitoring.total import GroupPosterior, borrowed_in_words, in_words, stack_groups

@@ -6,8 +6,8 @@ import numpy as np
 
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
-from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.missingness.delay_groups import GroupDelays
+from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.monitoring import GroupedEvaluation
 from darkmetrics.plotting import style
 
