@@ -157,9 +157,9 @@ def test_draws_agree_with_mcmc(timed: bool) -> None:
     chain = fitted.to_draws(draw_by_mcmc(fitted))
     expected, sd = summarize(chain, np.full(len(chain.curve), 1.0 / len(chain.curve)))
     mean, found = summarize(*fitted.draw(1024))
-    # Draws and chains have errors of about 0.05 sd each.
-    assert mean == pytest.approx(expected, abs=0.2 * sd)
-    assert found == pytest.approx(sd, rel=0.15)
+    # From ages alone the posterior has a long tail, where importance weights fail and skewed Gaussian draws are used.
+    assert mean == pytest.approx(expected, abs=(0.1 if timed else 0.3) * sd)
+    assert found == pytest.approx(sd, rel=0.1 if timed else 0.2)
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("hours", 24.0), ("weeks", 1.0 / 7.0)])

@@ -153,18 +153,21 @@ class AgeGrid:
     @cached_property
     def zone_position(self) -> FloatArray:
         """Middle rank of each zone, from -1 to 1."""
-        return (2.0 * np.arange(_ZONES, dtype=np.float64) + 1.0) / _ZONES - 1.0
+        ends = np.linspace(-1.0, 1.0, _ZONES + 1)
+        return np.asarray(0.5 * (ends[1:] + ends[:-1]), dtype=np.float64)
 
     @cached_property
     def drift(self) -> FloatArray:
         """Columns of the drift for each age bin: lines between knots, 0 at the oldest one."""
         middle = 0.5 * (self.edges[1:] + self.edges[:-1])
-        return np.column_stack([np.interp(-middle, -self.knots, unit) for unit in np.eye(self.knots.size)])[:, 1:]
+        columns = [np.interp(-middle, -self.knots, unit) for unit in np.eye(self.knots.size)]
+        return np.asarray(np.column_stack(columns)[:, 1:], dtype=np.float64)
 
     @cached_property
     def knot_times(self) -> FloatArray:
         """Time from the oldest knot to each of the others, as a fraction of the time to the newest."""
-        return (self.knots[0] - self.knots[1:]) / max(float(np.ptp(self.knots)), 1e-300)
+        times = (self.knots[0] - self.knots[1:]) / max(float(np.ptp(self.knots)), 1e-300)
+        return np.asarray(times, dtype=np.float64)
 
     def age_bin(self, fine: IntArray) -> IntArray:
         """Return the age bins of fine bins; those beyond the last one count as the last one."""
@@ -284,6 +287,8 @@ def without_calendar(grid: AgeGrid, data: EvaluationSet) -> Ages:
     many labels of a class may arrive at one age, which is no day of the calendar.
     """
     ages, cells = ages_of(data), data.cells
+    if not ages.timed.any():
+        return ages
     counts = count_arrivals(grid, ages, data, np.zeros(cells.score.size, dtype=np.int64), 1)
     own, full = counts.partial[:, 0], counts.full[:, 0]
     rows = np.bincount(grid.age_bin(ages.age), cells.total, grid.n_ages)
