@@ -173,8 +173,8 @@ def test_a_fitted_classifier_is_taken_as_it_is():
 @pytest.mark.parametrize("uncertainty", [True, False])
 @pytest.mark.parametrize("word", WORDS)
 def test_all_is_labelled_and_reference_rows_together(word, uncertainty):
-    y, s = rows(4, 200)
-    more_y, more_s = rows(5, 150, share=0.0)
+    y, s = rows(4, 70)  # so few rows that scores are not binned
+    more_y, more_s = rows(5, 50, share=0.0)
     data = EvaluationSet(y, s)
     own = data.cells.score[data.missing_cells]
     reference = (more_y, more_s)
@@ -269,7 +269,7 @@ def test_buckets_change_little(word, kind, monkeypatch):
     # half a bucket is 1e-3. Their mean over the rows hardly moves at all.
     first, second = (nodes.on_all_cells.probability.mean(axis=0) for nodes in (bucketed, exact))
     np.testing.assert_allclose(first, second, atol=2e-3)
-    assert first.mean() == pytest.approx(second.mean(), abs=1e-5)
+    assert first.mean() == pytest.approx(second.mean(), abs=5e-5)
 
 
 @pytest.mark.parametrize("word", ["scaling_binning", "isotonic"])

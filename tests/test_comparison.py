@@ -538,7 +538,7 @@ def test_a_model_that_exaggerates_is_judged_by_its_ranks():
 
 
 def test_warns_when_another_model_leads_with_each_calibrated_by_itself():
-    y, y_true, scores = learnt(n=600, share=0.0, models=7, seed=10)
+    y, y_true, scores = learnt(n=600, share=0.0, models=7, seed=13)
     y_true = np.where(np.arange(600) < 20, y, np.nan)
     with pytest.warns(dm.CalibrationWarning, match="which model leads in accuracy depends on the calibration") as said:
         found = dm.compare(y_true, scores, missingness="random", metrics="accuracy")

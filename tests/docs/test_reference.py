@@ -147,15 +147,9 @@ def test_the_priors_on_the_page_are_those_of_the_code():
     assert set(flexible.prior_scale_[3:]) == {0.7}
     assert set(flexible.prior_mean_[3:]) == {0.0}
     curve = [*beta.prior_scale_[:2], platt.prior_scale_[0], flexible.prior_scale_[-1]]
-    common = [
-        by_score_and_label._LEVEL,
-        by_score_and_label._SLOPE,
-        by_score_and_label._RANK,
-        by_score_and_label._STEP,
-        by_score_and_label._EIGHTHS,
-    ]
+    common = [by_score_and_label._LEVEL, by_score_and_label._RATE]
     missingness = [by_label._COMMON, dm.label_models.LabelShift().prior_scale, *common, *by_score_and_label._DIFFERENCE]
-    shapes = ["Gaussian", "Cauchy", *["Gaussian"] * 5, *["Cauchy"] * 2]
+    shapes = ["Gaussian", "Cauchy", *["Gaussian"] * 2, *["Cauchy"] * 2]
     assert said == [
         *(([scale], float(i == 1), "Gaussian") for i, scale in enumerate(curve)),
         *(([scale], 0.0, shape) for scale, shape in zip(missingness, shapes, strict=True)),

@@ -8,9 +8,9 @@ from darkmetrics.label_models import Calibrated, LabelShift, Posterior, Selectio
 from darkmetrics.methods import method_from
 from darkmetrics.metrics import Metric
 from darkmetrics.missingness.base import Estimate, missing_prevalence
-from darkmetrics.missingness.by_label import shifted_nodes
-from darkmetrics.missingness.by_score import calibrated_nodes
-from darkmetrics.missingness.by_score_and_label import selected_nodes
+from darkmetrics.missingness.by_label import fit_by_label
+from darkmetrics.missingness.by_score import fit_by_score
+from darkmetrics.missingness.by_score_and_label import fit_by_score_and_label
 from darkmetrics.missingness.checks import AbsentError, need_missing
 from darkmetrics.missingness.fit_data import FitData
 
@@ -35,13 +35,13 @@ def _by_score_and_label(fit_data: FitData) -> Posterior:
     if fit_data.reference is None:
         raise AbsentError("no reference rows were given (reference=).")
     rows: Any = fit_data.reference  # counted already, so that the model itself only has to have some
-    return selected_nodes(Selection(rows), fit_data).nodes
+    return fit_by_score_and_label(Selection(rows), fit_data).posterior
 
 
 # Name of each reason and its probabilities of the missing labels; reference rows are used where there are some.
 REASONS: dict[str, Callable[[FitData], Posterior]] = {
-    "by score": lambda fit_data: calibrated_nodes(Calibrated(), fit_data, "'by score'").nodes,
-    "by label": lambda fit_data: shifted_nodes(LabelShift(), fit_data).nodes,
+    "by score": lambda fit_data: fit_by_score(Calibrated(), fit_data, "'by score'"),
+    "by label": lambda fit_data: fit_by_label(LabelShift(), fit_data).posterior,
     "by score and label": _by_score_and_label,
 }
 

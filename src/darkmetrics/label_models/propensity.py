@@ -18,9 +18,9 @@ from darkmetrics.missingness.fit_data import (
     check_labelled,
     check_n_nodes,
     credit_of,
-    draws_for,
     warn_if_few,
 )
+from darkmetrics.missingness.sampling import draws_for
 from darkmetrics.missingness.score_table import ScoreTable
 from darkmetrics.posterior import Posterior
 

@@ -5,23 +5,25 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import LabelModel, takes_calibration
+from darkmetrics.missingness.curve import STRATUM, add_curve, add_reference
 from darkmetrics.missingness.fit_data import (
     N_NODES,
-    STRATUM,
-    CurvePosterior,
     FitData,
     check_both_classes,
     check_n_nodes,
-    posterior_nodes,
     warn_if_few_labels,
 )
+from darkmetrics.missingness.rows import Rows
+from darkmetrics.missingness.sampling import MechanismPosterior, sample_posterior
 from darkmetrics.missingness.score_table import ReferenceLike
-from darkmetrics.posterior import Posterior
+from darkmetrics.posterior import Cells, Model, Posterior
+from darkmetrics.posterior.model import Term
 
 # Prior of the chance to be missing, on the log odds scale: anything for the level common to both classes (Gaussian);
 # the difference between them is Cauchy, which leaves it near 0 where the scores say little and lets it be large where
@@ -84,7 +86,7 @@ class LabelShift(LabelModel):
 
     def nodes(self, data: EvaluationSet) -> Posterior:
         fit_data = FitData.of(data, self.reference, by_stratum=self.strata)
-        nodes = shifted_nodes(self, fit_data).nodes
+        nodes = fit_by_label(self, fit_data).posterior
         warn_if_few_labels(fit_data, "LabelShift")
         return nodes
 
@@ -96,17 +98,35 @@ class LabelShift(LabelModel):
         )
 
 
-def shifted_nodes(settings: LabelShift, fit_data: FitData) -> CurvePosterior:
-    """The joint posterior of the calibration and of the chances to be missing."""
+def add_by_label(model: Model, label: IntArray, rows: Rows, scale: float = _DIFFERENCE) -> tuple[Cells, Term]:
+    """Add rows with labels missing by label (MNAR); return the missing rows, and parameters and columns of the effect.
+
+    The log odds of being missing are a level plus or minus half of the effect of the label, in every stratum.
+    """
+    n, strata = rows.n_strata, np.eye(rows.n_strata)
+    level = [(model.add_parameters(0.0, _COMMON), np.ones((n, 1)))]
+    effect = [(model.add_parameters(0.0, scale, cauchy=True), np.ones((n, 1)))]
+    if n > 1:
+        level.append((model.add_parameters(np.zeros(n), _LEVEL), strata))
+        effect.append((model.add_parameters(np.zeros(n), STRATUM), strata))
+    by_class = [[(indices, (y - 0.5) * columns) for indices, columns in effect] for y in (0, 1)]
+    is_missing = [model.add_decisions(*level, *terms)[rows.stratum] for terms in by_class]
+    for y, count in enumerate((rows.negatives, rows.positives)):
+        model.add_cells(count, [(y, [label[:, y], is_missing[y][:, 0]])])
+    missing = model.add_cells(rows.missing, [(y, [label[:, y], is_missing[y][:, 1]]) for y in (0, 1)])
+    indices, columns = (np.concatenate(values, axis=-1) for values in zip(*effect, strict=True))
+    return missing, (indices, columns[rows.stratum])
+
+
+def fit_by_label(settings: LabelShift, fit_data: FitData) -> MechanismPosterior:
+    """Return the joint posterior of the curve and of the probabilities to be missing."""
     check_both_classes(fit_data, "LabelShift")
     calibrator = fit_data.logistic_calibrator(settings.calibrator)
     check_strata(fit_data)
-    n_strata = fit_data.strata.shape[1]
-    columns = np.hstack([np.ones((fit_data.table.score.size, 1)), fit_data.strata])
-    scale = (_COMMON, *[_LEVEL] * n_strata, float(settings.prior_scale), *[STRATUM] * n_strata)
-    heavy = (False, *[False] * n_strata, True, *[False] * n_strata)
-    likelihood = fit_data.likelihood(calibrator, columns, scale, heavy)
-    return posterior_nodes(likelihood, fit_data.table, settings.n_nodes)
+    rows, model = fit_data.rows(calibrator), Model()
+    missing, effect = add_by_label(model, add_curve(model, calibrator, rows), rows, float(settings.prior_scale))
+    add_reference(model, calibrator, fit_data.reference)
+    return sample_posterior(model, rows, missing, settings.n_nodes, effect=effect)
 
 
 def check_strata(fit_data: FitData) -> None:

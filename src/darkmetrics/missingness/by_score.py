@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.calibrators import Calibrator, Flexible
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.choice import Fitted
@@ -13,17 +14,18 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.missingness.base import LabelModel, takes_calibration
 from darkmetrics.missingness.checks import warn_if_extrapolated, warn_if_misfit
+from darkmetrics.missingness.curve import add_curve, add_reference
 from darkmetrics.missingness.fit_data import (
     N_NODES,
-    CurvePosterior,
     FitData,
     check_labelled,
     check_n_nodes,
-    posterior_nodes,
     warn_if_few_labels,
 )
+from darkmetrics.missingness.rows import Rows
+from darkmetrics.missingness.sampling import sample_posterior
 from darkmetrics.missingness.score_table import ReferenceLike
-from darkmetrics.posterior import Posterior
+from darkmetrics.posterior import Cells, Model, Posterior
 
 _SOURCES = ("all", "labelled", "reference")
 
@@ -64,7 +66,7 @@ class Calibrated(LabelModel):
     ...     model = dm.label_models.Calibrated(uncertainty=uncertainty)
     ...     print(f"{dm.evaluate(y_true, y_score, label_model=model)['recall'].std():.4f}")
     0.0078
-    0.0093
+    0.0094
     """
 
     calibrator: CalibratorLike = "flexible"
@@ -85,7 +87,7 @@ class Calibrated(LabelModel):
 
     def nodes(self, data: EvaluationSet) -> Posterior:
         fit_data = FitData.of(data, self.reference, by_stratum=self.strata)
-        return calibrated_nodes(self, fit_data, type(self).__name__).nodes
+        return fit_by_score(self, fit_data, type(self).__name__)
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         sources = {
@@ -101,8 +103,15 @@ class Calibrated(LabelModel):
         )
 
 
-def calibrated_nodes(settings: Calibrated, fit_data: FitData, what: str) -> CurvePosterior:
-    """The nodes of a calibration; the evidence is that of the labels, where the curve is logistic."""
+def add_by_score(model: Model, label: IntArray, rows: Rows) -> Cells:
+    """Add rows with labels missing at random or by score (MCAR, MAR): missing rows say nothing about the curve."""
+    for y, count in enumerate((rows.negatives, rows.positives)):
+        model.add_cells(count, [(y, [label[:, y]])])
+    return model.add_cells(0.0, [(y, [label[:, y]]) for y in (0, 1)])
+
+
+def fit_by_score(settings: Calibrated, fit_data: FitData, what: str) -> Posterior:
+    """Return the posterior of the missing labels under a calibration curve."""
     if settings.data == "labelled":
         fit_data = replace(fit_data, reference=None)
     elif settings.data == "reference":
@@ -114,21 +123,21 @@ def calibrated_nodes(settings: Calibrated, fit_data: FitData, what: str) -> Curv
         warn_if_few_labels(fit_data, what)
         warn_if_extrapolated(fit_data, what)
         # Of rows that share their fate a few groups look like a misfit.
-        if isinstance(calibrator, Flexible) and not fit_data.strata.size and fit_data.data.groups is None:
+        if isinstance(calibrator, Flexible) and not fit_data.n_strata and fit_data.data.groups is None:
             warn_if_misfit(fit_data, what)
     if isinstance(calibrator, LogisticCalibrator) and calibrator.prior_sd is not None and settings.uncertainty:
-        likelihood = fit_data.likelihood(
-            fit_data.logistic_calibrator(settings.calibrator),
-            None,
-            credit=fit_data.credit if isinstance(calibrator, Flexible) else 1.0,
-        )
-        return posterior_nodes(likelihood, fit_data.table, settings.n_nodes)
-    if fit_data.strata.size:
+        curve = fit_data.logistic_calibrator(settings.calibrator)
+        rows, model = fit_data.rows(curve), Model()
+        missing = add_by_score(model, add_curve(model, curve, rows), rows)
+        add_reference(model, curve, fit_data.reference)
+        power = fit_data.credit if isinstance(calibrator, Flexible) else 1.0
+        return sample_posterior(model, rows, missing, settings.n_nodes, power).posterior
+    if fit_data.n_strata:
         raise InputError(
             f"strata: {settings.calibrator!r} with uncertainty={settings.uncertainty} does not fit within them. Take a "
             "logistic curve with its prior on ('flexible', 'beta', 'platt'), or leave strata out."
         )
-    return CurvePosterior(_fitted_nodes(settings, fit_data, calibrator), np.nan)
+    return _fitted_nodes(settings, fit_data, calibrator)
 
 
 def _fitted_nodes(settings: Calibrated, fit_data: FitData, calibrator: Calibrator) -> Posterior:

@@ -167,10 +167,10 @@ class _Curve(NamedTuple):
     p: FloatArray
 
 
-def _curve(calibrator: LogisticCalibrator, rows: _Labelled, X: FloatArray, start: FloatArray | None = None) -> _Curve:
+def _curve(calibrator: LogisticCalibrator, rows: _Labelled, X: FloatArray) -> _Curve:
     """The curve fitted to counts; the calibrator was prepared with all scores there are, so that curves are alike."""
     prior = calibrator.prior_mean_, calibrator.prior_scale_**-2.0
-    beta, _ = logistic_mode(X, rows.positives, rows.negatives, *prior, start)
+    beta, _ = logistic_mode(X, rows.positives, rows.negatives, *prior)
     return _Curve(X, beta, np.asarray(expit(X @ beta), dtype=np.float64))
 
 
@@ -192,11 +192,7 @@ def _fitted_to_labels(fit_data: FitData) -> tuple[_Labelled, _Curve, IntArray]:
             f"{negatives:,.0f} negatives."
         )
     calibrator = fit_data.logistic_calibrator("flexible")
-    X = fit_data.along(calibrator).columns[fit_data.table.labelled > 0.0]
-    # Few rows that stand for all lead to where there is hardly a step left to go.
-    fit = fit_data.of_labels(calibrator)
-    start = None if fit.short is fit else fit.short.mode[0][: X.shape[1]]
-    curve = _curve(calibrator, rows, X, start)
+    curve = _curve(calibrator, rows, calibrator.design(rows.score))
     # Equally much variance: with rare positives, equally many rows would leave most bins without any.
     return rows, curve, equal_bins(rows.total * curve.p * (1.0 - curve.p), most)
 

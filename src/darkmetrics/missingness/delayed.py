@@ -35,7 +35,8 @@ from darkmetrics.missingness.age_cells import (
     without_calendar,
 )
 from darkmetrics.missingness.base import LabelModel, missing_prevalence, of_weight
-from darkmetrics.missingness.fit_data import N_NODES, FitData, check_n_nodes, draws_for
+from darkmetrics.missingness.fit_data import N_NODES, FitData, check_n_nodes
+from darkmetrics.missingness.sampling import draws_for
 from darkmetrics.posterior import Model, Posterior
 from darkmetrics.posterior.fit import MAX_PARETO_K, estimate_pareto_k, fit_model
 from darkmetrics.posterior.likelihood import LOG_2PI, Likelihood, Prior

@@ -1,34 +1,24 @@
 """What the models that learn from labels share: the table, the calibrator, the posterior and its nodes."""
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.posterior.draws import Draws, gaussian_posterior, posterior_draws, representatives
-from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
-from darkmetrics._kernels.posterior.summary import Along
 from darkmetrics.calibrators import Calibrator, Flexible, Platt, calibrator_from
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import CalibrationWarning, InputError, warn
+from darkmetrics.missingness.rows import Rows, build_rows
 from darkmetrics.missingness.score_table import ScoreTable, reference_table, score_table
-from darkmetrics.posterior import Posterior
 
 N_NODES = 64
 _FEW_LABELS = 5
 _HALF_CREDIT, _LEAST_CREDIT = 4.0, 0.3
-# Prior standard deviation of the log odds of a stratum, against those of all of them. With 0.7 intervals are as wide,
-# but where six slices differ by three in all they hold less often (75% of 90% intervals for accuracy, not 95%).
-STRATUM = 1.0
-# Importance weights fail in many dimensions; there the Gaussian at the mode is taken as it is.
-_MOST_WEIGHED = 20
-# By how many standard deviations few rows that stand for many may move the posterior.
-_MOVED = 0.02
 
 
 def credit_of(rarer: float) -> float:
@@ -84,13 +74,11 @@ class FitData:
         """
         return credit_of(min(self.label_counts()))
 
-    @cached_property
-    def strata(self) -> FloatArray:
-        """A column per stratum that is 1 on its rows of the table; none where strata play no part."""
+    @property
+    def n_strata(self) -> int:
+        """Number of strata that the model distinguishes; 0 if it does not."""
         table = self.table
-        if table.stratum is None or table.strata is None or table.strata.size == 1:
-            return np.zeros((table.score.size, 0))
-        return np.asarray(table.stratum[:, None] == np.arange(table.strata.size), dtype=np.float64)
+        return 0 if table.stratum is None or table.strata is None or table.strata.size == 1 else table.strata.size
 
     def calibrator(self, given: Any) -> Calibrator:
         """A fresh copy of the calibrator asked for; the word "beta" means Platt where scores are no probabilities."""
@@ -135,125 +123,17 @@ class FitData:
             rows = np.append(rows, self.reference.labelled)
         return calibrator.prepare(self.scores, rows)
 
-    def along(self, calibrator: LogisticCalibrator) -> Along:
-        """The columns of a curve along the scores, found once for all that ask."""
-        if calibrator not in self._known:
-            table = self.table
-            self._known[calibrator] = Along(
-                calibrator.design(table.score),
-                calibrator.line(table.score),
-                _breaks(calibrator, table.score),
-                table.labelled,
-                table.missing,
-            )
-        return self._known[calibrator]
+    def rows(self, calibrator: LogisticCalibrator) -> Rows:
+        """Return the rows of a model with this curve, which all mechanisms share."""
+        if calibrator not in self._rows:
+            score = self.table.score
+            columns, line = calibrator.design(score), calibrator.line(score)
+            self._rows[calibrator] = build_rows(self.table, columns, line, self.data.threshold)
+        return self._rows[calibrator]
 
     @cached_property
-    def _known(self) -> dict[LogisticCalibrator, Along]:
+    def _rows(self) -> dict[LogisticCalibrator, Rows]:
         return {}
-
-    def of_labels(self, calibrator: LogisticCalibrator) -> LabelLikelihood:
-        """The posterior of a curve given labels alone, found once for all that ask."""
-        if calibrator not in self._of_labels:
-            self._of_labels[calibrator] = self.likelihood(calibrator, None)
-        return self._of_labels[calibrator]
-
-    @cached_property
-    def _of_labels(self) -> dict[LogisticCalibrator, LabelLikelihood]:
-        return {}
-
-    def likelihood(
-        self,
-        calibrator: LogisticCalibrator,
-        missingness: FloatArray | None,
-        scale: tuple[float, ...] = (),
-        heavy: tuple[bool, ...] = (),
-        difference: FloatArray | None = None,
-        credit: float = 1.0,
-    ) -> LabelLikelihood:
-        """The posterior of calibration and missingness; `scale` and `heavy` are the latter's prior, centred at 0."""
-        table, none = self.table, np.zeros(0)
-        reference = self.reference
-        none_of_curve = np.zeros((0, calibrator.prior_mean_.size))
-        of_reference = none_of_curve if reference is None else calibrator.design(reference.score)
-        # An intercept per stratum, shrunk towards a common one, which is that of reference rows.
-        n_strata = self.strata.shape[1]
-        curve = [*calibrator.prior_scale_, *np.full(n_strata, STRATUM)]
-        along = None if n_strata or reference is not None else self.along(calibrator)
-        return LabelLikelihood(
-            X=np.hstack([calibrator.design(table.score), self.strata]) if along is None else along.columns,
-            Z=missingness,
-            positives=table.positives,
-            negatives=table.negatives,
-            missing=table.missing,
-            X_reference=np.hstack([of_reference, np.zeros((len(of_reference), n_strata))]),
-            positives_reference=none if reference is None else reference.positives,
-            negatives_reference=none if reference is None else reference.negatives,
-            prior_mean=np.append(calibrator.prior_mean_, np.zeros(n_strata + len(scale))),
-            prior_scale=np.append(curve, scale),
-            heavy=np.append(np.zeros(len(curve), dtype=np.bool_), heavy) if heavy else None,
-            D=difference,
-            credit=credit,
-            along=along,
-        )
-
-
-def _breaks(calibrator: LogisticCalibrator, scores: FloatArray) -> FloatArray:
-    """Where columns of a curve bend or jump, on the line of rising scores."""
-    if not isinstance(calibrator, Flexible):
-        return np.zeros(0)
-    above = scores[:0] if calibrator.threshold is None else scores[np.searchsorted(scores, calibrator.threshold) :]
-    return np.sort(np.append(calibrator.knots_, calibrator.line(above[:1])))
-
-
-@dataclass(frozen=True, eq=False)
-class CurvePosterior:
-    """Nodes with the log evidence of the model that they come from."""
-
-    nodes: Posterior
-    log_evidence: float
-
-
-def posterior_nodes(likelihood: LabelLikelihood, table: ScoreTable, n_nodes: int) -> CurvePosterior:
-    """The posterior as `n_nodes` equally likely nodes; `shift` is how far missing rows are from labelled ones."""
-    short = likelihood.short
-    draws = _drawn(short, draws_for(n_nodes))
-    if short is not likelihood and not _stands_for(short, likelihood, draws):
-        short, draws = likelihood, _drawn(likelihood, draws_for(n_nodes))
-    sides = np.column_stack([table.decided, table.missing - table.decided])
-    if short is not likelihood and likelihood.along is not None and likelihood.along.few is not None:
-        sides = likelihood.along.few.counts(table.missing, sides)
-    above, below = short.expected_positives(draws.parameters, sides).T
-    chosen = representatives(above, below, draws.weight, n_nodes)
-    rows, column = table.with_missing
-    p = likelihood.of_rows(rows).share(draws.parameters[chosen])
-    nodes = Posterior(np.full(n_nodes, 1.0 / n_nodes), p, bucket=column)
-    if likelihood.Z is not None:
-        mean_row = table.missing @ likelihood.difference / max(1.0, float(table.missing.sum()))
-        nodes = replace(nodes, shift=draws.parameters[chosen, -mean_row.size :] @ mean_row)
-    return CurvePosterior(nodes, draws.log_evidence)
-
-
-def _drawn(likelihood: LabelLikelihood, n_draws: int) -> Draws:
-    if likelihood.prior_mean.size > _MOST_WEIGHED:
-        return gaussian_posterior(likelihood, likelihood.prior_mean, n_draws)
-    return posterior_draws(likelihood, heavy=likelihood.heavy is not None, n_draws=n_draws)
-
-
-def _stands_for(short: LabelLikelihood, likelihood: LabelLikelihood, draws: Draws) -> bool:
-    """Whether all rows would move the posterior of the few by next to nothing, by one Newton step from its mean.
-
-    A curve that rises from 0 to 1 within one bin is not smooth there, and what few rows are off by grows with the rows.
-    """
-    mean = draws.weight @ draws.parameters
-    few = short.expand(mean)
-    pull = likelihood.expand(mean).gradient - few.gradient
-    return abs(float(pull @ np.linalg.solve(few.precision, pull))) <= _MOVED**2
-
-
-def draws_for(n_nodes: int) -> int:
-    """Four draws to choose each node from, so that no two are the same."""
-    return 1 << max(8, (4 * n_nodes - 1).bit_length())
 
 
 def check_n_nodes(n_nodes: Any) -> int:

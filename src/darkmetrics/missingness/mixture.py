@@ -5,25 +5,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import eval_legendre, expit
+from scipy.special import expit
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.hypothesis_tests import mixture_test
-from darkmetrics._kernels.posterior.draws import normal_points, posterior_draws
-from darkmetrics._kernels.posterior.likelihood import LabelLikelihood
-from darkmetrics._kernels.posterior.logistic import chance
-from darkmetrics._kernels.posterior.summary import Along
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import LabelModel, missing_prevalence, takes_calibration
-from darkmetrics.missingness.by_label import LabelShift, shifted_nodes
-from darkmetrics.missingness.by_score import Calibrated, calibrated_nodes
-from darkmetrics.missingness.by_score_and_label import Selection, warned_nodes
+from darkmetrics.missingness.by_label import LabelShift, fit_by_label
+from darkmetrics.missingness.by_score import Calibrated, add_by_score, fit_by_score
+from darkmetrics.missingness.by_score_and_label import Selection, fit_with_warnings
 from darkmetrics.missingness.checks import contradicted
+from darkmetrics.missingness.curve import add_curve
 from darkmetrics.missingness.fit_data import N_NODES, FitData, check_both_classes, check_n_nodes
 from darkmetrics.missingness.score_table import ReferenceLike, ScoreTable
-from darkmetrics.posterior import Posterior
+from darkmetrics.missingness.unidentified import add_unidentified_effect
+from darkmetrics.posterior import Model, Posterior, fit_model
 
 REASONS = ("by score", "by label", "both", "as the reference says")
 BY_SCORE, BY_LABEL, BOTH, BY_REFERENCE = range(len(REASONS))
@@ -39,6 +37,8 @@ _DOUBTED, _REFUTED_AT = 0.05, 0.05
 REFUTED = 0.01
 # Prior standard deviations of the log odds of being missing, by score: level, slope, bend and twist over the ranks.
 _CURVE = (3.0, 2.0, 1.0, 1.0)
+# Both posteriors are nearly Gaussian, so that the evidence needs few draws.
+_EVIDENCE_DRAWS = 64
 
 
 @takes_calibration
@@ -94,9 +94,9 @@ class Auto(LabelModel):
 
     def nodes(self, data: EvaluationSet) -> Posterior:
         if self.reference is None:
-            return mixed_nodes(self._of_labels(FitData.of(data, by_stratum=self.strata)), REASONS)
+            return mix_posteriors(self._of_labels(FitData.of(data, by_stratum=self.strata)), REASONS)
         fit_data = FitData.of(data, self.reference)
-        selection = warned_nodes(Selection(self.reference, self.calibrator, self.n_nodes), fit_data)
+        selection = fit_with_warnings(Selection(self.reference, self.calibrator, self.n_nodes), fit_data)
         if not contradicted(fit_data):
             return selection
         try:
@@ -104,7 +104,7 @@ class Auto(LabelModel):
         except InputError:
             return selection  # with labels of one class alone the reference is all there is to go by
         halved = {reason: (nodes, (1.0 - _WEIGHT_REFERENCE) * weight) for reason, (nodes, weight) in parts.items()}
-        return mixed_nodes({**halved, BY_REFERENCE: (selection, _WEIGHT_REFERENCE)}, REASONS)
+        return mix_posteriors({**halved, BY_REFERENCE: (selection, _WEIGHT_REFERENCE)}, REASONS)
 
     def _of_labels(self, fit_data: FitData) -> dict[int, tuple[Posterior, float]]:
         """The nodes and weights of three reasons, of which data can weigh the first two against each other alone."""
@@ -115,17 +115,21 @@ class Auto(LabelModel):
             check_both_classes(fit_data, "Auto")
         fit_data.logistic_calibrator(self.calibrator)  # refuses those that no effect of the label can be added to
         n_each, rest = max(1, self.n_nodes // 2), 1.0 - _WEIGHT_BOTH
-        score = calibrated_nodes(Calibrated(self.calibrator, n_nodes=n_each), fit_data, "Auto").nodes
-        both = both_nodes(score, fit_data, self.n_nodes), _WEIGHT_BOTH
+        score = fit_by_score(Calibrated(self.calibrator, n_nodes=n_each), fit_data, "Auto")
+        both = add_unidentified_effect(score, fit_data, self.n_nodes), _WEIGHT_BOTH
         if none:
             return {BY_SCORE: (score, rest), BOTH: both}
         try:
-            label = shifted_nodes(LabelShift(self.calibrator, n_nodes=n_each), fit_data)
+            label = fit_by_label(LabelShift(self.calibrator, n_nodes=n_each), fit_data)
         except InputError:
             # A slice without a class says nothing about it by label; nobody has asked for that reason alone.
             return {BY_SCORE: (score, rest), BOTH: both}
         by_label = rest * _share_by_label(fit_data, self.calibrator, label.log_evidence)
-        return {BY_SCORE: (score, rest - by_label), BY_LABEL: (_thinned(label.nodes, by_label), by_label), BOTH: both}
+        return {
+            BY_SCORE: (score, rest - by_label),
+            BY_LABEL: (_thinned(label.posterior, by_label), by_label),
+            BOTH: both,
+        }
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         if not nodes.reasons:
@@ -153,8 +157,7 @@ def _thinned(label: Posterior, weight: float) -> Posterior:
 
 def _share_by_label(fit_data: FitData, calibrator: Any, log_evidence: float) -> float:
     """Weight of "by label" against "by score", by how well each explains which rows are missing."""
-    curve = fit_data.of_labels(fit_data.logistic_calibrator(calibrator)).short
-    by_score = posterior_draws(curve).log_evidence + _curve_evidence(fit_data.table)
+    by_score = _evidence_by_score(fit_data, calibrator)
     by_label = min(float(expit(log_evidence - by_score)), 1.0 - _LEAST_SHARE)
     if by_label >= _DOUBTED:
         return max(by_label, _LEAST_SHARE)
@@ -213,64 +216,23 @@ def mixture_p_value(table: ScoreTable) -> float:
     return np.nan if fit is None else fit.p_value
 
 
-def _curve_evidence(table: ScoreTable) -> float:
-    """Log evidence of "by score" for which rows are missing: a cubic curve over the ranks, whatever the labels.
+def _evidence_by_score(fit_data: FitData, calibrator: Any) -> float:
+    """Return the log evidence of "by score": of the labels, and of which rows are missing (a cubic in the rank).
 
-    Ranks, because by score nothing singles out the log odds, and a far-out score must not decide.
+    Ranks, because by score nothing singles out the log odds, and an extreme score must not decide.
     """
-    rows = table.labelled + table.missing
-    place = 2.0 * (np.cumsum(rows) - 0.5 * rows) / rows.sum() - 1.0
-    X = np.column_stack([eval_legendre(k, place) for k in range(len(_CURVE))])
-    none: FloatArray = np.zeros(0)
-    curve = LabelLikelihood(
-        X=X,
-        Z=None,
-        positives=table.missing,
-        negatives=table.labelled,
-        missing=none,
-        X_reference=np.zeros((0, X.shape[1])),
-        positives_reference=none,
-        negatives_reference=none,
-        prior_mean=np.zeros(X.shape[1]),
-        prior_scale=np.array(_CURVE),
-        along=Along(X, place, none, rows, np.zeros(rows.size)),
-    )
-    return posterior_draws(curve.short).log_evidence
+    curve, model, missingness = fit_data.logistic_calibrator(calibrator), Model(), Model()
+    rows = fit_data.rows(curve)
+    add_by_score(model, add_curve(model, curve, rows), rows)
+    columns: FloatArray = np.polynomial.legendre.legvander(2.0 * rows.rank - 1.0, len(_CURVE) - 1).astype(np.float64)
+    indices = missingness.add_parameters(np.zeros(len(_CURVE)), np.array(_CURVE))
+    is_missing = missingness.add_decisions((indices, columns))
+    missingness.add_cells(rows.positives + rows.negatives, [(0, [is_missing[:, 0]])])
+    missingness.add_cells(rows.missing, [(0, [is_missing[:, 1]])])
+    return sum(fit_model(part, _EVIDENCE_DRAWS).log_evidence for part in (model, missingness))
 
 
-# Prior of the log odds of being missing, positives against negatives with the same score. Its standard deviation,
-# the correlation between rows decided positive and rows decided negative, and how it may drift along the ranks.
-_SPREAD, _TOGETHER, _ALONG = 1.5, 0.7, 0.8
-# Log odds beyond these are those of 0 and 1.
-_SURE = 35.0
-_SEED = 11
-
-
-def both_nodes(score: Posterior, fit_data: FitData, n_nodes: int) -> Posterior:
-    """The nodes of a calibration, moved by an effect of the label that no data can tell.
-
-    At equal score the odds of a missing row are those of a labelled one times `exp(d)`, with `d` the log odds of being
-    missing, positives against negatives: Bayes' rule, whatever the chance to be missing does along the scores. Every
-    set gets the same effects in the same order, so that sets can be taken together.
-    """
-    table, (rows, _) = fit_data.table, fit_data.table.with_missing
-    points = normal_points(n_nodes, 3, _SEED)
-    flagged, drift = points[:, :1], points[:, 2:3]
-    unflagged = _TOGETHER * flagged + np.sqrt(1.0 - _TOGETHER**2) * points[:, 1:2]
-    threshold = fit_data.data.threshold
-    above = 2.0 * table.decided >= table.missing if threshold is None else table.score >= threshold
-    move = _SPREAD * np.where(above[rows], flagged, unflagged) + _ALONG * drift * table.rank[rows]
-    with np.errstate(divide="ignore"):
-        log_odds = np.clip(np.log(score.probability) - np.log1p(-score.probability), -_SURE, _SURE)
-    return replace(
-        score,
-        weight=np.full(n_nodes, 1.0 / n_nodes),
-        probability=chance(log_odds[np.arange(n_nodes) % len(score)] + move),
-        shift=move @ table.missing[rows] / max(1.0, float(table.missing.sum())),
-    )
-
-
-def mixed_nodes(parts: Mapping[int, tuple[Posterior, float]], reasons: tuple[str, ...]) -> Posterior:
+def mix_posteriors(parts: Mapping[int, tuple[Posterior, float]], reasons: tuple[str, ...]) -> Posterior:
     """The nodes of several of the reasons, with the weight of each."""
     nodes = [part for part, _ in parts.values()]
     return replace(

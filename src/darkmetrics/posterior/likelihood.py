@@ -7,26 +7,18 @@ With w_h the probability of a history given the observation, the derivatives are
 """
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import scipy  # its modules are loaded when they are first used
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.posterior.draws import Expansion
 from darkmetrics.posterior.model import Model
 from darkmetrics.posterior.tables import HistoryGroup, compile_cells, log_sum_exp
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 # Draws are evaluated in batches of about this many forms, which fit into the processor's cache.
 _BATCH = 1 << 16
-
-
-class Expansion(NamedTuple):
-    """A log posterior at one point to second order; `precision` is minus its Hessian."""
-
-    value: float
-    gradient: FloatArray
-    precision: FloatArray
 
 
 class Prior:
@@ -37,16 +29,16 @@ class Prior:
         self.precision = scipy.linalg.block_diag(*model.precisions)
         self.cauchy = np.flatnonzero(model.is_cauchy)
         self._gaussian = np.flatnonzero(~np.array(model.is_cauchy, dtype=np.bool_))
-        self._scale = np.diag(self.precision)[self.cauchy] ** -0.5
+        self.scale = np.diag(self.precision)[self.cauchy] ** -0.5
         self._block = self.precision[np.ix_(self._gaussian, self._gaussian)]
         self._log_constant = 0.5 * float(np.linalg.slogdet(self._block)[1]) - 0.5 * self._gaussian.size * LOG_2PI
-        self._log_constant -= float(np.log(np.pi * self._scale).sum())
+        self._log_constant -= float(np.log(np.pi * self.scale).sum())
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         """Return the log density of each column of `theta`."""
         deviation = theta - self.mean[:, None]
         gaussian = deviation[self._gaussian]
-        u = deviation[self.cauchy] / self._scale[:, None]
+        u = deviation[self.cauchy] / self.scale[:, None]
         value = -0.5 * np.einsum("ij,ij->j", gaussian, self._block @ gaussian) - np.log1p(u**2).sum(axis=0)
         return np.asarray(value + self._log_constant)
 
@@ -55,9 +47,9 @@ class Prior:
         deviation = theta - self.mean
         gradient, precision = -self.precision @ deviation, self.precision
         if self.cauchy.size:
-            precision, u = precision.copy(), deviation[self.cauchy] / self._scale
-            gradient[self.cauchy] = -2.0 * u / (self._scale * (1.0 + u**2))
-            precision[self.cauchy, self.cauchy] = 2.0 * (1.0 - u**2) / (self._scale * (1.0 + u**2)) ** 2
+            precision, u = precision.copy(), deviation[self.cauchy] / self.scale
+            gradient[self.cauchy] = -2.0 * u / (self.scale * (1.0 + u**2))
+            precision[self.cauchy, self.cauchy] = 2.0 * (1.0 - u**2) / (self.scale * (1.0 + u**2)) ** 2
         return Expansion(float(self.log_density(theta[:, None])[0]), gradient, precision)
 
 

@@ -6,7 +6,7 @@ follow a curve or change their width. The parameter then gets a grid of values, 
 on it, whose mode follows the grid by cubic Hermite interpolation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,7 +22,12 @@ LogDensity = Callable[[FloatArray], FloatArray]
 
 # A parameter is bent if the log posterior drops this much more or less (log of the ratio) than its Gaussian does at a
 # distance of so many standard deviations.
-_BENT, _BENT_DISTANCE = 0.35, 2.0
+_BENT, _BENT_DISTANCE = 0.25, 2.0
+# A parameter with a Cauchy prior gets a grid if its standard deviation is above this fraction of the prior's scale: its
+# posterior then has a heavy tail, which no Gaussian reaches.
+_HEAVY = 0.3
+# Number of parameters to try a grid along.
+_MAX_GRIDS = 2
 # Widths on either side of an axis are measured at this distance and limited to this range.
 _WIDTH_DISTANCE, _WIDTHS = 1.5, (0.5, 3.0)
 _MIN_DROP = 0.05
@@ -88,43 +93,26 @@ class ConditionalGaussian:
         return cls(mode.theta, axes, log_root, mode.value + log_volume, slope)
 
 
+@dataclass(frozen=True, eq=False)
 class Proposal:
     """A proposal for the main parameters of a likelihood.
 
-    Parameters
+    Attributes
     ----------
-    likelihood : Likelihood
-        Likelihood and prior.
-    mode : Mode
-        Mode of all parameters.
-    log_density : callable
-        Log posterior of the main parameters at columns of all parameters, nuisance parameters integrated out.
+    main : array of int
+        Indices of the main parameters.
+    grid_parameter : int, optional
+        The parameter that has a grid.
+    grid : sequence of ConditionalGaussian
+        Approximations along the grid, or a single one.
+    widths : array (2, n_axes)
+        Widths on the left and right of each axis.
     """
 
-    def __init__(self, likelihood: Likelihood, mode: Mode, log_density: LogDensity) -> None:
-        self.main = main = likelihood.main
-        nuisance = likelihood.nuisance
-        center = ConditionalGaussian.from_mode(mode, main, nuisance, None)
-        covariance = center.axes @ center.axes.T
-        sd = np.sqrt(np.diag(covariance)[main])
-        moves = _BENT_DISTANCE * covariance[:, main] / sd
-        steps = _WIDTH_DISTANCE * center.axes
-        points = np.concatenate([np.zeros((mode.theta.size, 1)), -moves, moves, -steps, steps], axis=1)
-        value = log_density(mode.theta[:, None] + points)
-        drop = np.maximum(value[0] - value[1:], _MIN_DROP)
-        deviation = np.abs(np.log(drop[: 2 * main.size] / (0.5 * _BENT_DISTANCE**2))).reshape(2, -1).max(axis=0)
-        self.grid_parameter: int | None = None
-        self.grid, self.widths = [center], _compute_widths(drop[2 * main.size :])
-        if deviation.max() > _BENT:
-            worst = int(np.argmax(deviation))
-            self.grid_parameter = int(main[worst])
-            self.grid = _build_grid(likelihood, mode, self.grid_parameter, float(sd[worst]))
-            middle = max(self.grid, key=lambda gaussian: gaussian.log_integral)
-            steps = _WIDTH_DISTANCE * middle.axes
-            value = log_density(
-                middle.mode[:, None] + np.concatenate([np.zeros((len(steps), 1)), -steps, steps], axis=1)
-            )
-            self.widths = _compute_widths(np.maximum(value[0] - value[1:], _MIN_DROP))
+    main: IntArray
+    grid_parameter: int | None
+    grid: Sequence[ConditionalGaussian]
+    widths: FloatArray
 
     @property
     def n_axes(self) -> int:
@@ -229,7 +217,48 @@ def _invert(matrix: FloatArray) -> tuple[FloatArray, float]:
 
 def _compute_widths(drop: FloatArray) -> FloatArray:
     """Return widths on the left and right of each axis (2 x n_axes), relative to the Gaussian."""
-    return np.clip(_WIDTH_DISTANCE / np.sqrt(2.0 * drop), *_WIDTHS).reshape(2, -1)
+    return np.clip(_WIDTH_DISTANCE / np.sqrt(2.0 * drop), *_WIDTHS)
+
+
+def iterate_proposals(likelihood: Likelihood, mode: Mode, log_density: LogDensity) -> Iterator[Proposal]:
+    """Build proposals for the main parameters, the most promising one first.
+
+    A Gaussian comes first unless the posterior is bent along a parameter. Grids along the parameters with the largest
+    deviations from a Gaussian follow.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Likelihood and prior.
+    mode : Mode
+        Mode of all parameters.
+    log_density : callable
+        Log posterior of the main parameters at columns of all parameters, nuisance parameters integrated out.
+    """
+    main = likelihood.main
+    center = ConditionalGaussian.from_mode(mode, main, likelihood.nuisance, None)
+    covariance = center.axes @ center.axes.T
+    sd = np.sqrt(np.diag(covariance)[main])
+    moves, steps = _BENT_DISTANCE * covariance[:, main] / sd, _WIDTH_DISTANCE * center.axes
+    drop = _measure_drops(log_density, mode.theta, np.concatenate([moves, steps], axis=1))
+    deviation = np.abs(np.log(drop[:, : main.size] / (0.5 * _BENT_DISTANCE**2))).max(axis=0)
+    cauchy = np.searchsorted(main, likelihood.prior.cauchy)
+    deviation[cauchy] += sd[cauchy] > _HEAVY * likelihood.prior.scale
+    if deviation.max() <= _BENT:
+        yield Proposal(main, None, [center], _compute_widths(drop[:, main.size :]))
+    for index in np.argsort(-deviation)[:_MAX_GRIDS]:
+        parameter = int(main[index])
+        grid = _build_grid(likelihood, mode, parameter, float(sd[index]))
+        middle = max(grid, key=lambda gaussian: gaussian.log_integral)
+        drop = _measure_drops(log_density, middle.mode, _WIDTH_DISTANCE * middle.axes)
+        yield Proposal(main, parameter, grid, _compute_widths(drop))
+
+
+def _measure_drops(log_density: LogDensity, center: FloatArray, moves: FloatArray) -> FloatArray:
+    """Return how much the log density drops along each move, to the left and to the right (2 x n_moves)."""
+    points = np.concatenate([np.zeros((center.size, 1)), -moves, moves], axis=1)
+    value = log_density(center[:, None] + points)
+    return np.asarray(np.maximum(value[0] - value[1:], _MIN_DROP).reshape(2, -1))
 
 
 def _build_grid(likelihood: Likelihood, center: Mode, parameter: int, sd: float) -> list[ConditionalGaussian]:

@@ -1,18 +1,17 @@
-"""A posterior of few parameters as equally likely nodes, and the evenly spread points that it is drawn with.
+"""Evenly spread points, Gaussian posteriors at a mode, and draws that represent all draws.
 
-The Gaussian at the mode proposes, importance weights correct its shape, and their mean is the evidence of the model.
 The points fill a cube evenly: a scrambled Sobol sequence, bit for bit that of `scipy.stats.qmc.Sobol`. The default
 label model needs a few of them, in a few dimensions, and `scipy.stats` takes longer to import than a small evaluation
 takes. So low dimensions are made here and only the higher ones are left to scipy.
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
-from scipy.special import chdtri, gammaln, ndtr, ndtri
+from scipy.special import ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 
@@ -82,15 +81,18 @@ def _direction_numbers(polynomial: int, start: tuple[int, ...]) -> list[int]:
 _MAX_STEPS = 200
 # Where each direction adds so large a part of its own curvature to those before it, all are known.
 _PART = 1e-4
-# The proposal is a little wider than the Gaussian at the mode, so that no draw gets a huge weight.
-_WIDER = 1.2
 # A number that shares no factor with usual numbers of nodes: else each slab is sampled at the same few midpoints of its
 # second sum, whose spread comes out 7% too small.
 _SLABS = 11
-_DRAWS, _HEAVY_DRAWS, _MORE_DRAWS = 256, 1024, 1024
-_FREEDOM = 3.0
-_ENOUGH = 0.3
 _SEED = 7
+
+
+class Expansion(NamedTuple):
+    """A log posterior at one point to second order; `precision` is minus its Hessian."""
+
+    value: float
+    gradient: FloatArray
+    precision: FloatArray
 
 
 class _Expansion(Protocol):
@@ -108,41 +110,6 @@ class Draws(NamedTuple):
     parameters: FloatArray
     weight: FloatArray
     log_evidence: float
-
-    def efficiency(self) -> float:
-        """How many equally weighted draws these are worth, as a share of their number."""
-        return 1.0 / (self.weight.size * float(self.weight @ self.weight))
-
-
-class _Posterior(Protocol):
-    @property
-    def mode(self) -> tuple[FloatArray, FloatArray]: ...
-    def log_posterior(self, parameters: FloatArray) -> FloatArray: ...
-    def bend(self, straight: FloatArray) -> FloatArray: ...
-    def straighten(self, parameters: FloatArray) -> FloatArray: ...
-    def bend_slope(self, parameters: FloatArray) -> FloatArray: ...
-
-
-def posterior_draws(posterior: _Posterior, *, heavy: bool = False, n_draws: int = _DRAWS) -> Draws:
-    """Weighted draws from a posterior; more of them, from a proposal learnt from the first, where it is not Gaussian.
-
-    They are drawn in the coordinates that the posterior `bend`s, in which it is closer to Gaussian; volumes stay.
-    `heavy`: its tails may be, so that a part of the draws is sent far out to find them.
-    """
-    drawn = partial(weighted_draws, posterior.log_posterior, heavy=heavy, bend=posterior.bend)
-    n_draws = max(n_draws, _HEAVY_DRAWS) if heavy else n_draws
-    mode, precision = posterior.mode
-    slope = posterior.bend_slope(mode)
-    draws = drawn(posterior.straighten(mode), slope.T @ precision @ slope, n_draws)
-    if draws.efficiency() < _ENOUGH:
-        straight = posterior.straighten(draws.parameters)
-        mean = draws.weight @ straight
-        off = straight - mean
-        precision = np.asarray(np.linalg.inv(_positive((off.T * draws.weight) @ off)), dtype=np.float64)
-        more = drawn(mean, precision, max(n_draws, _MORE_DRAWS))
-        if more.efficiency() * more.weight.size > draws.efficiency() * draws.weight.size:
-            draws = more
-    return draws
 
 
 class _Expandable(Protocol):
@@ -195,53 +162,6 @@ def _uphill(at: _Expansion) -> FloatArray:
     steep = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
     result: FloatArray = vectors @ ((vectors.T @ at.gradient) / steep)
     return result
-
-
-def weighted_draws(
-    log_posterior: Callable[[FloatArray], FloatArray],
-    mode: FloatArray,
-    precision: FloatArray,
-    n_draws: int,
-    *,
-    heavy: bool = False,
-    bend: Callable[[FloatArray], FloatArray] | None = None,
-) -> Draws:
-    """Draws from the posterior: quasi-random points of a wide Gaussian at the mode, with importance weights.
-
-    Mode and precision are in coordinates that `bend` takes to parameters, where it is given.
-    `heavy`: a quarter of the points come from a Student distribution with three degrees of freedom instead. A Gaussian
-    never goes where a heavy tail is, and then its weights cannot tell that something is missing.
-    """
-    # A triangular root, because eigenvectors have no sign of their own and would differ from machine to machine.
-    root = _root(precision)
-    z, log_density = _proposal(n_draws, mode.size, heavy=heavy)
-    points = mode + z @ np.linalg.inv(root)
-    points = points if bend is None else bend(points)
-    log_weight = log_posterior(points) - (log_density + np.log(root.diagonal()).sum())
-    most = float(log_weight.max())
-    weight = np.exp(log_weight - most)
-    total = float(weight.sum())
-    return Draws(points, weight / total, most + np.log(total) - np.log(n_draws))
-
-
-@cache
-def _proposal(n_draws: int, size: int, *, heavy: bool) -> tuple[FloatArray, FloatArray]:
-    """Points of the proposal around 0 with precision 1, and the logarithm of its density there."""
-    far = n_draws // 4 if heavy else 0
-    z = _WIDER * normal_points(n_draws - far, size, _SEED)
-    if far:
-        points = normal_points(far, size + 1, _SEED)
-        radius = np.sqrt(_FREEDOM / chdtri(_FREEDOM, ndtr(points[:, -1])))
-        z = np.concatenate([z, points[:, :-1] * radius[:, None]])
-    square = (z**2).sum(axis=1)
-    log_density = -0.5 * square / _WIDER**2 - size * np.log(_WIDER * np.sqrt(2.0 * np.pi))
-    if far:
-        student = gammaln((_FREEDOM + size) / 2.0) - gammaln(_FREEDOM / 2.0) - 0.5 * size * np.log(_FREEDOM * np.pi)
-        log_student = student - 0.5 * (_FREEDOM + size) * np.log1p(square / _FREEDOM)
-        log_density = np.logaddexp(np.log1p(-far / n_draws) + log_density, np.log(far / n_draws) + log_student)
-    for array in (z, log_density):  # shared by all who ask
-        array.flags.writeable = False
-    return z, log_density
 
 
 def _root(precision: FloatArray) -> FloatArray:

@@ -11,15 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.posterior.draws import normal_points
 
 # Beyond, exp overflows.
 _FARTHEST = 700.0
-# Numbers are cut at exp(80) and multiplied four at a time, which does not overflow even if each is exp(40) times as
-# large; and exp(-40) times as large 1 + exp(80) is exp(80) to the last bit.
-_LARGE, LITTLE, TOGETHER = 80.0, 40.0, 4
-_NO_COLUMN: IntArray = np.zeros(0, dtype=np.int64)
 
 
 def chance(log_odds: FloatArray) -> FloatArray:
@@ -29,30 +25,6 @@ def chance(log_odds: FloatArray) -> FloatArray:
         np.exp(result, out=result)
     result += 1.0
     return np.divide(1.0, result, out=result)
-
-
-def cut_odds(log_odds: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-    """exp(x) of x up to 80, in place; the columns that have larger ones, and there what is more than that."""
-    if log_odds.max(initial=0.0) <= _LARGE:  # nearly always; column by column this takes longer than exp
-        return np.exp(log_odds, out=log_odds), _NO_COLUMN, log_odds[:, _NO_COLUMN]
-    large = np.flatnonzero(log_odds.max(axis=0, initial=0.0) > _LARGE)
-    more = np.maximum(log_odds[:, large] - _LARGE, 0.0)
-    np.minimum(log_odds, _LARGE, out=log_odds)
-    return np.exp(log_odds, out=log_odds), large, more
-
-
-def product_1p(odds: FloatArray, sizes: list[int]) -> FloatArray:
-    """Products of 1 + odds over bundles of columns, of which logarithms are taken, since these take the time; in place.
-
-    The first `sizes[0]` columns are the first of each bundle, the next `sizes[1]` the second, ..., of the same bundles
-    in the same order. A logarithm is off by a unit in the last place of 1 for each number, and not of their sum.
-    """
-    odds += 1.0
-    factors, start = odds[:, : sizes[0]], sizes[0]
-    for size in sizes[1:]:
-        factors[:, :size] *= odds[:, start : start + size]
-        start += size
-    return factors
 
 
 def log_chance(log_odds: FloatArray) -> FloatArray:

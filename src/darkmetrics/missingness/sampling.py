@@ -1,0 +1,62 @@
+"""From a fitted mechanism to the posterior of the missing labels: equally weighted draws of their probabilities."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from darkmetrics._kernels.posterior.draws import representatives
+from darkmetrics.missingness.rows import Rows
+from darkmetrics.posterior import Cells, FittedModel, Model, Posterior, fit_model
+from darkmetrics.posterior.model import Term
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismPosterior:
+    """The posterior of the missing labels under one mechanism, and the log evidence of the mechanism."""
+
+    posterior: Posterior
+    log_evidence: float
+    fitted: FittedModel
+
+
+def sample_posterior(
+    model: Model,
+    rows: Rows,
+    missing: Cells,
+    n_nodes: int,
+    likelihood_power: float = 1.0,
+    effect: Term | None = None,
+) -> MechanismPosterior:
+    """Fit a model and return equally weighted posterior draws of the probabilities of missing labels.
+
+    Parameters
+    ----------
+    model : Model
+        Model of the labels and of their absence.
+    rows : Rows
+        Rows of the model.
+    missing : Cells
+        Cells of missing rows, in the order of `rows`.
+    n_nodes : int
+        Number of draws to return.
+    likelihood_power : float
+        Exponent of the likelihood.
+    effect : pair (indices, columns), optional
+        Parameters and columns of the label effect: the log odds ratio between being missing and being positive.
+    """
+    fitted = fit_model(model, draws_for(n_nodes), likelihood_power=likelihood_power)
+    p = fitted.label_probability(missing.select(slice(0, rows.n_bins)))
+    in_bins = rows.missing[: rows.n_bins]
+    selected = representatives(p @ rows.decided, p @ (in_bins - rows.decided), fitted.weight, n_nodes)
+    p = np.ascontiguousarray(fitted.label_probability(missing.select(slice(rows.n_bins, None)), draws=selected))
+    shift = None
+    if effect is not None:
+        indices, columns = effect
+        shift = fitted.theta[np.ix_(selected, indices)] @ (rows.fraction_missing @ columns)
+    posterior = Posterior(np.full(n_nodes, 1.0 / n_nodes), p, bucket=rows.predicted_column, shift=shift)
+    return MechanismPosterior(posterior, fitted.log_evidence, fitted)
+
+
+def draws_for(n_nodes: int) -> int:
+    """Return the number of draws from which `n_nodes` are selected: about four times as many, a power of 2."""
+    return 1 << max(8, (4 * n_nodes - 1).bit_length())
