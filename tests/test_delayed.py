@@ -233,3 +233,13 @@ def test_delay_with_fractions_arrives_at_the_next_whole_age() -> None:
     data = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.5], age=[4.0, 5.0, 3.0], delay=[3.2, 1.0, None])
     whole = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.5], age=[4.0, 5.0, 3.0], delay=[4.0, 1.0, None])
     np.testing.assert_array_equal(data.cells.age, whole.cells.age)
+
+
+@pytest.mark.parametrize("reviewed", [None, "all", "by_score"])
+def test_rows_of_one_score_and_one_age_are_evaluated(reviewed: str | None) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.random(60) < 0.3, np.nan, rng.random(60) < 0.4)
+    data = dm.EvaluationSet(labels, np.full(60, 0.4), threshold=0.5, age=np.full(60, 7.0))
+    posterior = LateLabels(reviewed=reviewed).nodes(data)
+    assert posterior.weight.sum() == pytest.approx(1.0)
+    assert np.all((posterior.probability > 0.0) & (posterior.probability < 1.0))

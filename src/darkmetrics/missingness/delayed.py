@@ -231,7 +231,8 @@ def build_drift_precision(data: DelayData, walk_sd: float) -> FloatArray:
 def build_rate_columns(grid: AgeGrid) -> FloatArray:
     """Return columns of the log odds of review rates: a level, a step at the threshold, steps between score bins."""
     n = grid.position.size
-    flagged = np.zeros(n) if grid.threshold is None else np.append(grid.cuts[:1] - 1.0, grid.cuts) >= grid.threshold
+    has_step = grid.threshold is not None and grid.threshold in grid.cuts
+    flagged = np.append(-np.inf, grid.cuts) >= grid.threshold if has_step else np.zeros(n)
     return np.column_stack([np.ones(n), flagged, np.tril(np.ones((n, n)))[:, 1:]])
 
 
