@@ -11,7 +11,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics.label_models import LateLabels
-from darkmetrics.label_models.arrival_shares import arrival_of
+from darkmetrics.missingness.arrival_curves import arrival_of
 from plot_checks import check_readable, labels_of, signs
 
 SLOW, FAST, OLDEST, NEVER = 40.0, 10.0, 360, 0.1
@@ -242,13 +242,13 @@ def test_it_is_part_of_the_numbers_and_survives_storing(result):
 
 
 def test_the_model_is_fitted_once(monkeypatch):
-    fits, fit = [], LateLabels._fitted
+    fits, fit = [], LateLabels.fit
 
     def counted(self, data):
         fits.append(data)
         return fit(self, data)
 
-    monkeypatch.setattr(LateLabels, "_fitted", counted)
+    monkeypatch.setattr(LateLabels, "fit", counted)
     y_true, y_score, age, *_ = rows(6, n=600)
     result = dm.evaluate(y_true, y_score, age=age, metrics="recall")
     assert result.diagnosis.arrival is arrival(result)

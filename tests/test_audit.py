@@ -160,28 +160,28 @@ def test_odds_of_late_labels_follow_from_the_hazards():
     gone = delay > age
     data = dm.EvaluationSet(np.where(gone, np.nan, y), score, age=age)
     fitted = LateLabels().fit(data)
-    rows = fitted.rows(data)
-    at = np.flatnonzero(rows.missing)[:40]
-    odds, known = fitted.odds_of_coming(rows, at, 2.0, 5.0)
-    grid, node = fitted.grid, fitted.draws[fitted.chosen[7]]
-    hazard = fitted.likelihood.hazards(node)
+    cells = data.missing_cells[:40]
+    odds, known = fitted.arrival_log_odds(data, cells, 2.0, 5.0)
+    grid, table, draw = fitted.grid, fitted.grid.table(data, fine=True), 7
     ends = np.ceil(grid.edges)
 
-    def survival(y, zone, days):  # days passed whole, bin by bin
-        left = 1.0
-        for k in range(grid.bins):
-            share = np.clip((days - ends[k]) / (ends[k + 1] - ends[k]), 0.0, 1.0)
-            left *= 1.0 - share * hazard[y, zone, k]
-        return hazard[y, zone, -1] + (1.0 - hazard[y, zone, -1]) * left
+    def survival(y, score_bin, days):  # days passed whole, bin by bin
+        zone, waiting = grid.zone[score_bin], 1.0
+        for k in range(grid.n_ages):
+            passed = np.clip((days - ends[k]) / (ends[k + 1] - ends[k]), 0.0, 1.0)
+            waiting /= 1.0 + passed * np.exp(fitted.draws.hazard[draw, y, zone, k])
+        rate = 1.0 / (1.0 + np.exp(-fitted.draws.rate[draw, y, score_bin]))
+        return 1.0 - rate + rate * waiting
 
-    for i, row in enumerate(at):
-        zone, bin_ = divmod(int(rows.place[row]), grid.bins)
+    for i, row in enumerate(table.of_cell[cells]):
+        score_bin, bin_ = table.score_bin[row], table.age[row]
         days = ends[bin_] + grid.passed[bin_] * (ends[bin_ + 1] - ends[bin_])
         assert known[i] == (days + 5.0 <= ends[-1])
         if known[i]:
-            come = [survival(y, zone, days + 2.0) - survival(y, zone, days + 5.0) for y in (0, 1)]  # positives first
-            expected = rows.X[row] @ node[: rows.X.shape[1]] + np.log(come[0] / come[1])
-            assert odds[7, i] == pytest.approx(expected, abs=1e-8)
+            come = [survival(y, score_bin, days + 2.0) - survival(y, score_bin, days + 5.0) for y in (0, 1)]
+            columns = np.append(table.columns[row], grid.drift[bin_])
+            expected = columns @ fitted.draws.curve[draw] + np.log(come[1] / come[0])
+            assert odds[draw, i] == pytest.approx(expected, abs=1e-6)
 
 
 def alarms(case, streams):

@@ -31,11 +31,11 @@ from darkmetrics.certificate import Certificate
 from darkmetrics.distributions import Normal, Tabulated, Undefined
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models import LabelModel
-from darkmetrics.label_models.late import Arrivals
-from darkmetrics.label_models.late_groups import GroupArrivals, fit_groups
 from darkmetrics.mechanisms import Mechanism
 from darkmetrics.methods import Method
 from darkmetrics.metrics import Family, registered
+from darkmetrics.missingness.delay_groups import GroupDelays, fit_groups
+from darkmetrics.missingness.delayed import FittedDelays
 
 RNG = np.random.default_rng(0)
 SCORE = RNG.random(400)
@@ -76,8 +76,8 @@ SETTINGS: dict[str, Any] = {
     "Half": label_models.Half(),
     "LabelShift": label_models.LabelShift(),
     "LateLabels": label_models.LateLabels(),
-    "Arrivals": label_models.LateLabels().fit(AGED),
-    "GroupArrivals": fit_groups(label_models.LateLabels(), [AGED, AGED])[0],
+    "FittedDelays": label_models.LateLabels().fit(AGED),
+    "GroupDelays": fit_groups(label_models.LateLabels(), [AGED, AGED])[0],
     "Dropping": Dropping(),
     "Prevalence": label_models.Prevalence(0.3),
     "Propensity": label_models.Propensity(),
@@ -113,7 +113,7 @@ def evaluated(method: str = "auto", n: int = 400) -> dm.Evaluation:
 def modelled(model: Any) -> dm.Evaluation:
     if isinstance(model, label_models.Features):
         return dm.evaluate(Y, SCORE, label_model=model, metrics=FEW)
-    if isinstance(model, (label_models.LateLabels, Arrivals, GroupArrivals)):
+    if isinstance(model, (label_models.LateLabels, FittedDelays, GroupDelays)):
         return dm.evaluate(AGED, label_model=model, metrics=FEW)
     if isinstance(model, label_models.Propensity):
         return dm.evaluate(Y, SCORE, label_model=model, propensity=np.full(len(SCORE), 0.6), metrics=FEW)

@@ -7,7 +7,7 @@ import numpy as np
 
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.label_models import LateLabels
-from darkmetrics.label_models.late_groups import fit_groups
+from darkmetrics.missingness.delay_groups import fit_groups
 from darkmetrics.question import Question
 
 METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")

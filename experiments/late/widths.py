@@ -17,8 +17,8 @@ from scipy.special import logit
 from scipy.stats import gamma
 
 import darkmetrics as dm
-from darkmetrics.label_models import late, late_prior
-from darkmetrics.label_models.late_grid import Grid
+from darkmetrics.missingness import delayed
+from darkmetrics.missingness.age_cells import AgeGrid
 from experiments.late.answers import values
 from experiments.late.problems import SIMULATED, SPEEDS, simulated
 from experiments.pieces import measured, results_of, table_of
@@ -26,11 +26,11 @@ from experiments.pieces import measured, results_of, table_of
 COLUMNS = ("problem", "told", "seed", "truth", "low", "high")
 PROBLEMS = ("positives slower", "positives equal", "positives slower, 10% never", "prevalence rising by half")
 _PIECE = 10
-# Standard deviations that leave nothing open, and a share that is as good as none.
-_NONE, _HARDLY = 1e-3, -7.0
+# Standard deviations that leave nothing open, and log odds that are as good as certain.
+_NONE, _SURE = 1e-3, 7.0
 _FIXED: dict[str, dict[str, Any]] = {
-    "no drift": {"_DRIFTS": ((_NONE, 0.0),)},
-    "scores do not matter": {"_ZONES": (_NONE,)},
+    "no drift": {"_TREND_SD": {True: _NONE, False: _NONE}, "_QUICK_SD": _NONE},
+    "scores do not matter": {"_SLOPE_SD": (_NONE, _NONE)},
 }
 
 
@@ -43,23 +43,19 @@ class Piece(NamedTuple):
 
 def _never_known(how: dict[str, Any]) -> dict[str, Any]:
     share = how.get("never", 0.0)
-    return {"_NEVER": float(logit(share)) if share else _HARDLY, "_NEVER_SD": 0.05}
+    return {"_EVER_MEAN": -float(logit(share)) if share else _SURE, "_EVER_SD": 0.05}
 
 
-def _delays_known(how: dict[str, Any]) -> Callable[[Grid, late_prior.Setting], tuple[Any, Any]]:
+def _delays_known(how: dict[str, Any]) -> Callable[[AgeGrid, int, float], tuple[Any, Any, Any]]:
     """The prior of someone who knows when labels come, in every bin."""
-    prior = late_prior.prior
+    prior = delayed.build_hazard_prior
 
-    def known(grid: Grid, setting: late_prior.Setting) -> tuple[Any, Any]:
-        mean, precision = prior(grid, setting)
-        first = grid.calibrator.prior_mean_.size + 2 * (grid.knots.size - 1)
-        ends = np.ceil(grid.edges)  # whole days
-        for place, days in enumerate(SPEEDS[how.get("positives", "slower")]):
-            left = gamma.sf(ends, 1.5, scale=days / 1.5)
-            at = slice(first + place * grid.bins, first + (place + 1) * grid.bins)
-            mean[at] = np.clip(np.log(left[:-1] / left[1:] - 1.0), -12.0, 12.0)
-            precision[at, at] = np.eye(grid.bins) * 0.02**-2.0
-        return mean, precision
+    def known(grid: AgeGrid, y: int, step_sd: float) -> tuple[Any, Any, Any]:
+        _, _, is_certain = prior(grid, y, step_sd)
+        days = SPEEDS[how.get("positives", "slower")][1 - y]
+        left = gamma.sf(np.ceil(grid.edges), 1.5, scale=days / 1.5)  # whole days
+        mean = np.clip(np.log(left[:-1] / left[1:] - 1.0), -12.0, 12.0)
+        return mean, np.eye(grid.n_ages) * 0.02**-2.0, is_certain
 
     return known
 
@@ -70,11 +66,9 @@ def _without(names: list[str], how: dict[str, Any]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name in names:
             if name == "delays known":
-                own = _delays_known(how)
-                for module in (late, late_prior):
-                    stack.enter_context(mock.patch.object(module, "prior", own))
+                stack.enter_context(mock.patch.object(delayed, "build_hazard_prior", _delays_known(how)))
             for key, value in (_never_known(how) if name == "never known" else _FIXED.get(name, {})).items():
-                stack.enter_context(mock.patch.object(late_prior, key, value))
+                stack.enter_context(mock.patch.object(delayed, key, value))
         yield
 
 

@@ -18,11 +18,11 @@ from darkmetrics.distributions import Interval, MetricDistribution, chance_of_ta
 from darkmetrics.distributions.mixture import variance_shares
 from darkmetrics.exceptions import Warned, says_where
 from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, threshold_in_words, what_narrows
-from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.metric import oracle_bounds
 from darkmetrics.metrics.targets import name_in, target_from
+from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.base import LabelModel, prevalence_in_words
 from darkmetrics.missingness.mixture import REFUTED, nodes_of_reason, weight_of_reasons
 from darkmetrics.missingness.score_table import ReferenceLike

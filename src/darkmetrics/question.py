@@ -35,13 +35,12 @@ from darkmetrics.label_models import (
     Propensity,
     label_model_from,
 )
-from darkmetrics.label_models.arrival_shares import arrival_of
 from darkmetrics.label_models.choice import reason_from, stated_reason
 from darkmetrics.label_models.clusters import clustered, shared_in_words
-from darkmetrics.label_models.delay_checks import zeros_mean_not_so_far
 from darkmetrics.logs import LOGGER
 from darkmetrics.methods import Method, method_from
 from darkmetrics.metrics import Metric, metrics_from
+from darkmetrics.missingness.arrival_curves import arrival_of, has_provisional_zeros
 from darkmetrics.missingness.checks import CLEARLY
 from darkmetrics.missingness.mixture import (
     BY_LABEL,
@@ -196,7 +195,7 @@ class Question:
         with heard() as said:
             learnt, nodes = model.learn(data) if isinstance(model, LateLabels) else (None, model.nodes(data))
             nodes = clustered(nodes, data)
-            about = model.describe(data, nodes) if data.n_missing else ""
+            about = (learnt or model).describe(data, nodes) if data.n_missing else ""
             about = " ".join(filter(None, (about, shared_in_words(nodes))))
             settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": reason}
             found = self.answer_given(nodes, data, rng, **settings)
@@ -209,7 +208,7 @@ class Question:
                 said.append(Warned(MissingnessWarning.__name__, _UNTOLD_MESSAGE))
             elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < CLEARLY:
                 warn(_REFUTED_MESSAGE, RefutedWarning)
-            elif self._is_late(data) and zeros_mean_not_so_far(data):
+            elif self._is_late(data) and has_provisional_zeros(data):
                 warn(_NOT_SO_FAR_MESSAGE, CalibrationWarning)
             arrival = None if learnt is None else arrival_of(learnt, data, as_of)
             for category, text in [] if arrival is None else arrival.doubts():

@@ -21,7 +21,7 @@ from darkmetrics.evaluating import evaluate
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.label_models import Calibrated, Posterior
-from darkmetrics.label_models.late import Arrivals
+from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.posterior import columns_of
 
 # Nodes that stand for what an evaluation leaves open. Its own are few, and the more labels come, the more does it
@@ -136,7 +136,7 @@ def audit(
 def _arrival_of(before: Evaluation, arrival: str | None) -> str:
     if arrival is not None and arrival not in ARRIVALS:
         raise unknown_name("arrival", "way of arriving", str(arrival), ARRIVALS)
-    late = isinstance(before.model, Arrivals)
+    late = isinstance(before.model, FittedDelays)
     if arrival == "late" and not late:
         raise InputError("arrival: 'late', but the evaluation knows nothing of when labels come. Evaluate with age=.")
     if late:
@@ -196,16 +196,14 @@ def _alike(before: Evaluation, batches: list[Batch], _: Any) -> tuple[FloatArray
 def _late(before: Evaluation, batches: list[Batch], elapsed: Any) -> tuple[FloatArray, Interval, int]:
     """Labels come as fast as those of their class did before."""
     model, data = before.model, before.data
-    assert isinstance(model, Arrivals)
-    arrivals = model.finer(_FINE_LATE)
-    rows, flagged = arrivals.rows(data), _flagged(before)
+    assert isinstance(model, FittedDelays)
+    arrivals, flagged = replace(model.model, n_nodes=_FINE_LATE).fit(data), _flagged(before)
     weight = np.full(_FINE_LATE, 1.0 / _FINE_LATE)
     capital, path, skipped = Capital(weight), [], 0
     chances, labels = [], []
     since = 0.0
     for batch, until in zip(batches, _ends(batches, elapsed, data), strict=True):
-        cells = rows.of_cell[data.missing_cells[batch.place]]
-        odds, known = arrivals.odds_of_coming(rows, cells, since, until)
+        odds, known = arrivals.arrival_log_odds(data, data.missing_cells[batch.place], since, until)
         came = batch.positives + batch.negatives
         capital.add(odds[:, known], flagged[batch.place][known], batch.positives[known], batch.negatives[known])
         path.append(capital.log_value)

@@ -25,7 +25,7 @@ from darkmetrics.evaluating import rows_asked_of
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models import Features, LateLabels
-from darkmetrics.label_models.late_groups import fit_groups
+from darkmetrics.missingness.delay_groups import fit_groups
 from darkmetrics.processes import generators_from, run_each
 from darkmetrics.question import Question
 

@@ -26,8 +26,8 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions.joint import Block
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.label_models import Tilted, label_model_from
-from darkmetrics.label_models.late_groups import GroupArrivals
 from darkmetrics.missingness.base import LabelModel
+from darkmetrics.missingness.delay_groups import GroupDelays
 from darkmetrics.missingness.mixture import BOTH, BY_REFERENCE, BY_SCORE
 from darkmetrics.posterior import Posterior, columns_of
 
@@ -255,7 +255,7 @@ def _find_shared_delays(sets: Sequence[LearnedSet]) -> list[int]:
     """Return the sets with jointly learned delays."""
     by_model: dict[int, list[int]] = {}
     for i, learned in enumerate(sets):
-        if isinstance(learned.model, GroupArrivals):
+        if isinstance(learned.model, GroupDelays):
             by_model.setdefault(id(learned.model.arrivals), []).append(i)
     largest = max(by_model.values(), key=len, default=[])
     return largest if len(largest) > 1 else []

@@ -73,8 +73,9 @@ def row_ages(age: Any, delay: Any, maturity: Any, missing: BoolArray, positive: 
         if timed.any() and in_days != days:
             raise InputError(f"delay: {_unit(in_days)}, but age is {_unit(days)}. Give both in one unit.")
         _check_delays(took, timed, old, missing, positive, limit)
+        if whole:  # an age of 4 has a label that took 3.2, and an age of 3 has not: it arrives at the age of 4
+            took = np.ceil(took)
         late = np.where(timed, age_bin(np.where(timed, took, 0.0)) + 1, NO_DELAY)
-        whole = whole and bool(np.all(took[timed] == np.floor(took[timed])))
     return age_code(age_bin(old), late, mature, days=days, whole=whole)
 
 

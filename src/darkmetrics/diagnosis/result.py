@@ -10,7 +10,7 @@ from darkmetrics._text import prints_plainly
 from darkmetrics.diagnosis import verdict
 from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
-from darkmetrics.label_models.arrival import Arrival
+from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.base import Estimate, percent_text
 from darkmetrics.missingness.checks import CalibrationCheck, OverlapCheck, ReferenceCheck
 from darkmetrics.tables import html_lines, html_table, number_text, plain_numbers, text_table

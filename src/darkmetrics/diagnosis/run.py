@@ -13,12 +13,12 @@ from darkmetrics.diagnosis.reasons import REASONS, reason_of
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
 from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from, says_where
-from darkmetrics.label_models.arrival import Arrival
-from darkmetrics.label_models.arrival_shares import arrival_of
-from darkmetrics.label_models.late import LateLabels
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
+from darkmetrics.missingness.arrival import Arrival
+from darkmetrics.missingness.arrival_curves import arrival_of
 from darkmetrics.missingness.checks import AbsentError, calibration_check, overlap_check, raw_check, reference_check
+from darkmetrics.missingness.delayed import LateLabels
 from darkmetrics.missingness.fit_data import FitData
 from darkmetrics.missingness.score_table import ReferenceLike
 from darkmetrics.posterior import Posterior

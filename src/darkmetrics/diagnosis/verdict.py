@@ -11,7 +11,7 @@ from darkmetrics.tables import number_text
 if TYPE_CHECKING:
     from darkmetrics.diagnosis.reasons import Reason
     from darkmetrics.diagnosis.result import Diagnosis
-    from darkmetrics.label_models.arrival import Arrival
+    from darkmetrics.missingness.arrival import Arrival
 
 _FEW_LABELS = 5
 

@@ -6,13 +6,13 @@ Import rule: a label model knows evaluation sets and calibrators; it knows no me
 from darkmetrics.label_models.choice import label_model_from
 from darkmetrics.label_models.features import Features
 from darkmetrics.label_models.given import Given, Half, Prevalence
-from darkmetrics.label_models.late import LateLabels
 from darkmetrics.label_models.propensity import Propensity
 from darkmetrics.label_models.tilted import Tilted
 from darkmetrics.missingness.base import LabelModel
 from darkmetrics.missingness.by_label import LabelShift
 from darkmetrics.missingness.by_score import Calibrated
 from darkmetrics.missingness.by_score_and_label import Selection
+from darkmetrics.missingness.delayed import LateLabels
 from darkmetrics.missingness.mixture import Auto
 from darkmetrics.posterior import Posterior
 

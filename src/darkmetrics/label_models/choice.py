@@ -9,13 +9,13 @@ from darkmetrics.calibrators.choice import WORDS as CALIBRATORS
 from darkmetrics.exceptions import InputError, UnknownNameError, reference_from, unknown_name
 from darkmetrics.label_models.features import Features
 from darkmetrics.label_models.given import Given, Half, Prevalence
-from darkmetrics.label_models.late import Arrivals, LateLabels
-from darkmetrics.label_models.late_groups import GroupArrivals
 from darkmetrics.label_models.propensity import Propensity
 from darkmetrics.missingness.base import LabelModel
 from darkmetrics.missingness.by_label import LabelShift
 from darkmetrics.missingness.by_score import Calibrated
 from darkmetrics.missingness.by_score_and_label import Selection
+from darkmetrics.missingness.delay_groups import GroupDelays
+from darkmetrics.missingness.delayed import FittedDelays, LateLabels
 from darkmetrics.missingness.mixture import Auto
 from darkmetrics.missingness.score_table import ReferenceLike
 
@@ -163,8 +163,8 @@ _TAKEN: dict[type[LabelModel], str] = {
     Selection: "by_score_and_label",
     Propensity: "propensity",
     LateLabels: "late",
-    Arrivals: "late",
-    GroupArrivals: "late",
+    FittedDelays: "late",
+    GroupDelays: "late",
 }
 
 

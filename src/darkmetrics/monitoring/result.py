@@ -13,8 +13,8 @@ from darkmetrics.argument_types import GroupLike, PageSettings, PathLike
 from darkmetrics.changes import Change, Gap, Trend
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.arrival import Arrival
 from darkmetrics.metrics import Metric
+from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.monitoring.alerts import SCHEMA, Alert, probability_text, side_of
 from darkmetrics.monitoring.comparing import change_of_groups, gap_of_groups, trend_of_groups
 from darkmetrics.monitoring.groups import (

@@ -37,12 +37,12 @@ from darkmetrics.exceptions import (
     says_where,
 )
 from darkmetrics.label_models import LateLabels
-from darkmetrics.label_models.late_groups import fit_groups
 from darkmetrics.methods.base import MethodLike, seed_from
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.metrics.targets import targets_from
 from darkmetrics.missingness.base import LabelModel, LabelModelLike
+from darkmetrics.missingness.delay_groups import fit_groups
 from darkmetrics.missingness.score_table import ReferenceLike
 from darkmetrics.monitoring.alerts import (
     Alert,

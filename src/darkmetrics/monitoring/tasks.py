@@ -20,12 +20,12 @@ from darkmetrics.exceptions import (
     UndefinedMetricWarning,
     UnknownNameError,
 )
-from darkmetrics.label_models.arrival import Arrival
-from darkmetrics.label_models.arrival_shares import arrival_of
-from darkmetrics.label_models.late import Arrivals
-from darkmetrics.label_models.late_groups import GroupArrivals
 from darkmetrics.metrics import Metric
+from darkmetrics.missingness.arrival import Arrival
+from darkmetrics.missingness.arrival_curves import arrival_of
 from darkmetrics.missingness.base import LabelModel, missing_rows
+from darkmetrics.missingness.delay_groups import GroupDelays
+from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.monitoring.groups import GroupSummary, Key, MetricSummary, is_small
 from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
 from darkmetrics.monitoring.total import GroupPosterior, borrowed_in_words, in_words, stack_groups
@@ -51,8 +51,8 @@ class Group(NamedTuple):
 def arrival_in(groups: Sequence[Group], as_of: date) -> Arrival | None:
     """When labels come, as the model says that was learnt from the rows of all groups; None if none was."""
     model = next(iter(groups)).model
-    fitted = model.arrivals if isinstance(model, GroupArrivals) else model
-    if not isinstance(fitted, Arrivals):
+    fitted = model.arrivals if isinstance(model, GroupDelays) else model
+    if not isinstance(fitted, FittedDelays):
         return None
     return arrival_of(fitted, EvaluationSet.merged([group.data for group in groups]), as_of)
 

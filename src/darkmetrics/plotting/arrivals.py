@@ -6,8 +6,8 @@ import numpy as np
 
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.late import Arrivals
-from darkmetrics.label_models.late_groups import GroupArrivals
+from darkmetrics.missingness.delay_groups import GroupDelays
+from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.monitoring import GroupedEvaluation
 from darkmetrics.plotting import style
 
@@ -73,4 +73,4 @@ def plot_arrival(evaluation: Evaluation | GroupedEvaluation, *, ax: "Axes | None
 
 def _learnt_in_groups(evaluation: Evaluation) -> bool:
     """Whether it is a group, or the total, of an `evaluate_by` of rows with ages."""
-    return isinstance(evaluation.model, (Arrivals, GroupArrivals)) or "scored_at" in evaluation.arguments
+    return isinstance(evaluation.model, (FittedDelays, GroupDelays)) or "scored_at" in evaluation.arguments

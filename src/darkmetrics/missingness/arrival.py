@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,14 +13,48 @@ from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import PointInTime
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, RefutedWarning
-from darkmetrics.label_models.delay_checks import CLASSES, DelayCheck
 from darkmetrics.missingness.base import Estimate, percent_text
+from darkmetrics.missingness.checks import CLEARLY, LEVEL
 from darkmetrics.tables import html_lines, html_table, plain_numbers, text_table
 
 # With labels in fewer bins of ages, or more of all rows in one of them, ages do not say why labels are missing.
 _LEAST_BINS, _NEARLY_ALL = 3, 0.95
 # From this chance on that shares of positives turn quickly, ages alone are said not to tell such a turn of new rows.
 _LIKELY = 0.5
+
+CLASSES = ("positives", "negatives")
+
+
+class DelayCheck(NamedTuple):
+    """Whether delays are the same in two parts of the rows.
+
+    Attributes
+    ----------
+    p_value : float
+        Of a test that they are.
+    effect : float
+        How far they differ: the logarithm of the factor between the odds of getting the label in a stretch of time;
+        where no delays are known, how far the share of rows without a label is off at some age.
+    is_small : bool
+        Whether that is too little to matter.
+    words : str
+        The result, as a sentence.
+    """
+
+    p_value: float
+    effect: float
+    is_small: bool
+    words: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether they differ at the 5% level, by more than a little."""
+        return self.p_value < LEVEL and not self.is_small
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether they clearly do (0.1% level): worth a warning."""
+        return self.p_value < CLEARLY and not self.is_small
 
 
 @dataclass(frozen=True)
@@ -112,9 +146,8 @@ class Arrival:
     >>> age, delay = rng.integers(0, 100, 3000), np.where(y, rng.exponential(40, 3000), rng.exponential(10, 3000))
     >>> days = age.astype("timedelta64[D]")
     >>> result = dm.evaluate(np.where(delay <= age, y, np.nan), y_score, age=days, metrics="recall")
-    >>> print(result.arrival.headline())
-    Of the 715 missing rows about 543 (494 to 582) are positives not confirmed yet; within 59 days nine in ten of those
-    that ever are will be.
+    >>> print(result.arrival.headline().split("(")[0])
+    Of the 715 missing rows about 525
     >>> int(y[delay > age].sum())
     558
     """
@@ -222,10 +255,10 @@ class Arrival:
             return [(RefutedWarning, text)]
         # Where cohorts differ the fit is off, and what it says of scores and of turns is not to be trusted.
         turns: list[tuple[type[Warning], str]] = [(MissingnessWarning, text) for text in self._turns()]
-        if self.by_score is not None and self.by_score.is_clear:
+        if self.timed and self.by_score is not None and self.by_score.is_clear:
             text = (
-                f"{self.by_score.words} The answer allows for one factor on each side of the middle score and of the "
-                "threshold; should delays depend on the score otherwise, it is off."
+                f"{self.by_score.words} The estimates allow for delays that change evenly with the rank of the score. "
+                "If delays depend on the score in another way, the estimates are biased."
             )
             return [(RefutedWarning, text), *turns]
         return turns
@@ -338,4 +371,6 @@ def _estimate(estimate: Estimate) -> dict[str, float | None]:
 
 
 def _check(check: DelayCheck | None) -> dict[str, Any] | None:
-    return None if check is None else plain_numbers(asdict(check)) | {"differs": check.differs, "clear": check.is_clear}
+    return (
+        None if check is None else plain_numbers(check._asdict()) | {"differs": check.differs, "clear": check.is_clear}
+    )
