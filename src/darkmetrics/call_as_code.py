@@ -54,9 +54,12 @@ def as_code(value: Any) -> str | None:
         code = f"{{{', '.join(f'{key}: {one}' for key, one in pairs)}}}"
         return code if None not in itertools.chain(*pairs) and len(code) <= _MOST_CHARACTERS else None
     package, _, inner = type(value).__module__.partition(".")
-    module, name = inner.partition(".")[0], type(value).__name__
+    name = type(value).__name__
     ours = package == __name__.partition(".")[0] and is_dataclass(value)
-    if not ours or not hasattr(sys.modules.get(f"{package}.{module}"), name):
+    # Mechanisms are public in another package than the one they are defined in.
+    public = (inner.partition(".")[0], "label_models")
+    module = next((module for module in public if hasattr(sys.modules.get(f"{package}.{module}"), name)), None)
+    if not ours or module is None:
         return None
     settings = []
     for field in fields(value):
