@@ -31,6 +31,8 @@ _MAX_ROWS, _MAX_COMBINATIONS = 256, 2**12
 # Variance of the labels that a metric depends on from which it is nearly normal; with less it is drawn this often, and
 # this often if it is known only by calling it.
 _MIN_VARIANCE, _N_IMPUTATIONS, _N_CALLS = 8.0, 4096, 1024
+# Labels drawn for the distribution at a shift, and imputations at least.
+_MAX_END_LABELS, _MIN_END_DRAWS = 2**25, 2**14
 # Probabilities in memory at a time; fewer with pair terms, which take many steps for each of them.
 _MAX_NUMBERS, _MAX_PAIR_NUMBERS = 2**19, 2**15
 # Fractions of the largest shift on the first grid of a search, and how often the grid's step is halved.
@@ -243,9 +245,12 @@ class ShiftedMetrics:
 
     def distribution(self, name: str, problem: Problem) -> MetricDistribution:
         """Compute the distribution of a metric by the evaluation's method, in the evaluation's scope."""
-        functional, evaluation = self._functional(name), self._evaluation
+        functional, evaluation, method = self._functional(name), self._evaluation, self._evaluation.method
+        if isinstance(method, Auto):  # one quantile needs fewer imputations than a distribution
+            n = _MAX_END_LABELS // max(1, int(functional.missing.sum()))
+            method = Auto(int(np.clip(n, min(_MIN_END_DRAWS, method.n_resamples), method.n_resamples)))
         try:
-            result = evaluation.method.distribution(functional, problem)
+            result = method.distribution(functional, problem)
         except MethodError:  # such as "exact" where the shifted distribution has to be drawn
             result = Auto().distribution(functional, problem)
         if evaluation.scope == "rows":

@@ -97,7 +97,7 @@ def audit(
     >>> found
     <Audit of 361 labels: e-value 1e+12, refuted>
     >>> print(f"{found.n_positives} positives; {found.expected.low:.0f} to {found.expected.high:.0f} were expected")
-    252 positives; 166 to 196 were expected
+    252 positives; 167 to 196 were expected
     """
     alpha = check_level(alpha, "alpha")
     if isinstance(before, EvaluationSet):
