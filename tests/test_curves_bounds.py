@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.metrics.confusion import CONFUSION_METRICS
+from darkmetrics.metrics.confusion_metrics import CONFUSION_METRICS
 
 METRICS = [metric.name for metric in CONFUSION_METRICS if isinstance(metric, dm.metrics.ConfusionMetric)]
 LEVELS = (0.5, 0.9, 0.999)

@@ -9,9 +9,10 @@ import pytest
 import darkmetrics as dm
 from darkmetrics.exceptions import InputError
 from darkmetrics.label_models import LateLabels
-from darkmetrics.missingness import delayed
+from darkmetrics.missingness import delay_model
 from darkmetrics.missingness.age_cells import AgeGrid, count_arrivals, find_days, without_calendar
-from darkmetrics.missingness.delayed import DelayData, FittedSetting, Setting, compute_label_probability, declare
+from darkmetrics.missingness.delay_fit import FittedSetting, compute_label_probability
+from darkmetrics.missingness.delay_model import DelayData, Setting, declare
 from darkmetrics.missingness.fit_data import FitData
 from darkmetrics.posterior.likelihood import Likelihood
 
@@ -54,7 +55,7 @@ def log_likelihood_by_rows(data: dm.EvaluationSet, fit: DelayData, setting: Sett
     """Multiply probabilities of histories one by one; nothing is shared with the engine."""
     declared, grid, table = declare(fit, setting), fit.grid, fit.table
     slope = theta[declared.slope]
-    columns = delayed.build_rate_columns(grid)
+    columns = delay_model.build_rate_columns(grid)
 
     def rate(y: int, score_bin: int) -> float:
         own = theta[declared.rates]

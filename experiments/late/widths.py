@@ -17,7 +17,7 @@ from scipy.special import logit
 from scipy.stats import gamma
 
 import darkmetrics as dm
-from darkmetrics.missingness import delayed
+from darkmetrics.missingness import delay_model, delayed
 from darkmetrics.missingness.age_cells import AgeGrid
 from experiments.late.answers import values
 from experiments.late.problems import SIMULATED, SPEEDS, simulated
@@ -29,7 +29,7 @@ _PIECE = 10
 # Standard deviations that leave nothing open, and log odds that are as good as certain.
 _NONE, _SURE = 1e-3, 7.0
 _FIXED: dict[str, dict[str, Any]] = {
-    "no drift": {"_TREND_SD": {True: _NONE, False: _NONE}, "_QUICK_SD": _NONE},
+    "no drift": {"_TREND_SD": {True: _NONE, False: _NONE}, "QUICK_SD": _NONE},
     "scores do not matter": {"_SLOPE_SD": (_NONE, _NONE)},
 }
 
@@ -48,7 +48,7 @@ def _never_known(how: dict[str, Any]) -> dict[str, Any]:
 
 def _delays_known(how: dict[str, Any]) -> Callable[[AgeGrid, int, float], tuple[Any, Any, Any]]:
     """The prior of someone who knows when labels come, in every bin."""
-    prior = delayed.build_hazard_prior
+    prior = delay_model.build_hazard_prior
 
     def known(grid: AgeGrid, y: int, step_sd: float) -> tuple[Any, Any, Any]:
         _, _, is_certain = prior(grid, y, step_sd)
@@ -66,9 +66,10 @@ def _without(names: list[str], how: dict[str, Any]) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for name in names:
             if name == "delays known":
-                stack.enter_context(mock.patch.object(delayed, "build_hazard_prior", _delays_known(how)))
+                stack.enter_context(mock.patch.object(delay_model, "build_hazard_prior", _delays_known(how)))
             for key, value in (_never_known(how) if name == "never known" else _FIXED.get(name, {})).items():
-                stack.enter_context(mock.patch.object(delayed, key, value))
+                module = delayed if hasattr(delayed, key) else delay_model
+                stack.enter_context(mock.patch.object(module, key, value))
         yield
 
 

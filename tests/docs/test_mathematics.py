@@ -9,7 +9,8 @@ from scipy.special import expit, logit, rel_entr
 
 import darkmetrics as dm
 from darkmetrics._kernels.auc.ranks import auc_moments
-from darkmetrics.metrics.confusion import CONFUSION_METRICS, ConfusionMetric
+from darkmetrics.metrics.confusion import ConfusionMetric
+from darkmetrics.metrics.confusion_metrics import CONFUSION_METRICS
 
 DECLARED = [m for m in CONFUSION_METRICS if isinstance(m, ConfusionMetric) and None not in m.direction]
 

@@ -13,7 +13,7 @@ import sklearn.metrics
 
 import darkmetrics as dm
 from darkmetrics.metrics import Family
-from darkmetrics.metrics.confusion import CONFUSION_METRICS
+from darkmetrics.metrics.confusion_metrics import CONFUSION_METRICS
 from darkmetrics.metrics.ranking import RANKING_METRICS
 from darkmetrics.metrics.scoring import SCORING_METRICS
 from darkmetrics.missingness import by_label, by_score_and_label, mixture

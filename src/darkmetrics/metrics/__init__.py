@@ -8,16 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from darkmetrics.exceptions import InputError
-from darkmetrics.metrics.confusion import (
-    CONFUSION_METRICS,
-    FN,
-    FP,
-    TN,
-    TP,
-    ConfusionMetric,
-    expected_cost,
-    fbeta,
-)
+from darkmetrics.metrics.confusion import FN, FP, TN, TP, ConfusionMetric
+from darkmetrics.metrics.confusion_metrics import CONFUSION_METRICS, expected_cost, fbeta
 from darkmetrics.metrics.metric import (
     Family,
     Metric,

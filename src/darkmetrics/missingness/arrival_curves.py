@@ -15,7 +15,8 @@ from darkmetrics.missingness.age_cells import ages_of
 from darkmetrics.missingness.arrival import CLASSES, AgeBin, Arrival, ClassArrival, DelayCheck
 from darkmetrics.missingness.base import Estimate
 from darkmetrics.missingness.checks import CLEARLY, AbsentError, p_text
-from darkmetrics.missingness.delayed import FittedDelays, compute_label_probability, test_cohorts
+from darkmetrics.missingness.delay_fit import compute_label_probability
+from darkmetrics.missingness.delayed import FittedDelays, test_cohorts
 
 _TAILS, _MOST = (0.05, 0.95), 0.9
 # Times at which arrived labels are counted, and levels that stand for when so many of them have arrived.

@@ -15,7 +15,8 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.logistic import chance, log_chance
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.missingness.base import LabelModel
-from darkmetrics.missingness.delayed import FittedDelays, LateLabels, compute_log_odds
+from darkmetrics.missingness.delay_fit import compute_log_odds
+from darkmetrics.missingness.delayed import FittedDelays, LateLabels
 from darkmetrics.posterior import Posterior
 
 # Candidates for the sd of levels, and the scale of their half-normal prior.

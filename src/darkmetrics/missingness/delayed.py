@@ -1,426 +1,44 @@
-"""Delayed labels: the age of a row says why its label is missing.
+"""Delayed labels: the age of a row says why its label is missing (model in `delay_model.py`)."""
 
-Histories of a row with age bin a, class y and score s (`r` = reviewed, arrival by hazards per class and age bin):
-
-    label in age bin j        label y, r, waits before j, arrives in j
-    label at an unknown time  label y, r, waits before j, arrives in j, for each j up to a
-    no label                  label y, not r; or label y, r, waits up to a, for each class y
-
-Rows have passed a fraction of their own age bin, by which the odds of an arrival in it are multiplied.
-"""
-
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
-import scipy  # its modules are loaded when they are first used
 from scipy.special import chdtrc, softmax
 
 from darkmetrics._kernels.age_grid import EDGES, Ages, bin_start
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.posterior.draws import normal_points, representatives
+from darkmetrics._kernels.posterior.draws import representatives
 from darkmetrics._kernels.posterior.logistic import chance
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.missingness.age_cells import (
     AgeGrid,
-    AgeTable,
-    ArrivalCounts,
     ages_of,
     count_arrivals,
     find_days,
     without_calendar,
 )
 from darkmetrics.missingness.base import LabelModel, missing_prevalence, of_weight
+from darkmetrics.missingness.delay_fit import DelayDraws, FittedSetting, compute_label_probability
+from darkmetrics.missingness.delay_model import (
+    COHORT_SD,
+    QUICK_SD,
+    STEP_SDS,
+    WALK_SD,
+    DelayData,
+    Setting,
+    build_drift_precision,
+    build_rate_columns,
+    declare,
+)
 from darkmetrics.missingness.fit_data import N_NODES, FitData, check_n_nodes
 from darkmetrics.missingness.sampling import draws_for
-from darkmetrics.posterior import Model, Posterior
-from darkmetrics.posterior.fit import MAX_PARETO_K, estimate_pareto_k, fit_model
-from darkmetrics.posterior.likelihood import LOG_2PI, Likelihood, Prior
-from darkmetrics.posterior.mode import Mode, find_mode
+from darkmetrics.posterior import Posterior
+from darkmetrics.posterior.likelihood import Likelihood
+from darkmetrics.posterior.mode import find_mode
 
-# Prior of the log odds of a hazard: labels arrive evenly in time, on average after this fraction of the oldest age; sd
-# of the level, and of the difference between age bins.
-_MEAN_DELAY, _LEVEL_SD, _STEP_SDS = 1.0, 2.5, (0.3, 1.0)
-# Prior sd of the slope of hazards along the rank of the score (-1 to 1): common, and difference between classes.
-_SLOPE_SD = (1.0, 0.5)
-# Prior sd of the drift of the prevalence over all ages: trend, and random walk. From ages alone a drift can hardly be
-# told from delays that depend on the score, and the prior is narrower. A quick change has the last walk.
-_TREND_SD, _WALK_SD, _QUICK_SD = {True: 0.5, False: 0.3}, 0.3, 3.0
-# Prior of the log odds that a label of a class ever arrives, where all rows are reviewed.
-_EVER_MEAN, _EVER_SD = 3.0, 2.0
-# Prior of the log odds that a row is reviewed: mean and sd of the level, sd of a step at the threshold, and scale of
-# steps between other score bins, which are Cauchy: most are small, and any may be large.
-_RATE_MEAN, _RATE_LEVEL_SD, _RATE_STEP_SD, _RATE_SCALE = 3.0, 3.0, 3.0, 0.1
-# What Laplace's approximation misses of the integral of a Cauchy density, as a logarithm.
-_CAUCHY_VOLUME = 0.4 * np.log(np.pi)
-# Log odds of a hazard before the maturity are at most this before labels are seen.
-_MAX_PRIOR = 6.0
-# Log odds that a label arrives by the maturity.
-_CERTAIN = 12.0
-
-
-@dataclass(frozen=True, eq=False)
-class DelayData:
-    """What was observed of a set: rows by score and age, and labels by arrival.
-
-    Attributes
-    ----------
-    grid : AgeGrid
-        Bins of scores and ages.
-    table : AgeTable
-        Rows by score and age.
-    counts : ArrivalCounts
-        Labels by arrival.
-    credit : float
-        Exponent of the likelihood: few labels are discounted.
-    days : list of (int, int)
-        Classes and age bins in which labels may arrive on one day.
-    is_late : array of bool (n_ages,), optional
-        Age bins whose rows may have delays of their own. `counts` then has zones of other rows, followed by theirs.
-    """
-
-    grid: AgeGrid
-    table: AgeTable
-    counts: ArrivalCounts
-    credit: float
-    days: list[tuple[int, int]]
-    is_late: BoolArray | None = None
-
-
-class Setting(NamedTuple):
-    """Assumptions of one model: who is reviewed, and the sd of steps of hazards and of the walk of the prevalence."""
-
-    reviewed: str
-    step_sd: float
-    walk_sd: float = _WALK_SD
-
-
-class DelayModel(NamedTuple):
-    """A model of delayed labels and the indices of its parameters."""
-
-    model: Model
-    curve: IntArray
-    drift: IntArray
-    slope: IntArray
-    days: IntArray
-    cohort: IntArray | None
-    hazards: dict[int, IntArray]
-    rates: IntArray
-
-
-def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = None) -> DelayModel:
-    """Declare the model of delayed labels.
-
-    Parameters
-    ----------
-    data : DelayData
-        What was observed.
-    setting : Setting
-        Assumptions.
-    rate_sd : array, optional
-        Prior sd of the steps of the review rate between score bins, which are Gaussian then instead of Cauchy.
-    """
-    reviewed = setting.reviewed
-    grid, table, counts, model = data.grid, data.table, data.counts, Model()
-    n_ages, n_zones, n_bins = grid.n_ages, counts.full.shape[1], grid.position.size
-    curve = model.add_parameters(grid.calibrator.prior_mean_, grid.calibrator.prior_scale_)
-    drift = model.add_parameters(precision=build_drift_precision(data, setting.walk_sd))
-    slope = model.add_parameters(np.zeros(2), np.array(_SLOPE_SD))
-    label = model.add_decisions((curve, table.columns), (drift, grid.drift[table.age]))
-    cohort = None if data.is_late is None else model.add_parameters(np.zeros(2), _COHORT_SD)
-    days = model.add_parameters(np.zeros(len(data.days)), _DAY_SD) if data.days else np.zeros(0, dtype=np.int64)
-    arrives: dict[int, tuple[IntArray, IntArray]] = {}
-    hazards: dict[int, IntArray] = {}
-    zones, bins = np.repeat(np.arange(n_zones), n_ages), np.tile(np.arange(n_ages), n_zones)
-    for y in (0, 1):
-        if y == 0 and grid.maturity is not None and not (counts.full + counts.partial)[0].any():
-            continue  # only positives arrive
-        mean, precision, is_certain = build_hazard_prior(grid, y, setting.step_sd)
-        hazard = model.add_parameters(mean, precision=precision)
-        hazards[y] = hazard
-        position = grid.zone_position[zones % grid.zone_position.size][:, None] * np.array([1.0, y - 0.5])
-        is_free = ~is_certain[bins][:, None]
-        terms = [(hazard, np.eye(n_ages)[bins] * is_free), (slope, position * is_free)]
-        if cohort is not None:
-            terms.append((cohort[y : y + 1], (zones >= grid.zone_position.size)[:, None] * is_free))
-        offset = np.where(is_certain, _CERTAIN, 0.0)[bins]
-        shape = n_zones, n_ages, 2
-        full = model.add_decisions(*terms, offset=offset).reshape(shape)
-        own_days = [(day, k) for day, (label_, k) in zip(days, data.days, strict=True) if label_ == y]
-        terms += [(np.array([day]), (bins == k)[:, None] * 1.0) for day, k in own_days]
-        arrives[y] = full, model.add_decisions(*terms, offset=offset + np.log(grid.passed[bins])).reshape(shape)
-    if reviewed == "by_score":
-        columns = build_rate_columns(grid)
-        rates = model.add_parameters(np.array([_RATE_MEAN, 0.0]), np.array([_RATE_LEVEL_SD, _RATE_STEP_SD]))
-        steps = np.zeros(columns.shape[1] - 2)
-        sd = _RATE_SCALE if rate_sd is None else rate_sd
-        rates = np.append(rates, model.add_parameters(steps, sd, cauchy=rate_sd is None))
-        model.log_constant += _CAUCHY_VOLUME * steps.size
-    else:
-        columns = np.eye(2)
-        # By definition, positives that never arrive by the maturity are none.
-        mean = np.array([_EVER_MEAN, _EVER_MEAN if grid.maturity is None else _CERTAIN])
-        rates = model.add_parameters(mean, _EVER_SD)
-    outcomes = model.add_decisions((rates, columns))
-    review = np.stack([outcomes, outcomes]) if reviewed == "by_score" else np.repeat(outcomes[:, None], n_bins, axis=1)
-
-    for y, count in ((0, table.negatives), (1, table.positives)):
-        model.add_cells(count, [(y, [label[:, y], review[y, table.score_bin, 1]])])
-    _add_arrivals(model, arrives, counts)
-    _add_missing(model, data, label, review, arrives)
-    return DelayModel(model, np.append(curve, drift), drift, slope, days, cohort, hazards, rates)
-
-
-def _list_waits(outcomes: IntArray, before: IntArray | int) -> list[IntArray]:
-    """Return the outcomes "does not arrive" in each age bin below `before`; outcomes are (..., n_ages, 2)."""
-    if isinstance(before, int):
-        return [outcomes[..., j, 0] for j in range(before)]
-    return [np.where(j < before, outcomes[..., j, 0], -1) for j in range(int(before.max(initial=0)))]
-
-
-def _add_arrivals(model: Model, arrives: dict[int, tuple[IntArray, IntArray]], counts: ArrivalCounts) -> None:
-    """Add the arrivals of labels, by class, zone and age bin: they are the same for all scores of a zone."""
-    classes = list(arrives)
-    full, own = (np.concatenate([arrives[y][k] for y in classes]) for k in (0, 1))  # class and zone x n_ages x 2
-    n_ages = full.shape[1]
-    age = np.tile(np.arange(n_ages), len(full))
-    waits = _list_waits(np.repeat(full, n_ages, axis=0), age)
-    for timed, outcomes in ((counts.full, full), (counts.partial, own)):
-        model.add_cells(timed[classes].ravel(), [(0, [*waits, outcomes[:, :, 1].ravel()])])
-    for j in range(n_ages):
-        count = counts.untimed[classes][:, :, j].ravel()
-        if count.any():
-            bins = [(full, i) for i in range(j)] + [(own, j)]
-            histories = [(0, [*_list_waits(full, i), outcomes[:, i, 1]]) for outcomes, i in bins]
-            model.add_cells(count, histories)
-    if 0 in arrives and counts.declared.any():
-        model.add_cells(counts.declared, [(0, _list_waits(arrives[0][0], n_ages))])
-
-
-def _add_missing(
-    model: Model, data: DelayData, label: IntArray, review: IntArray, arrives: dict[int, tuple[IntArray, IntArray]]
-) -> None:
-    """Add rows without a label."""
-    table, zone = data.table, data.grid.zone[data.table.score_bin]
-    if data.is_late is not None:
-        zone = zone + data.grid.zone_position.size * data.is_late[table.age]
-    cells = np.flatnonzero(table.missing > 0.0)
-    age, score_bin, histories = table.age[cells], table.score_bin[cells], []
-    for y in (0, 1):
-        histories.append((y, [label[cells, y], review[y, score_bin, 0]]))
-        outcomes = [label[cells, y], review[y, score_bin, 1]]
-        if y in arrives:
-            full, own = (outcome[zone[cells]] for outcome in arrives[y])
-            outcomes += [*_list_waits(full, age), own[np.arange(cells.size), age, 0]]
-        histories.append((y, outcomes))
-    if cells.size:
-        model.add_cells(table.missing[cells], histories)
-
-
-def build_drift_precision(data: DelayData, walk_sd: float) -> FloatArray:
-    """Return the prior precision of the drift at the knots after the oldest one: a random walk plus a trend."""
-    times, is_timed = data.grid.knot_times, bool((data.counts.full + data.counts.partial).any())
-    covariance = walk_sd**2 * np.minimum.outer(times, times) + _TREND_SD[is_timed] ** 2 * np.outer(times, times)
-    return np.asarray(np.linalg.inv(covariance)) if times.size else np.zeros((0, 0))
-
-
-def build_rate_columns(grid: AgeGrid) -> FloatArray:
-    """Return columns of the log odds of review rates: a level, a step at the threshold, steps between score bins."""
-    n = grid.position.size
-    has_step = grid.threshold is not None and grid.threshold in grid.cuts
-    flagged = np.append(-np.inf, grid.cuts) >= grid.threshold if has_step else np.zeros(n)
-    return np.column_stack([np.ones(n), flagged, np.tril(np.ones((n, n)))[:, 1:]])
-
-
-def build_hazard_prior(grid: AgeGrid, y: int, step_sd: float) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return mean and precision of the hazards' log odds, and in which age bins every label left arrives."""
-    mean = np.log(np.expm1(np.diff(grid.edges) / (_MEAN_DELAY * grid.oldest)))
-    is_certain = np.zeros(grid.n_ages, dtype=np.bool_)
-    if grid.maturity is not None and y == 1:
-        is_certain[-1] = True
-        left = np.exp(-grid.edges[:-1] / (_MEAN_DELAY * grid.oldest))
-        left -= np.exp(-grid.maturity / (_MEAN_DELAY * grid.oldest))
-        odds = left[:-1] / np.maximum(left[1:], 1e-300) - 1.0
-        mean = np.append(np.log(np.clip(odds, np.exp(-_MAX_PRIOR), np.exp(_MAX_PRIOR))), 0.0)
-    steps = np.append(_LEVEL_SD, np.full(grid.n_ages - 1, step_sd))
-    differences = np.eye(grid.n_ages) - np.eye(grid.n_ages, k=-1)
-    return mean, np.asarray((differences.T * steps**-2.0) @ differences), is_certain
-
-
-class DelayDraws(NamedTuple):
-    """Equally weighted draws of the parameters of delayed labels.
-
-    Attributes
-    ----------
-    curve : array (n_draws, width)
-        Coefficients of calibration curve and drift.
-    slope : array (n_draws, 2)
-        Difference of the log odds of arrivals between the highest and the middle score, by class.
-    hazard : array (n_draws, 2, n_zones, n_ages)
-        Log odds that a label arrives in an age bin, given that it has not arrived before.
-    passed : array (n_draws, 2, n_ages)
-        Logarithm of the factor of these odds for rows that are in the age bin.
-    rate : array (n_draws, 2, n_score_bins)
-        Log odds that the label of a row ever arrives.
-    """
-
-    curve: FloatArray
-    slope: FloatArray
-    hazard: FloatArray
-    passed: FloatArray
-    rate: FloatArray
-
-    def select(self, draws: IntArray | slice) -> "DelayDraws":
-        """Return a selection of the draws."""
-        return DelayDraws(*(values[draws] for values in self))
-
-    @property
-    def log_waits(self) -> FloatArray:
-        """Log probability that the label of a reviewed row has not arrived before each age bin, and by the end."""
-        log_stay = -np.logaddexp(0.0, self.hazard)
-        return np.concatenate([np.zeros((*log_stay.shape[:-1], 1)), np.cumsum(log_stay, axis=-1)], axis=-1)
-
-    def log_missing(
-        self, zone: IntArray, score_bin: IntArray, age: IntArray, log_passed: FloatArray | None = None
-    ) -> FloatArray:
-        """Return log P(no label) of rows in these bins, by class (n_draws x 2 x n).
-
-        Pass `log_passed` for rows that have passed another fraction of their age bin than rows do now.
-        """
-        waits = self.log_waits[:, :, zone, age]
-        log_passed = self.passed[:, :, age] if log_passed is None else log_passed
-        waits = waits - np.logaddexp(0.0, self.hazard[:, :, zone, age] + log_passed)
-        rate = self.rate[:, :, score_bin]
-        return np.asarray(np.logaddexp(-np.logaddexp(0.0, rate), waits - np.logaddexp(0.0, -rate)))
-
-
-def compute_label_probability(grid: AgeGrid, draws: DelayDraws, table: AgeTable) -> FloatArray:
-    """Return P(positive | no label) for rows of a table (n_draws x n)."""
-    log_odds = compute_log_odds(grid, draws, table)
-    return chance(log_odds[0] + log_odds[1])
-
-
-def compute_log_odds(grid: AgeGrid, draws: DelayDraws, table: AgeTable) -> tuple[FloatArray, FloatArray]:
-    """Return the log odds of a positive for rows of a table, and what having no label adds (n_draws x n each)."""
-    columns = np.hstack([table.columns, grid.drift[table.age]])
-    key, index = np.unique(table.score_bin * grid.n_ages + table.age, return_inverse=True)
-    score_bin, age = np.divmod(key, grid.n_ages)
-    log_missing = draws.log_missing(grid.zone[score_bin], score_bin, age)
-    return draws.curve @ columns.T, (log_missing[:, 1] - log_missing[:, 0])[:, index]
-
-
-@dataclass(frozen=True, eq=False)
-class FittedSetting:
-    """A fit under one setting.
-
-    Attributes
-    ----------
-    data : DelayData
-        What was observed.
-    setting : Setting
-        Assumptions.
-    declared : DelayModel
-        The model.
-    likelihood : Likelihood
-        Its likelihood and prior.
-    mode : Mode
-        Its posterior mode.
-    log_evidence : float
-        Log evidence, by Laplace's approximation.
-    """
-
-    data: DelayData
-    setting: Setting
-    declared: DelayModel
-    likelihood: Likelihood
-    mode: Mode
-    log_evidence: float
-
-    @classmethod
-    def of(cls, data: DelayData, setting: Setting, known: "FittedSetting | None" = None) -> "FittedSetting":
-        """Find the mode, starting from that of another setting if it is known."""
-        declared = declare(data, setting)
-        if known is not None and known.setting.reviewed == setting.reviewed:
-            likelihood = copy.copy(known.likelihood)  # the same but for the prior
-            likelihood.prior = Prior(declared.model)
-        else:
-            likelihood = Likelihood(declared.model, data.credit)
-        start = likelihood.prior.mean.copy()
-        if setting.reviewed == "by_score":
-            start[declared.rates[:2]] = _guess_rates(data)
-        if known is not None:
-            n_shared = start.size if known.setting.reviewed == setting.reviewed else int(declared.rates[0])
-            start[:n_shared] = known.mode.theta[:n_shared]
-        mode = find_mode(likelihood.expand, start)
-        root = _cholesky(mode.precision)
-        log_volume = 0.5 * len(root) * LOG_2PI - float(np.log(np.diag(root)).sum())
-        return cls(data, setting, declared, likelihood, mode, mode.value + log_volume + declared.model.log_constant)
-
-    def draw(self, n_draws: int) -> tuple[DelayDraws, FloatArray]:
-        """Return weighted posterior draws."""
-        declared = self.declared
-        if self.setting.reviewed == "by_score":
-            # A Cauchy prior is a mixture of Gaussian ones: the sd of each step is fixed at its most likely value.
-            step = self.mode.theta[declared.rates[2:]]
-            declared = declare(self.data, self.setting, rate_sd=np.sqrt(0.5 * (_RATE_SCALE**2 + step**2)))
-        else:
-            root, n_weighted = _cholesky(self.mode.precision), 2 * n_draws
-            z = normal_points(n_weighted, len(root), _SEED).T
-            theta = self.mode.theta[:, None] + scipy.linalg.solve_triangular(root, z, trans="T", lower=True)
-            weight = np.asarray(softmax(self.likelihood.log_posterior(theta) + 0.5 * (z * z).sum(axis=0)))
-            if estimate_pareto_k(weight) <= MAX_PARETO_K:
-                weight = np.minimum(weight, n_weighted**-0.5)
-                return self.to_draws(theta.T), weight / weight.sum()
-        fitted = fit_model(declared.model, n_draws, likelihood_power=self.data.credit, start=self.mode.theta)
-        return self.to_draws(fitted.theta), fitted.weight
-
-    def to_draws(self, theta: FloatArray) -> DelayDraws:
-        """Return draws of the parameters by name."""
-        declared, grid, n_draws = self.declared, self.data.grid, len(theta)
-        n_zones = grid.zone_position.size
-        hazard = np.full((n_draws, 2, n_zones, grid.n_ages), -np.inf)
-        slope = theta[:, declared.slope] @ np.array([[1.0, 1.0], [-0.5, 0.5]])
-        for y, indices in declared.hazards.items():
-            hazard[:, y] = theta[:, None, indices] + (slope[:, y, None] * grid.zone_position)[:, :, None]
-            if y == 1 and grid.maturity is not None:
-                hazard[:, y, :, -1] = _CERTAIN
-        passed = np.tile(np.log(grid.passed), (n_draws, 2, 1))
-        for day, (y, k) in zip(declared.days, self.data.days, strict=True):
-            passed[:, y, k] += theta[:, day]
-        rate = theta[:, declared.rates]
-        if self.setting.reviewed == "by_score":
-            rate = np.repeat((rate @ build_rate_columns(grid).T)[:, None], 2, axis=1)
-        else:
-            rate = np.repeat(rate[:, :, None], grid.position.size, axis=2)
-        return DelayDraws(theta[:, declared.curve], slope, hazard, passed, rate)
-
-
-def _guess_rates(data: DelayData) -> FloatArray:
-    """Return log odds of a label among the older half of the rows: below the threshold, and how much higher above."""
-    table, grid = data.table, data.grid
-    labels = table.positives + table.negatives
-    at_age = np.bincount(table.age, labels + table.missing, grid.n_ages)
-    is_old = (np.cumsum(at_age) >= 0.5 * at_age.sum())[table.age]
-    above = build_rate_columns(grid)[table.score_bin, 1] > 0.0
-    odds = [(labels[is_old & s].sum() + 1.0) / (table.missing[is_old & s].sum() + 1.0) for s in (~above, above)]
-    return np.array([np.log(odds[0]), np.log(odds[1] / odds[0])])
-
-
-def _cholesky(precision: FloatArray) -> FloatArray:
-    scale = np.sqrt(np.maximum(np.diag(precision), 1e-300))
-    scaled = precision / np.outer(scale, scale)
-    root, failed = scipy.linalg.lapack.dpotrf(scaled, lower=1, clean=1)
-    if failed or root.diagonal().min() < 1e-5:
-        values, vectors = np.linalg.eigh(scaled)
-        root = np.linalg.cholesky((vectors * np.maximum(values, 1e-8 * values.max())) @ vectors.T)
-    return np.asarray(scale[:, None] * root)
-
-
-_SEED = 7
 # Who may be reviewed.
 REVIEWED = ("all", "by_score")
 # Where the evidence is less clear than this ratio, data cannot tell the two, and each keeps the smallest weight.
@@ -429,10 +47,6 @@ _CLEAR_RATIO, _MIN_WEIGHT = 20.0, 0.25
 _CLEARLY_WORSE = 9.0
 # Probability of a review by score from which on it is mentioned; differences between old rows that are.
 _MIN_MENTIONED, _MIN_DIFFERENCE, _CLEAR_SQUARE = 0.02, 0.1, 9.0
-# Prior sd of what a day on which labels of a class arrive adds to the log odds in its age bin.
-_DAY_SD = 3.0
-# Prior sd of a difference between early and late rows in the log odds of arrivals: hardly any.
-_COHORT_SD = 10.0
 # The oldest age is at least so many times the first step of the grid, as two months of whole days are.
 _MIN_SPAN = 64.0
 
@@ -514,7 +128,7 @@ class LateLabels(LabelModel):
         draws = DelayDraws(*(np.concatenate(values) for values in zip(*parts, strict=True)))
         best = fits[int(np.argmax(weight))]
         reviewed = {name: _sum_weights(fits, weight, reviewed=name) for name in REVIEWED}
-        turning = float(sum(w for fit, w in zip(fits, weight, strict=True) if fit.setting.walk_sd > _WALK_SD))
+        turning = float(sum(w for fit, w in zip(fits, weight, strict=True) if fit.setting.walk_sd > WALK_SD))
         return FittedDelays(self, delay_data, draws, (best.setting, best.mode.theta), reviewed, turning)
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
@@ -523,7 +137,7 @@ class LateLabels(LabelModel):
 
 def _fit_settings(data: DelayData, reviewed: tuple[str, ...]) -> list[FittedSetting]:
     """Fit the settings that may explain the data."""
-    smooth, rough = _STEP_SDS
+    smooth, rough = STEP_SDS
     fits: list[FittedSetting] = []
     for name in reviewed:
         fits.append(FittedSetting.of(data, Setting(name, smooth), fits[-1] if fits else None))
@@ -534,7 +148,7 @@ def _fit_settings(data: DelayData, reviewed: tuple[str, ...]) -> list[FittedSett
     drift = winner.mode.theta[winner.declared.drift]
     precision = build_drift_precision(data, winner.setting.walk_sd)
     if drift @ precision @ drift > drift.size:  # as far from 0 as the prior expects draws, not modes, to be
-        fits.append(FittedSetting.of(data, winner.setting._replace(walk_sd=_QUICK_SD), winner))
+        fits.append(FittedSetting.of(data, winner.setting._replace(walk_sd=QUICK_SD), winner))
     return fits
 
 
@@ -733,5 +347,5 @@ def test_cohorts(
     null = find_mode(likelihood.expand, start, others)
     mode = find_mode(likelihood.expand, null.theta, free)
     effect = mode.theta[tested]
-    gain = mode.value - null.value + 0.5 * float(effect @ effect) / _COHORT_SD**2
+    gain = mode.value - null.value + 0.5 * float(effect @ effect) / COHORT_SD**2
     return float(chdtrc(tested.size, 2.0 * max(0.0, gain))), effect

@@ -1,0 +1,235 @@
+"""The model of delayed labels: parameters, decisions and histories.
+
+Histories of a row with age bin a, class y and score s (`r` = reviewed, arrival by hazards per class and age bin):
+
+    label in age bin j        label y, r, waits before j, arrives in j
+    label at an unknown time  label y, r, waits before j, arrives in j, for each j up to a
+    no label                  label y, not r; or label y, r, waits up to a, for each class y
+
+Rows have passed a fraction of their own age bin, by which the odds of an arrival in it are multiplied.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics.missingness.age_cells import (
+    AgeGrid,
+    AgeTable,
+    ArrivalCounts,
+)
+from darkmetrics.posterior import Model
+
+# Prior of the log odds of a hazard: labels arrive evenly in time, on average after this fraction of the oldest age; sd
+# of the level, and of the difference between age bins.
+_MEAN_DELAY, _LEVEL_SD, STEP_SDS = 1.0, 2.5, (0.3, 1.0)
+# Prior sd of the slope of hazards along the rank of the score (-1 to 1): common, and difference between classes.
+_SLOPE_SD = (1.0, 0.5)
+# Prior sd of the drift of the prevalence over all ages: trend, and random walk. From ages alone a drift can hardly be
+# told from delays that depend on the score, and the prior is narrower. A quick change has the last walk.
+_TREND_SD, WALK_SD, QUICK_SD = {True: 0.5, False: 0.3}, 0.3, 3.0
+# Prior of the log odds that a label of a class ever arrives, where all rows are reviewed.
+_EVER_MEAN, _EVER_SD = 3.0, 2.0
+# Prior of the log odds that a row is reviewed: mean and sd of the level, sd of a step at the threshold, and scale of
+# steps between other score bins, which are Cauchy: most are small, and any may be large.
+_RATE_MEAN, _RATE_LEVEL_SD, _RATE_STEP_SD, RATE_SCALE = 3.0, 3.0, 3.0, 0.1
+# What Laplace's approximation misses of the integral of a Cauchy density, as a logarithm.
+_CAUCHY_VOLUME = 0.4 * np.log(np.pi)
+# Log odds of a hazard before the maturity are at most this before labels are seen.
+_MAX_PRIOR = 6.0
+# Log odds that a label arrives by the maturity.
+CERTAIN = 12.0
+# Prior sd of what a day on which labels of a class arrive adds to the log odds in its age bin.
+_DAY_SD = 3.0
+# Prior sd of a difference between early and late rows in the log odds of arrivals: hardly any.
+COHORT_SD = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class DelayData:
+    """What was observed of a set: rows by score and age, and labels by arrival.
+
+    Attributes
+    ----------
+    grid : AgeGrid
+        Bins of scores and ages.
+    table : AgeTable
+        Rows by score and age.
+    counts : ArrivalCounts
+        Labels by arrival.
+    credit : float
+        Exponent of the likelihood: few labels are discounted.
+    days : list of (int, int)
+        Classes and age bins in which labels may arrive on one day.
+    is_late : array of bool (n_ages,), optional
+        Age bins whose rows may have delays of their own. `counts` then has zones of other rows, followed by theirs.
+    """
+
+    grid: AgeGrid
+    table: AgeTable
+    counts: ArrivalCounts
+    credit: float
+    days: list[tuple[int, int]]
+    is_late: BoolArray | None = None
+
+
+class Setting(NamedTuple):
+    """Assumptions of one model: who is reviewed, and the sd of steps of hazards and of the walk of the prevalence."""
+
+    reviewed: str
+    step_sd: float
+    walk_sd: float = WALK_SD
+
+
+class DelayModel(NamedTuple):
+    """A model of delayed labels and the indices of its parameters."""
+
+    model: Model
+    curve: IntArray
+    drift: IntArray
+    slope: IntArray
+    days: IntArray
+    cohort: IntArray | None
+    hazards: dict[int, IntArray]
+    rates: IntArray
+
+
+def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = None) -> DelayModel:
+    """Declare the model of delayed labels.
+
+    Parameters
+    ----------
+    data : DelayData
+        What was observed.
+    setting : Setting
+        Assumptions.
+    rate_sd : array, optional
+        Prior sd of the steps of the review rate between score bins, which are Gaussian then instead of Cauchy.
+    """
+    reviewed = setting.reviewed
+    grid, table, counts, model = data.grid, data.table, data.counts, Model()
+    n_ages, n_zones, n_bins = grid.n_ages, counts.full.shape[1], grid.position.size
+    curve = model.add_parameters(grid.calibrator.prior_mean_, grid.calibrator.prior_scale_)
+    drift = model.add_parameters(precision=build_drift_precision(data, setting.walk_sd))
+    slope = model.add_parameters(np.zeros(2), np.array(_SLOPE_SD))
+    label = model.add_decisions((curve, table.columns), (drift, grid.drift[table.age]))
+    cohort = None if data.is_late is None else model.add_parameters(np.zeros(2), COHORT_SD)
+    days = model.add_parameters(np.zeros(len(data.days)), _DAY_SD) if data.days else np.zeros(0, dtype=np.int64)
+    arrives: dict[int, tuple[IntArray, IntArray]] = {}
+    hazards: dict[int, IntArray] = {}
+    zones, bins = np.repeat(np.arange(n_zones), n_ages), np.tile(np.arange(n_ages), n_zones)
+    for y in (0, 1):
+        if y == 0 and grid.maturity is not None and not (counts.full + counts.partial)[0].any():
+            continue  # only positives arrive
+        mean, precision, is_certain = build_hazard_prior(grid, y, setting.step_sd)
+        hazard = model.add_parameters(mean, precision=precision)
+        hazards[y] = hazard
+        position = grid.zone_position[zones % grid.zone_position.size][:, None] * np.array([1.0, y - 0.5])
+        is_free = ~is_certain[bins][:, None]
+        terms = [(hazard, np.eye(n_ages)[bins] * is_free), (slope, position * is_free)]
+        if cohort is not None:
+            terms.append((cohort[y : y + 1], (zones >= grid.zone_position.size)[:, None] * is_free))
+        offset = np.where(is_certain, CERTAIN, 0.0)[bins]
+        shape = n_zones, n_ages, 2
+        full = model.add_decisions(*terms, offset=offset).reshape(shape)
+        own_days = [(day, k) for day, (label_, k) in zip(days, data.days, strict=True) if label_ == y]
+        terms += [(np.array([day]), (bins == k)[:, None] * 1.0) for day, k in own_days]
+        arrives[y] = full, model.add_decisions(*terms, offset=offset + np.log(grid.passed[bins])).reshape(shape)
+    if reviewed == "by_score":
+        columns = build_rate_columns(grid)
+        rates = model.add_parameters(np.array([_RATE_MEAN, 0.0]), np.array([_RATE_LEVEL_SD, _RATE_STEP_SD]))
+        steps = np.zeros(columns.shape[1] - 2)
+        sd = RATE_SCALE if rate_sd is None else rate_sd
+        rates = np.append(rates, model.add_parameters(steps, sd, cauchy=rate_sd is None))
+        model.log_constant += _CAUCHY_VOLUME * steps.size
+    else:
+        columns = np.eye(2)
+        # By definition, positives that never arrive by the maturity are none.
+        mean = np.array([_EVER_MEAN, _EVER_MEAN if grid.maturity is None else CERTAIN])
+        rates = model.add_parameters(mean, _EVER_SD)
+    outcomes = model.add_decisions((rates, columns))
+    review = np.stack([outcomes, outcomes]) if reviewed == "by_score" else np.repeat(outcomes[:, None], n_bins, axis=1)
+
+    for y, count in ((0, table.negatives), (1, table.positives)):
+        model.add_cells(count, [(y, [label[:, y], review[y, table.score_bin, 1]])])
+    _add_arrivals(model, arrives, counts)
+    _add_missing(model, data, label, review, arrives)
+    return DelayModel(model, np.append(curve, drift), drift, slope, days, cohort, hazards, rates)
+
+
+def _list_waits(outcomes: IntArray, before: IntArray | int) -> list[IntArray]:
+    """Return the outcomes "does not arrive" in each age bin below `before`; outcomes are (..., n_ages, 2)."""
+    if isinstance(before, int):
+        return [outcomes[..., j, 0] for j in range(before)]
+    return [np.where(j < before, outcomes[..., j, 0], -1) for j in range(int(before.max(initial=0)))]
+
+
+def _add_arrivals(model: Model, arrives: dict[int, tuple[IntArray, IntArray]], counts: ArrivalCounts) -> None:
+    """Add the arrivals of labels, by class, zone and age bin: they are the same for all scores of a zone."""
+    classes = list(arrives)
+    full, own = (np.concatenate([arrives[y][k] for y in classes]) for k in (0, 1))  # class and zone x n_ages x 2
+    n_ages = full.shape[1]
+    age = np.tile(np.arange(n_ages), len(full))
+    waits = _list_waits(np.repeat(full, n_ages, axis=0), age)
+    for timed, outcomes in ((counts.full, full), (counts.partial, own)):
+        model.add_cells(timed[classes].ravel(), [(0, [*waits, outcomes[:, :, 1].ravel()])])
+    for j in range(n_ages):
+        count = counts.untimed[classes][:, :, j].ravel()
+        if count.any():
+            bins = [(full, i) for i in range(j)] + [(own, j)]
+            histories = [(0, [*_list_waits(full, i), outcomes[:, i, 1]]) for outcomes, i in bins]
+            model.add_cells(count, histories)
+    if 0 in arrives and counts.declared.any():
+        model.add_cells(counts.declared, [(0, _list_waits(arrives[0][0], n_ages))])
+
+
+def _add_missing(
+    model: Model, data: DelayData, label: IntArray, review: IntArray, arrives: dict[int, tuple[IntArray, IntArray]]
+) -> None:
+    """Add rows without a label."""
+    table, zone = data.table, data.grid.zone[data.table.score_bin]
+    if data.is_late is not None:
+        zone = zone + data.grid.zone_position.size * data.is_late[table.age]
+    cells = np.flatnonzero(table.missing > 0.0)
+    age, score_bin, histories = table.age[cells], table.score_bin[cells], []
+    for y in (0, 1):
+        histories.append((y, [label[cells, y], review[y, score_bin, 0]]))
+        outcomes = [label[cells, y], review[y, score_bin, 1]]
+        if y in arrives:
+            full, own = (outcome[zone[cells]] for outcome in arrives[y])
+            outcomes += [*_list_waits(full, age), own[np.arange(cells.size), age, 0]]
+        histories.append((y, outcomes))
+    if cells.size:
+        model.add_cells(table.missing[cells], histories)
+
+
+def build_drift_precision(data: DelayData, walk_sd: float) -> FloatArray:
+    """Return the prior precision of the drift at the knots after the oldest one: a random walk plus a trend."""
+    times, is_timed = data.grid.knot_times, bool((data.counts.full + data.counts.partial).any())
+    covariance = walk_sd**2 * np.minimum.outer(times, times) + _TREND_SD[is_timed] ** 2 * np.outer(times, times)
+    return np.asarray(np.linalg.inv(covariance)) if times.size else np.zeros((0, 0))
+
+
+def build_rate_columns(grid: AgeGrid) -> FloatArray:
+    """Return columns of the log odds of review rates: a level, a step at the threshold, steps between score bins."""
+    n = grid.position.size
+    has_step = grid.threshold is not None and grid.threshold in grid.cuts
+    flagged = np.append(-np.inf, grid.cuts) >= grid.threshold if has_step else np.zeros(n)
+    return np.column_stack([np.ones(n), flagged, np.tril(np.ones((n, n)))[:, 1:]])
+
+
+def build_hazard_prior(grid: AgeGrid, y: int, step_sd: float) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return mean and precision of the hazards' log odds, and in which age bins every label left arrives."""
+    mean = np.log(np.expm1(np.diff(grid.edges) / (_MEAN_DELAY * grid.oldest)))
+    is_certain = np.zeros(grid.n_ages, dtype=np.bool_)
+    if grid.maturity is not None and y == 1:
+        is_certain[-1] = True
+        left = np.exp(-grid.edges[:-1] / (_MEAN_DELAY * grid.oldest))
+        left -= np.exp(-grid.maturity / (_MEAN_DELAY * grid.oldest))
+        odds = left[:-1] / np.maximum(left[1:], 1e-300) - 1.0
+        mean = np.append(np.log(np.clip(odds, np.exp(-_MAX_PRIOR), np.exp(_MAX_PRIOR))), 0.0)
+    steps = np.append(_LEVEL_SD, np.full(grid.n_ages - 1, step_sd))
+    differences = np.eye(grid.n_ages) - np.eye(grid.n_ages, k=-1)
+    return mean, np.asarray((differences.T * steps**-2.0) @ differences), is_certain
