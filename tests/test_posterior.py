@@ -4,38 +4,34 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from darkmetrics._kernels.posterior.draws import posterior_mode, representatives
+from darkmetrics._kernels.posterior.draws import Expansion, representatives
+from darkmetrics.posterior.mode import find_mode
 
 
 def test_mode_of_a_gaussian_is_found_in_one_step():
     mean, precision = np.array([2.0, -300.0]), np.array([[4.0, 1.0], [1.0, 0.5]])
     calls = []
 
-    class At:
-        def __init__(self, x):
-            calls.append(x)
-            off = x - mean
-            self.value, self.gradient, self.precision = -0.5 * off @ precision @ off, -precision @ off, precision
+    def expand(x):
+        calls.append(x)
+        error = x - mean
+        return Expansion(-0.5 * error @ precision @ error, -precision @ error, precision)
 
-    found, curvature = posterior_mode(At, np.zeros(2))
-    np.testing.assert_allclose(found, mean, rtol=1e-12)
-    np.testing.assert_array_equal(curvature, precision)
+    mode = find_mode(expand, np.zeros(2))
+    np.testing.assert_allclose(mode.theta, mean, rtol=1e-12)
+    np.testing.assert_array_equal(mode.precision, precision)
     assert len(calls) == 2
 
 
 def test_mode_is_reached_from_where_the_curvature_has_the_wrong_sign():
-    class At:
+    def expand(x):
         """A Cauchy density: beyond its scale it is curved upwards."""
+        t = float(x[0])
+        precision = np.array([[2.0 * (1.0 - t * t) / (1.0 + t * t) ** 2]])
+        return Expansion(-float(np.log1p(t * t)), np.array([-2.0 * t / (1.0 + t * t)]), precision)
 
-        def __init__(self, x):
-            t = float(x[0])
-            self.value = -np.log1p(t * t)
-            self.gradient = np.array([-2.0 * t / (1.0 + t * t)])
-            self.precision = np.array([[2.0 * (1.0 - t * t) / (1.0 + t * t) ** 2]])
-
-    found, _ = posterior_mode(At, np.array([50.0]))
-    # A gain below 1e-9 is left: at curvature 2 that is a distance of 3e-5.
-    assert abs(found[0]) < 1e-4
+    # A gain below 1e-8 is left: at curvature 2 that is a distance of 1e-4.
+    assert abs(find_mode(expand, np.array([50.0])).theta[0]) < 2e-4
 
 
 # ---------------------------------------------------------------------------------------------------- representatives

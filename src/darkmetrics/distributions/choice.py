@@ -19,7 +19,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.distributions.base import Interval, MetricDistribution, NodeMoments
 from darkmetrics.distributions.combined import Combined
 from darkmetrics.distributions.counting import Atoms, count_positives, enumerate_assignments
-from darkmetrics.distributions.drawing import N_IMPUTATIONS, Draws, draw_values
+from darkmetrics.distributions.drawing import N_IMPUTATIONS, Draws
 from darkmetrics.distributions.expansion import MAX_EXPANSION_ERROR, Expansion
 from darkmetrics.distributions.functional import Functional, Reordered, ScenarioFunctional
 from darkmetrics.distributions.kinds import Discrete, Tabulated, Undefined
@@ -63,15 +63,6 @@ def exact_atoms(functional: Functional, problem: Problem) -> Atoms | None:
     if not problem.posterior.independent:
         return None
     return enumerate_assignments(functional, problem) or count_positives(functional, problem)
-
-
-def compute_distribution(functional: Functional, problem: Problem, n: int = N_IMPUTATIONS) -> MetricDistribution:
-    """Compute the distribution of a metric on these rows by the first method that applies."""
-    result = compute_without_sampling(functional, problem)
-    if result is not None:
-        return result
-    n = repeat_undefined(functional, problem, n_imputations(functional, n))
-    return distribution_of_draws(functional, problem, draw_values(functional, problem, n))
 
 
 def repeat_undefined(functional: Functional, problem: Problem, n: int) -> int:

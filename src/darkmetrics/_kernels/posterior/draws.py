@@ -5,12 +5,10 @@ label model needs a few of them, in a few dimensions, and `scipy.stats` takes lo
 takes. So low dimensions are made here and only the higher ones are left to scipy.
 """
 
-from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-import scipy  # its parts are loaded when they are first used
 from scipy.special import ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
@@ -93,92 +91,6 @@ class Expansion(NamedTuple):
     value: float
     gradient: FloatArray
     precision: FloatArray
-
-
-class _Expansion(Protocol):
-    @property
-    def value(self) -> float: ...
-    @property
-    def gradient(self) -> FloatArray: ...
-    @property
-    def precision(self) -> FloatArray: ...
-
-
-class Draws(NamedTuple):
-    """Draws of the parameters (rows) with their weights, and the log evidence of the model."""
-
-    parameters: FloatArray
-    weight: FloatArray
-    log_evidence: float
-
-
-class _Expandable(Protocol):
-    def expand(self, parameters: FloatArray) -> _Expansion: ...
-    def log_posterior(self, parameters: FloatArray) -> FloatArray: ...
-
-
-def gaussian_posterior(posterior: _Expandable, start: FloatArray, n_draws: int) -> Draws:
-    """Draws from the Gaussian at the mode, equally weighted, with the evidence that it leads to."""
-    mode, precision = posterior_mode(posterior.expand, start)
-    root = _root(precision)
-    points = (
-        mode + scipy.linalg.solve_triangular(root, normal_points(n_draws, mode.size, _SEED).T, trans="T", lower=True).T
-    )
-    volume = 0.5 * mode.size * np.log(2.0 * np.pi) - float(np.log(np.diag(root)).sum())
-    log_evidence = float(posterior.log_posterior(mode[None])[0]) + volume
-    return Draws(points, np.full(n_draws, 1.0 / n_draws), log_evidence)
-
-
-def posterior_mode(expand: Callable[[FloatArray], _Expansion], start: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The mode and the precision there, by Newton's method with step halving.
-
-    The likelihood of a mixture is not concave everywhere: where the curvature has the wrong sign its size is used,
-    which still leads uphill.
-    """
-    here, at = start, expand(start)
-    for _ in range(_MAX_STEPS):
-        step = _uphill(at)
-        gain = float(at.gradient @ step)
-        if gain <= 1e-9:
-            break
-        for _ in range(40):
-            new = expand(here + step)
-            if new.value >= at.value + 1e-4 * float(at.gradient @ step):
-                break
-            step = 0.5 * step
-        else:
-            break
-        here, at = here + step, new
-    return here, at.precision
-
-
-def _uphill(at: _Expansion) -> FloatArray:
-    """Newton's step, with the size of the curvature where it has the wrong sign."""
-    root, step, failed = scipy.linalg.lapack.dposv(at.precision, at.gradient)
-    # A fraction of the time of eigenvectors, where each direction adds a part to those before it.
-    if not failed and (root.diagonal() ** 2 > _PART * at.precision.diagonal()).all():
-        return np.asarray(step, dtype=np.float64)
-    values, vectors = np.linalg.eigh(at.precision)
-    steep = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
-    result: FloatArray = vectors @ ((vectors.T @ at.gradient) / steep)
-    return result
-
-
-def _root(precision: FloatArray) -> FloatArray:
-    """The lower triangular root, of what is left of a precision without directions in which it has nothing or less."""
-    root, failed = scipy.linalg.lapack.dpotrf(precision, lower=1, clean=1)
-    if failed or (root.diagonal() ** 2 <= _PART * precision.diagonal()).any():
-        root = np.linalg.cholesky(_positive(precision))
-    return np.asarray(root, dtype=np.float64)
-
-
-def _positive(matrix: FloatArray) -> FloatArray:
-    """A symmetric matrix without the directions in which rounding, or a saddle, has left nothing or less."""
-    scale = np.sqrt(np.abs(np.diag(matrix)))
-    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    mended = (vectors * np.maximum(values, 1e-12 * values.max())) @ vectors.T
-    result: FloatArray = mended * np.outer(scale, scale)
-    return result
 
 
 def sort_draws(first: FloatArray, second: FloatArray, weight: FloatArray) -> IntArray:
