@@ -7,7 +7,6 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-import scipy  # its modules are loaded when they are first used
 from scipy.special import logsumexp
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
@@ -18,7 +17,7 @@ from darkmetrics.posterior.mode import find_mode
 from darkmetrics.posterior.model import Cells, Model
 from darkmetrics.posterior.nuisance import Marginal, NuisanceIntegral
 from darkmetrics.posterior.proposal import Proposal, iterate_proposals
-from darkmetrics.posterior.tables import compile_cells
+from darkmetrics.posterior.tables import FormTable
 
 # Importance weights are unreliable above this tail shape (Vehtari et al. 2024), unless nearly all draws count: the tail
 # of very many draws may be heavy and have no mass.
@@ -86,20 +85,20 @@ class FittedModel:
         is_label = np.array(cells.labels) == label
         if is_label.all() or not is_label.any():
             return np.full((theta.shape[1], n), float(is_label[0]))
-        forms, histories = compile_cells(self.model, [cells])
-        # Log weights relative to those of the first history, from which forms common to both cancel.
-        first = [histories.matrix[:n]] * (k - 1)
-        matrix = histories.matrix[n:] - (first[0] if k == 2 else scipy.sparse.vstack(first))
-        matrix.eliminate_zeros()
-        needed = np.bincount(matrix.indices, minlength=forms.size) > 0
+        used = np.zeros(self.model.n_outcomes + 1, dtype=np.bool_)
+        used[cells.outcomes] = True
+        forms = FormTable(self.model, used[:-1])
+        terms, needed = forms.list_differences(cells.outcomes)
         result, size = np.empty((n, theta.shape[1])), max(1, _BATCH // max(1, forms.size))
         for start in range(0, theta.shape[1], size):
             batch = slice(start, start + size)
-            log_ratio = matrix @ forms.evaluate(theta[:, batch], needed)
+            values = forms.evaluate(theta[:, batch], needed)
+            log_ratio = np.zeros((k - 1, n, values.shape[1]))  # of the weights of a history and of the first history
+            for term in terms:
+                log_ratio[term.history, term.cells] += term.sign * values[term.forms]
             if k == 2:
-                result[:, batch] = chance(log_ratio if is_label[1] else -log_ratio)
+                result[:, batch] = chance(log_ratio[0] if is_label[1] else -log_ratio[0])
                 continue
-            log_ratio = log_ratio.reshape(k - 1, n, -1)
             peak = np.maximum(log_ratio.max(axis=0), 0.0)
             weight = np.exp(np.concatenate([-peak[None], log_ratio - peak]))
             result[:, batch] = weight[is_label].sum(axis=0) / weight.sum(axis=0)
