@@ -7,6 +7,7 @@ With w_h the probability of a history given the observation, the derivatives are
 """
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy  # its modules are loaded when they are first used
@@ -42,15 +43,25 @@ class Prior:
         value = -0.5 * np.einsum("ij,ij->j", gaussian, self._block @ gaussian) - np.log1p(u**2).sum(axis=0)
         return np.asarray(value + self._log_constant)
 
-    def expand(self, theta: FloatArray) -> Expansion:
-        """Return the log density at one point with its derivatives."""
-        deviation = theta - self.mean
-        gradient, precision = -self.precision @ deviation, self.precision
+    def expand(self, theta: FloatArray) -> "Expansions":
+        """Return the log density at each column of `theta` with its derivatives."""
+        deviation = theta - self.mean[:, None]
+        gradient = -(self.precision @ deviation)
+        precision = np.repeat(self.precision[None], theta.shape[1], axis=0)
         if self.cauchy.size:
-            precision, u = precision.copy(), deviation[self.cauchy] / self.scale
-            gradient[self.cauchy] = -2.0 * u / (self.scale * (1.0 + u**2))
-            precision[self.cauchy, self.cauchy] = 2.0 * (1.0 - u**2) / (self.scale * (1.0 + u**2)) ** 2
-        return Expansion(float(self.log_density(theta[:, None])[0]), gradient, precision)
+            scale = self.scale[:, None]
+            u = deviation[self.cauchy] / scale
+            gradient[self.cauchy] = -2.0 * u / (scale * (1.0 + u**2))
+            precision[:, self.cauchy, self.cauchy] = (2.0 * (1.0 - u**2) / (scale * (1.0 + u**2)) ** 2).T
+        return Expansions(self.log_density(theta), np.ascontiguousarray(gradient.T), precision)
+
+
+class Expansions(NamedTuple):
+    """A log posterior at several points to second order; `precision` is minus its Hessian."""
+
+    value: FloatArray  # n_points
+    gradient: FloatArray  # n_points x n_parameters
+    precision: FloatArray  # n_points x n_parameters x n_parameters
 
 
 class Likelihood:
@@ -96,50 +107,72 @@ class Likelihood:
 
     def expand(self, theta: FloatArray) -> Expansion:
         """Return the log posterior at one point with its derivatives."""
+        value, gradient, precision = self.expand_points(theta[:, None])
+        return Expansion(float(value[0]), gradient[0], precision[0])
+
+    def expand_points(self, theta: FloatArray) -> Expansions:
+        """Return the log posterior at each column of `theta` with its derivatives."""
         table, (value, gradient, precision) = self.histories, self.prior.expand(theta)
-        precision = precision.copy()
-        forms, coefficient = self.forms.evaluate(theta), table.common
-        value += float(coefficient @ forms)
-        slopes = self._slopes if table.groups else None  # rows of norms are overwritten below
-        curvatures = []
+        forms, coefficient = self.forms.evaluate(theta), table.common[:, None]
+        value = value + table.common @ forms
+        shape, slopes, curvatures = (*self._slopes.shape, theta.shape[1]), None, []
+        if table.groups:
+            slopes = np.empty(shape)
+            slopes[...] = self._slopes[:, :, None]  # rows of norms are overwritten below
         for block in self.forms.blocks:
-            p = np.exp(forms[block.eta].reshape(block.shape) - forms[block.norm])
-            mean = (p[:, :, None] * block.columns).sum(axis=0) if len(p) > 1 else p[0][:, None] * block.columns[0]
-            curvatures.append((block, p, mean))
+            p = np.exp(forms[block.eta].reshape(*block.shape, -1) - forms[block.norm])
+            mean = None
+            if slopes is not None or len(p) > 1:
+                mean = (p[:, :, None] * block.columns[:, :, :, None]).sum(axis=0)  # n_decisions x width x n_points
             if slopes is not None:
                 slopes[block.norm, block.indices] = mean
+            curvatures.append((block, p, mean))
         if slopes is not None:
-            log_weight, gradients = table.matrix @ forms, table.matrix @ slopes
-            weight = np.empty(table.n_histories)
+            log_weight, gradients = table.matrix @ forms, table.matrix @ slopes.reshape(shape[0], -1)
+            gradients, weight = gradients.reshape(-1, *shape[1:]), np.empty((table.n_histories, shape[2]))
             for group in table.groups:
                 value += self._expand_group(group, log_weight, gradients, weight, precision)
             coefficient = coefficient + table.transposed @ weight
         for block, p, mean in curvatures:
-            count = -coefficient[block.norm]
-            columns = block.flat_columns
+            count, columns = -coefficient[block.norm], block.flat_columns
             expected = count * p
-            gradient[block.indices] += (coefficient[block.eta] - expected.ravel()) @ columns
+            residual = coefficient[block.eta] - expected.reshape(len(columns), -1)
+            gradient[:, block.indices] += residual.T @ columns
             if len(p) == 1:
-                curvature = (columns.T * (expected[0] * np.exp(-forms[block.norm]))) @ columns
+                curvature = _weigh_products(columns, expected[0] * np.exp(-forms[block.norm]))
             else:
-                curvature = (columns.T * expected.ravel()) @ columns - (mean.T * count) @ mean
-            precision[np.ix_(block.indices, block.indices)] += curvature
-        return Expansion(value, gradient, precision)
+                curvature = _weigh_products(columns, expected.reshape(len(columns), -1))
+                curvature -= _weigh_products(np.moveaxis(mean, 2, 0), count)
+            precision[:, block.indices[:, None], block.indices] += curvature
+        return Expansions(value, gradient, precision)
 
     @staticmethod
     def _expand_group(
         group: HistoryGroup, log_weight: FloatArray, gradients: FloatArray, weight: FloatArray, precision: FloatArray
-    ) -> float:
+    ) -> FloatArray:
         """Return the log likelihood of a group; fill in `weight` and subtract its curvature from `precision`."""
         values, gradient = group.split(log_weight), group.split(gradients)
         log_sum = log_sum_exp(values)
         w = np.exp(values - log_sum)
-        weight[group.rows] = (group.count * w).ravel()
+        count = group.count[:, None]
+        weight[group.rows] = (count * w).reshape(-1, w.shape[2])
         if group.n_histories == 2:
-            difference = gradient[1] - gradient[0]
-            precision -= (difference.T * (group.count * w[0] * w[1])) @ difference
+            precision -= _weigh_products(np.moveaxis(gradient[1] - gradient[0], 2, 0), count * w[0] * w[1])
         else:
             centered = gradient - (w[:, :, None] * gradient).sum(axis=0)
-            flat = centered.reshape(-1, centered.shape[2])
-            precision -= (flat.T * weight[group.rows]) @ flat
-        return float(group.count @ log_sum)
+            flat = centered.reshape(-1, *centered.shape[2:])
+            precision -= _weigh_products(np.moveaxis(flat, 2, 0), weight[group.rows])
+        return np.asarray(group.count @ log_sum)
+
+
+def _weigh_products(columns: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return weighted sums over rows of the products of columns, at each point.
+
+    Parameters
+    ----------
+    columns : array (n_rows, width) or (n_points, n_rows, width)
+        Columns, common to all points or not.
+    weight : array (n_rows, n_points)
+        Weights.
+    """
+    return np.asarray(np.swapaxes(columns, -1, -2) * weight.T[:, None] @ columns)

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.posterior.likelihood import LOG_2PI, Likelihood
-from darkmetrics.posterior.mode import Mode, find_mode
+from darkmetrics.posterior.mode import Mode, find_modes
 
 LogDensity = Callable[[FloatArray], FloatArray]
 
@@ -31,8 +31,8 @@ _MAX_GRIDS = 2
 # Widths on either side of an axis are measured at this distance and limited to this range.
 _WIDTH_DISTANCE, _WIDTHS = 1.5, (0.5, 3.0)
 _MIN_DROP = 0.05
-# The grid ends where the density has dropped by exp(-9), or after so many steps, which grow geometrically.
-_GRID_DROP, _GRID_STEPS, _GRID_START, _GRID_GROWTH = 9.0, 14, 0.8, 1.3
+# The grid ends where the density has dropped by exp(-9). Its steps grow geometrically; that many are tried at once.
+_GRID_DROP, _GRID_STEPS, _GRID_START, _GRID_GROWTH = 9.0, (4, 3, 3, 4), 0.8, 1.3
 # Conditional modes on the grid need not be exact, because weights correct the proposal.
 _GRID_GAIN = 0.05
 # A proposal wider than the posterior limits the importance weights: less so in many dimensions.
@@ -75,13 +75,13 @@ class ConditionalGaussian:
         """Build the approximation from a mode."""
         precision, size = mode.precision, mode.theta.size
         free = main if grid is None else main[main != grid]
-        block, log_volume = precision[np.ix_(free, free)], 0.0
+        block, log_volume = precision[free[:, None], free], 0.0
         response, inverse = np.zeros((nuisance.size, free.size)), np.zeros((0, 0))
         if nuisance.size:
             inverse, log_volume = _invert(precision[np.ix_(nuisance, nuisance)])
             response = -inverse @ precision[np.ix_(nuisance, free)]
             block = block + precision[np.ix_(free, nuisance)] @ response
-        root = np.linalg.inv(np.linalg.cholesky(make_positive(block))).T
+        root = _invert_root(block)
         axes = np.zeros((size, free.size))
         axes[free], axes[nuisance] = root, response @ root
         log_root, slope = float(np.log(np.diag(root)).sum()), np.zeros(size)
@@ -206,6 +206,16 @@ def make_positive(matrix: FloatArray) -> FloatArray:
     return np.asarray(mended * np.outer(scale, scale))
 
 
+def _invert_root(precision: FloatArray) -> FloatArray:
+    """Return the upper triangular root of the covariance, from a precision matrix."""
+    if not precision.size:
+        return precision
+    root, failed = scipy.linalg.lapack.dpotrf(precision, lower=1, clean=1)
+    if failed:
+        root = np.linalg.cholesky(make_positive(precision))
+    return np.asarray(scipy.linalg.lapack.dtrtri(root, lower=1)[0].T, dtype=np.float64)
+
+
 def _invert(matrix: FloatArray) -> tuple[FloatArray, float]:
     """Return the inverse of a precision matrix, and half the log determinant of the inverse."""
     diagonal = matrix.diagonal()
@@ -262,22 +272,30 @@ def _measure_drops(log_density: LogDensity, center: FloatArray, moves: FloatArra
 
 
 def _build_grid(likelihood: Likelihood, center: Mode, parameter: int, sd: float) -> list[ConditionalGaussian]:
-    """Extend a grid from the mode in both directions until the density is negligible, in growing steps."""
+    """Extend a grid from the mode in both directions until the density is negligible, in growing steps.
+
+    The conditional modes of a batch of steps are searched at once, from the line through the last mode.
+    """
     main, nuisance = likelihood.main, likelihood.nuisance
     free = np.delete(np.arange(center.theta.size), parameter)
     middle = ConditionalGaussian.from_mode(center, main, nuisance, parameter)
-    peak, sides = middle.log_integral, []
-    for direction in (-1.0, 1.0):
-        nearest, step, side = middle, _GRID_START * direction * sd, []
-        for _ in range(_GRID_STEPS):
-            mode = find_mode(likelihood.expand, nearest.mode + step * nearest.slope, free, _GRID_GAIN)
-            nearest = ConditionalGaussian.from_mode(mode, main, nuisance, parameter)
-            side.append(nearest)
-            peak, step = max(peak, nearest.log_integral), _GRID_GROWTH * step
-            if nearest.log_integral < peak - _GRID_DROP:
-                break
-        sides.append(side)
-    return [*sides[0][::-1], middle, *sides[1]]
+    sides, peak, step = {-1.0: [middle], 1.0: [middle]}, middle.log_integral, _GRID_START * sd
+    for size in _GRID_STEPS:
+        distance = np.cumsum(step * _GRID_GROWTH ** np.arange(size))
+        step *= _GRID_GROWTH**size
+        extended = [direction for direction in sides if sides[direction][-1].log_integral >= peak - _GRID_DROP]
+        if not extended:
+            break
+        ends = [(sides[direction][-1], direction * distance) for direction in extended]
+        starts = [end.mode[:, None] + moves * end.slope[:, None] for end, moves in ends]
+        modes = find_modes(likelihood.expand_points, np.concatenate(starts, axis=1), free, _GRID_GAIN)
+        for i, direction in enumerate(extended):
+            for mode in modes[i * size : (i + 1) * size]:
+                sides[direction].append(ConditionalGaussian.from_mode(mode, main, nuisance, parameter))
+                peak = max(peak, sides[direction][-1].log_integral)
+                if sides[direction][-1].log_integral < peak - _GRID_DROP:
+                    break
+    return [*sides[-1.0][:0:-1], *sides[1.0]]
 
 
 def _draw_two_sided_normal(u: FloatArray, widths: FloatArray, inflation: float) -> tuple[FloatArray, FloatArray]:
