@@ -16,7 +16,7 @@ from darkmetrics.posterior.likelihood import Likelihood
 from darkmetrics.posterior.mode import find_mode
 from darkmetrics.posterior.model import Cells, Model
 from darkmetrics.posterior.nuisance import Marginal, NuisanceIntegral
-from darkmetrics.posterior.proposal import ConditionalGaussian, Proposal, iterate_proposals
+from darkmetrics.posterior.proposal import MAX_RETRIED, ConditionalGaussian, Proposal, iterate_proposals
 from darkmetrics.posterior.tables import FormTable
 
 # Importance weights are unreliable above this tail shape (Vehtari et al. 2024), unless nearly all draws count: the tail
@@ -26,8 +26,8 @@ MAX_PARETO_K, MIN_EFFICIENCY = 0.7, 0.4
 _ROUGH_STEP = 1.0
 # The search for the mode of an approximate evidence ends where a step raises the log posterior by less.
 _EVIDENCE_GAIN = 1e-3
-# In more dimensions importance weights often fail, and another grid hardly ever helps.
-_MAX_RETRIED = 20
+# A better proposal is looked for below this efficiency.
+_GOOD_EFFICIENCY = 0.5
 # Of 24 seeds the one whose 256 points have the smallest errors of means and standard deviations.
 _SEED = 6
 # Predictions are computed for about this many numbers at once.
@@ -126,14 +126,14 @@ def fit_model(
     likelihood = Likelihood(model, likelihood_power)
     nuisance = NuisanceIntegral(likelihood)
     mode = find_mode(likelihood.expand, likelihood.prior.mean if start is None else start)
-    n_tries = 1 if likelihood.main.size > _MAX_RETRIED else 3
+    n_tries = 1 if likelihood.main.size > MAX_RETRIED else 3
     proposals = iterate_proposals(likelihood, mode, lambda theta: nuisance.integrate(theta, _ROUGH_STEP).log_posterior)
     attempt = None
     for proposal in islice(proposals, n_tries):
         new = _weigh(proposal, nuisance, n_draws)
         if attempt is None or new.effective_size > attempt.effective_size:
             attempt = new
-        if attempt.effective_size >= MIN_EFFICIENCY * n_draws:
+        if attempt.effective_size >= _GOOD_EFFICIENCY * n_draws:
             break
     assert attempt is not None
     proposal, marginal, log_evidence = attempt.proposal, attempt.marginal, attempt.log_evidence

@@ -87,11 +87,12 @@ def find_modes(
         As in `find_mode`.
     """
     theta, (value, gradient, precision) = start.copy(), expand(start)
-    active = np.arange(start.shape[1] if free.size else 0)
+    active, block = np.arange(start.shape[1] if free.size else 0), (slice(None), free[:, None], free)
     for _ in range(_MAX_STEPS):
+        if not active.size:
+            break
         steps = np.zeros_like(theta)
-        for point in active:
-            steps[free, point] = _compute_step(precision[point][free[:, None], free], gradient[point, free])
+        steps[free[:, None], active] = _compute_steps(precision[active][block], gradient[active][:, free]).T
         gain = np.einsum("ij,ji->i", gradient, steps)
         is_last = gain[active] < 2.0 * min_gain
         last, active = active[is_last], active[~is_last]
@@ -110,10 +111,21 @@ def find_modes(
             searched = searched[~is_better]
             steps[:, searched] *= 0.5
             gain[searched] *= 0.5
-        active = np.setdiff1d(active, searched)
-        if not active.size:
-            break
+        if searched.size:  # no step raises the log posterior
+            active = active[~np.isin(active, searched)]
     return [Mode(theta[:, point], float(value[point]), precision[point]) for point in range(theta.shape[1])]
+
+
+def _compute_steps(precision: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Return Newton steps of several points (n_points x n_parameters)."""
+    try:
+        root = np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        return np.array([_compute_step(*values) for values in zip(precision, gradient, strict=True)])
+    pivots, curvature = (np.diagonal(matrix, axis1=1, axis2=2) for matrix in (root, precision))
+    if not (pivots**2 > _MIN_PIVOT * curvature).all():
+        return np.array([_compute_step(*values) for values in zip(precision, gradient, strict=True)])
+    return np.asarray(np.linalg.solve(precision, gradient[..., None])[..., 0])
 
 
 def _compute_step(precision: FloatArray, gradient: FloatArray) -> FloatArray:
