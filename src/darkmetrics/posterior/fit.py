@@ -7,7 +7,6 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.draws import sobol_points
@@ -17,7 +16,7 @@ from darkmetrics.posterior.mode import find_mode
 from darkmetrics.posterior.model import Cells, Model
 from darkmetrics.posterior.nuisance import Marginal, NuisanceIntegral
 from darkmetrics.posterior.proposal import MAX_RETRIED, ConditionalGaussian, Proposal, iterate_proposals
-from darkmetrics.posterior.tables import FormTable
+from darkmetrics.posterior.tables import FormTable, log_total
 
 # Importance weights are unreliable above this tail shape (Vehtari et al. 2024), unless nearly all draws count: the tail
 # of very many draws may be heavy and have no mass.
@@ -188,11 +187,11 @@ def _weigh(proposal: Proposal, nuisance: NuisanceIntegral, n_draws: int) -> _Wei
     proposed = proposal.propose(_uniform_points(n_draws, proposal.n_axes))
     marginal = nuisance.integrate(proposed.theta)
     log_weight = marginal.log_posterior - proposed.log_density
-    log_total = float(logsumexp(log_weight))
-    weight = np.exp(log_weight - log_total)
+    total = log_total(log_weight)
+    weight = np.exp(log_weight - total)
     size, k = 1.0 / float(weight @ weight), estimate_pareto_k(weight)
-    is_reliable = bool(np.isfinite(log_total)) and (k <= MAX_PARETO_K or size >= MIN_EFFICIENCY * n_draws)
-    return _WeightedProposal(proposal, marginal, weight, log_total - float(np.log(n_draws)), size, k, is_reliable)
+    is_reliable = bool(np.isfinite(total)) and (k <= MAX_PARETO_K or size >= MIN_EFFICIENCY * n_draws)
+    return _WeightedProposal(proposal, marginal, weight, total - float(np.log(n_draws)), size, k, is_reliable)
 
 
 @cache
@@ -205,7 +204,7 @@ def compute_mechanism_weights(log_evidences: Sequence[float], min_weight: float 
     """Return the posterior probabilities of several mechanisms, each at least `min_weight`."""
     log_evidence = np.asarray(log_evidences, dtype=np.float64)
     floor = np.broadcast_to(np.asarray(min_weight, dtype=np.float64), log_evidence.size)
-    weight = np.maximum(np.exp(log_evidence - logsumexp(log_evidence)), floor)
+    weight = np.maximum(np.exp(log_evidence - log_total(log_evidence)), floor)
     is_above = weight > floor
     weight[is_above] *= (1.0 - weight[~is_above].sum()) / weight[is_above].sum()
     return np.asarray(weight)
@@ -225,6 +224,6 @@ def estimate_pareto_k(weight: FloatArray) -> float:
     b = b[np.abs(b) > 1e-12 / x[-1]]
     k = np.log1p(-b[:, None] * x).mean(axis=1)
     profile = x.size * (np.log(-b / k) - k - 1.0)
-    center = float(b @ np.exp(profile - logsumexp(profile)))
+    center = float(b @ np.exp(profile - log_total(profile)))
     # The prior shrinks k toward 0.5 like ten observations.
     return float((np.log1p(-center * x).sum() + 5.0) / (x.size + 10.0))

@@ -10,12 +10,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import scipy  # its modules are loaded when they are first used
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.draws import Expansion
 from darkmetrics.posterior.model import Model
-from darkmetrics.posterior.tables import HistoryGroup, compile_cells, log_sum_exp
+from darkmetrics.posterior.tables import HistoryGroup, Matrix, compile_cells, log_sum_exp
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 # Draws are evaluated in batches of about this many forms, which fit into the processor's cache.
@@ -27,33 +26,42 @@ class Prior:
 
     def __init__(self, model: Model) -> None:
         self.mean = np.concatenate(model.means)
-        self.precision = scipy.linalg.block_diag(*model.precisions)
+        self.precision, stop = np.zeros((self.mean.size, self.mean.size)), 0
+        for block in model.precisions:
+            start, stop = stop, stop + len(block)
+            self.precision[start:stop, start:stop] = block
         self.cauchy = np.flatnonzero(model.is_cauchy)
-        self._gaussian = np.flatnonzero(~np.array(model.is_cauchy, dtype=np.bool_))
+        gaussian = np.flatnonzero(~np.array(model.is_cauchy, dtype=np.bool_))
         self.scale = np.diag(self.precision)[self.cauchy] ** -0.5
-        self._block = self.precision[np.ix_(self._gaussian, self._gaussian)]
-        self._log_constant = 0.5 * float(np.linalg.slogdet(self._block)[1]) - 0.5 * self._gaussian.size * LOG_2PI
+        self._gaussian_precision = self.precision.copy()
+        self._gaussian_precision[self.cauchy, self.cauchy] = 0.0
+        block = self.precision[gaussian[:, None], gaussian]
+        self._log_constant = 0.5 * float(np.linalg.slogdet(block)[1]) - 0.5 * gaussian.size * LOG_2PI
         self._log_constant -= float(np.log(np.pi * self.scale).sum())
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         """Return the log density of each column of `theta`."""
         deviation = theta - self.mean[:, None]
-        gaussian = deviation[self._gaussian]
-        u = deviation[self.cauchy] / self.scale[:, None]
-        value = -0.5 * np.einsum("ij,ij->j", gaussian, self._block @ gaussian) - np.log1p(u**2).sum(axis=0)
-        return np.asarray(value + self._log_constant)
+        return self._log_density(deviation, self._gaussian_precision @ deviation)
+
+    def _log_density(self, deviation: FloatArray, scaled: FloatArray) -> FloatArray:
+        value = self._log_constant - 0.5 * np.einsum("ij,ij->j", deviation, scaled)
+        if self.cauchy.size:
+            value -= np.log1p((deviation[self.cauchy] / self.scale[:, None]) ** 2).sum(axis=0)
+        return np.asarray(value)
 
     def expand(self, theta: FloatArray) -> "Expansions":
         """Return the log density at each column of `theta` with its derivatives."""
         deviation = theta - self.mean[:, None]
-        gradient = -(self.precision @ deviation)
-        precision = np.repeat(self.precision[None], theta.shape[1], axis=0)
+        scaled = self._gaussian_precision @ deviation
+        gradient, precision = -scaled.T, np.empty((theta.shape[1], *self.precision.shape))
+        precision[:] = self._gaussian_precision
         if self.cauchy.size:
-            scale = self.scale[:, None]
-            u = deviation[self.cauchy] / scale
-            gradient[self.cauchy] = -2.0 * u / (scale * (1.0 + u**2))
-            precision[:, self.cauchy, self.cauchy] = (2.0 * (1.0 - u**2) / (scale * (1.0 + u**2)) ** 2).T
-        return Expansions(self.log_density(theta), np.ascontiguousarray(gradient.T), precision)
+            u = (deviation[self.cauchy] / self.scale[:, None]).T
+            denominator = self.scale * (1.0 + u**2)
+            gradient[:, self.cauchy] = -2.0 * u / denominator
+            precision[:, self.cauchy, self.cauchy] = 2.0 * (1.0 - u**2) / denominator**2
+        return Expansions(self._log_density(deviation, scaled), gradient, precision)
 
 
 class Expansions(NamedTuple):
@@ -94,10 +102,6 @@ class Likelihood:
                 value = value + group.count @ log_sum_exp(group.split(log_weight))
         return np.asarray(value)
 
-    @cached_property
-    def _slopes(self) -> FloatArray:
-        return self.compute_linear_columns()
-
     def compute_linear_columns(self) -> FloatArray:
         """Return the derivatives of all linear forms (n_forms x n_parameters); rows of norms are 0."""
         slopes = np.zeros((self.forms.size, self.prior.mean.size))
@@ -115,25 +119,14 @@ class Likelihood:
         table, (value, gradient, precision) = self.histories, self.prior.expand(theta)
         forms, coefficient = self.forms.evaluate(theta), table.common[:, None]
         value = value + table.common @ forms
-        shape, slopes, curvatures = (*self._slopes.shape, theta.shape[1]), None, []
+        weights = [np.exp(forms[block.eta].reshape(*block.shape, -1) - forms[block.norm]) for block in self.forms.blocks]
         if table.groups:
-            slopes = np.empty(shape)
-            slopes[...] = self._slopes[:, :, None]  # rows of norms are overwritten below
-        for block in self.forms.blocks:
-            p = np.exp(forms[block.eta].reshape(*block.shape, -1) - forms[block.norm])
-            mean = None
-            if slopes is not None or len(p) > 1:
-                mean = (p[:, :, None] * block.columns[:, :, :, None]).sum(axis=0)  # n_decisions x width x n_points
-            if slopes is not None:
-                slopes[block.norm, block.indices] = mean
-            curvatures.append((block, p, mean))
-        if slopes is not None:
-            log_weight, gradients = table.matrix @ forms, table.matrix @ slopes.reshape(shape[0], -1)
-            gradients, weight = gradients.reshape(-1, *shape[1:]), np.empty((table.n_histories, shape[2]))
+            log_weight, gradients = table.matrix @ forms, self._expand_histories(weights)
+            weight = np.empty(log_weight.shape)
             for group in table.groups:
                 value += self._expand_group(group, log_weight, gradients, weight, precision)
             coefficient = coefficient + table.transposed @ weight
-        for block, p, mean in curvatures:
+        for block, p in zip(self.forms.blocks, weights, strict=True):
             count, columns = -coefficient[block.norm], block.flat_columns
             expected = count * p
             residual = coefficient[block.eta] - expected.reshape(len(columns), -1)
@@ -142,9 +135,35 @@ class Likelihood:
                 curvature = _weigh_products(columns, expected[0] * np.exp(-forms[block.norm]))
             else:
                 curvature = _weigh_products(columns, expected.reshape(len(columns), -1))
-                curvature -= _weigh_products(np.moveaxis(mean, 2, 0), count)
+                curvature -= _weigh_products(np.moveaxis(_average(block.columns, p), 2, 0), count)
             precision[:, block.indices[:, None], block.indices] += curvature
         return Expansions(value, gradient, precision)
+
+    @cached_property
+    def _history_slopes(self) -> tuple[FloatArray, list[tuple[int, IntArray, Matrix]]]:
+        """Derivatives of the linear forms of histories, and the columns of the history matrix that are norms.
+
+        The second result has a block of decisions, decisions in it, and their columns, for each block with norms.
+        """
+        matrix, norms = self.histories.matrix, []
+        for number, block in enumerate(self.forms.blocks):
+            columns = matrix[:, block.norm]
+            decisions = np.flatnonzero(np.asarray(abs(columns).sum(axis=0)).ravel())
+            if decisions.size:
+                norms.append((number, decisions, columns[:, decisions]))
+        return np.asarray(matrix @ self.compute_linear_columns()), norms
+
+    def _expand_histories(self, weights: list[FloatArray]) -> FloatArray:
+        """Return the gradients of the log weights of histories (n_histories x n_parameters x n_points)."""
+        slopes, norms = self._history_slopes
+        gradients = np.empty((*slopes.shape, weights[0].shape[2]))
+        gradients[...] = slopes[:, :, None]
+        for number, decisions, columns in norms:
+            block = self.forms.blocks[number]
+            mean = _average(block.columns[:, decisions], weights[number][:, decisions])
+            product = columns @ mean.reshape(decisions.size, -1)
+            gradients[:, block.indices] += product.reshape(len(product), *mean.shape[1:])
+        return gradients
 
     @staticmethod
     def _expand_group(
@@ -163,6 +182,11 @@ class Likelihood:
             flat = centered.reshape(-1, *centered.shape[2:])
             precision -= _weigh_products(np.moveaxis(flat, 2, 0), weight[group.rows])
         return np.asarray(group.count @ log_sum)
+
+
+def _average(columns: FloatArray, p: FloatArray) -> FloatArray:
+    """Return the mean columns of decisions at each point (n_decisions x width x n_points)."""
+    return np.asarray((p[:, :, None] * columns[:, :, :, None]).sum(axis=0))
 
 
 def _weigh_products(columns: FloatArray, weight: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.posterior.likelihood import LOG_2PI, Likelihood
 from darkmetrics.posterior.mode import Mode, find_modes
+from darkmetrics.posterior.tables import log_total
 
 LogDensity = Callable[[FloatArray], FloatArray]
 
@@ -36,6 +37,8 @@ _WIDTH_DISTANCE, _WIDTHS = 1.5, (0.5, 3.0)
 _MIN_DROP = 0.05
 # The grid ends where the density has dropped by exp(-9). Its steps grow geometrically; that many are tried at once.
 _GRID_DROP, _GRID_STEPS, _GRID_START, _GRID_GROWTH = 9.0, (4, 3, 3, 4), 0.8, 1.3
+# Conditional modes are searched from the best of points so far along a line.
+_LINE_FRACTIONS = (1.0, 0.5, 0.0)
 # Conditional modes on the grid need not be exact, because weights correct the proposal.
 _GRID_GAIN = 0.05
 # A proposal wider than the posterior limits the importance weights: less so in many dimensions.
@@ -180,12 +183,13 @@ class LogLinearDensity:
     @property
     def log_integral(self) -> float:
         """Log of the integral."""
-        return float(scipy.special.logsumexp(self._log_masses))
+        return log_total(self._log_masses)
 
     def draw(self, u: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return segment, position within the segment (0 to 1) and log density at quantiles `u`."""
         log_masses = self._log_masses
-        mass = np.exp(log_masses - self.log_integral)
+        log_integral = log_total(log_masses)
+        mass = np.exp(log_masses - log_integral)
         reached = np.cumsum(mass)
         low = np.minimum(np.searchsorted(reached, u * reached[-1]), mass.size - 1)
         v = np.clip((u * reached[-1] - (reached - mass)[low]) / mass[low], 0.0, 1.0)
@@ -193,7 +197,7 @@ class LogLinearDensity:
         is_flat = np.abs(rise) < 1e-8
         slope = np.where(is_flat, 1.0, rise)
         t = np.where(is_flat, v, np.log1p(v * np.expm1(slope)) / slope)
-        return low, t, self.log_heights[low] + t * rise - self.log_integral
+        return low, t, self.log_heights[low] + t * rise - log_integral
 
 
 def make_positive(matrix: FloatArray) -> FloatArray:
@@ -277,7 +281,7 @@ def _measure_drops(log_density: LogDensity, center: FloatArray, moves: FloatArra
 def _build_grid(likelihood: Likelihood, center: Mode, parameter: int, sd: float) -> list[ConditionalGaussian]:
     """Extend a grid from the mode in both directions until the density is negligible, in growing steps.
 
-    The conditional modes of a batch of steps are searched at once, from the line through the last mode.
+    The conditional modes of a batch of steps are searched at once.
     """
     main, nuisance = likelihood.main, likelihood.nuisance
     free = np.delete(np.arange(center.theta.size), parameter)
@@ -290,8 +294,8 @@ def _build_grid(likelihood: Likelihood, center: Mode, parameter: int, sd: float)
         if not extended:
             break
         ends = [(sides[direction][-1], direction * distance) for direction in extended]
-        starts = [end.mode[:, None] + moves * end.slope[:, None] for end, moves in ends]
-        modes = find_modes(likelihood.expand_points, np.concatenate(starts, axis=1), free, _GRID_GAIN)
+        starts = _choose_starts(likelihood, ends, parameter)
+        modes = find_modes(likelihood.expand_points, starts, free, _GRID_GAIN)
         for i, direction in enumerate(extended):
             for mode in modes[i * size : (i + 1) * size]:
                 sides[direction].append(ConditionalGaussian.from_mode(mode, main, nuisance, parameter))
@@ -299,6 +303,26 @@ def _build_grid(likelihood: Likelihood, center: Mode, parameter: int, sd: float)
                 if sides[direction][-1].log_integral < peak - _GRID_DROP:
                     break
     return [*sides[-1.0][:0:-1], *sides[1.0]]
+
+
+def _choose_starts(
+    likelihood: Likelihood, ends: list[tuple[ConditionalGaussian, FloatArray]], parameter: int
+) -> FloatArray:
+    """Return points near the conditional modes at moves of the grid parameter from the ends of a grid.
+
+    The other parameters move along the line through the last mode, part of the way, or not at all.
+    """
+    candidates = []
+    for fraction in _LINE_FRACTIONS:
+        slopes = [np.where(np.arange(end.slope.size) == parameter, 1.0, fraction)[:, None] for end, _ in ends]
+        lines = [
+            end.mode[:, None] + moves * (slope * end.slope[:, None])
+            for (end, moves), slope in zip(ends, slopes, strict=True)
+        ]
+        candidates.append(np.concatenate(lines, axis=1))
+    points = np.stack(candidates)  # n_fractions x n_parameters x n_points
+    value = likelihood.log_posterior(np.concatenate(candidates, axis=1)).reshape(len(candidates), -1)
+    return np.asarray(points[value.argmax(axis=0), :, np.arange(value.shape[1])].T)
 
 
 def _draw_two_sided_normal(u: FloatArray, widths: FloatArray, inflation: float) -> tuple[FloatArray, FloatArray]:

@@ -41,6 +41,12 @@ def log_sum_exp(x: FloatArray) -> FloatArray:
     return np.asarray(peak + np.log(np.exp(x - peak).sum(axis=0)))
 
 
+def log_total(x: FloatArray) -> float:
+    """Return the log of the sum of the exponentials of all numbers."""
+    peak = float(x.max())
+    return peak + float(np.log(np.exp(x - peak).sum())) if np.isfinite(peak) else peak
+
+
 @dataclass(frozen=True, eq=False)
 class FormBlock:
     """Forms of decisions with K outcomes; `norm` and `eta` are their rows among all forms."""
