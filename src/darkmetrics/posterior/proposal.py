@@ -24,8 +24,9 @@ LogDensity = Callable[[FloatArray], FloatArray]
 # A parameter is bent if the log posterior drops this much more or less (log of the ratio) than its Gaussian does at a
 # distance of so many standard deviations.
 _BENT, _BENT_DISTANCE = 0.25, 2.0
-# Below this a Gaussian is tried nevertheless, unless there are more parameters than `MAX_RETRIED`: importance weights
-# then often fail, so that there is a single try.
+# Below this a Gaussian is tried nevertheless if the prior is Gaussian, because importance weights correct it; of a
+# Cauchy tail they may not show that it is missed. With more than `MAX_RETRIED` parameters weights often fail, so that
+# there is a single try.
 _VERY_BENT, MAX_RETRIED = 1.0, 20
 # A parameter with a Cauchy prior gets a grid if its standard deviation is above this fraction of the prior's scale: its
 # posterior then has a heavy tail, which no Gaussian reaches.
@@ -261,7 +262,9 @@ def iterate_proposals(likelihood: Likelihood, mode: Mode, log_density: LogDensit
     deviation = np.abs(np.log(drop[:, : main.size] / (0.5 * _BENT_DISTANCE**2))).max(axis=0)
     cauchy = np.searchsorted(main, likelihood.prior.cauchy)
     deviation[cauchy] += sd[cauchy] > _HEAVY * likelihood.prior.scale
-    if deviation.max() <= (_BENT if main.size > MAX_RETRIED else _VERY_BENT):
+    limit = np.full(main.size, _BENT if main.size > MAX_RETRIED else _VERY_BENT)
+    limit[cauchy] = _BENT
+    if (deviation <= limit).all():
         yield Proposal(main, None, [center], _compute_widths(drop[:, main.size :]))
     for index in np.argsort(-deviation)[:_MAX_GRIDS]:
         parameter = int(main[index])
