@@ -119,7 +119,9 @@ class Likelihood:
         table, (value, gradient, precision) = self.histories, self.prior.expand(theta)
         forms, coefficient = self.forms.evaluate(theta), table.common[:, None]
         value = value + table.common @ forms
-        weights = [np.exp(forms[block.eta].reshape(*block.shape, -1) - forms[block.norm]) for block in self.forms.blocks]
+        weights = [
+            np.exp(forms[block.eta].reshape(*block.shape, -1) - forms[block.norm]) for block in self.forms.blocks
+        ]
         if table.groups:
             log_weight, gradients = table.matrix @ forms, self._expand_histories(weights)
             weight = np.empty(log_weight.shape)
@@ -140,30 +142,29 @@ class Likelihood:
         return Expansions(value, gradient, precision)
 
     @cached_property
-    def _history_slopes(self) -> tuple[FloatArray, list[tuple[int, IntArray, Matrix]]]:
-        """Derivatives of the linear forms of histories, and the columns of the history matrix that are norms.
+    def _history_slopes(self) -> tuple[FloatArray, Matrix, list[tuple[IntArray, IntArray]]]:
+        """Derivatives of the linear forms of histories; columns of the history matrix that are norms; their decisions.
 
-        The second result has a block of decisions, decisions in it, and their columns, for each block with norms.
+        The last result has the decisions with such norms, and their rows among these norms, for each block.
         """
-        matrix, norms = self.histories.matrix, []
-        for number, block in enumerate(self.forms.blocks):
-            columns = matrix[:, block.norm]
-            decisions = np.flatnonzero(np.asarray(abs(columns).sum(axis=0)).ravel())
-            if decisions.size:
-                norms.append((number, decisions, columns[:, decisions]))
-        return np.asarray(matrix @ self.compute_linear_columns()), norms
+        matrix, norms, decisions, n_norms = self.histories.matrix, [], [], 0
+        used = np.asarray(abs(matrix).sum(axis=0)).ravel() > 0.0
+        for block in self.forms.blocks:
+            selected = np.flatnonzero(used[block.norm])
+            norms.append(block.norm.start + selected)
+            decisions.append((selected, n_norms + np.arange(selected.size)))
+            n_norms += selected.size
+        return np.asarray(matrix @ self.compute_linear_columns()), matrix[:, np.concatenate(norms)], decisions
 
     def _expand_histories(self, weights: list[FloatArray]) -> FloatArray:
         """Return the gradients of the log weights of histories (n_histories x n_parameters x n_points)."""
-        slopes, norms = self._history_slopes
-        gradients = np.empty((*slopes.shape, weights[0].shape[2]))
-        gradients[...] = slopes[:, :, None]
-        for number, decisions, columns in norms:
-            block = self.forms.blocks[number]
-            mean = _average(block.columns[:, decisions], weights[number][:, decisions])
-            product = columns @ mean.reshape(decisions.size, -1)
-            gradients[:, block.indices] += product.reshape(len(product), *mean.shape[1:])
-        return gradients
+        slopes, columns, decisions = self._history_slopes
+        norms = np.zeros((columns.shape[1], slopes.shape[1], weights[0].shape[2]))
+        for block, p, (selected, rows) in zip(self.forms.blocks, weights, decisions, strict=True):
+            if selected.size:
+                norms[rows[:, None], block.indices] = _average(block.columns[:, selected], p[:, selected])
+        product = columns @ norms.reshape(len(norms), norms.shape[1] * norms.shape[2])
+        return np.asarray(slopes[:, :, None] + product.reshape(len(slopes), *norms.shape[1:]))
 
     @staticmethod
     def _expand_group(
