@@ -25,8 +25,6 @@ MAX_PARETO_K, MIN_EFFICIENCY = 0.7, 0.4
 _ROUGH_STEP = 1.0
 # The search for the mode of an approximate evidence ends where a step raises the log posterior by less.
 _EVIDENCE_GAIN = 1e-3
-# A better proposal is looked for below this efficiency.
-_GOOD_EFFICIENCY = 0.5
 # Of 24 seeds the one whose 256 points have the smallest errors of means and standard deviations.
 _SEED = 6
 # Predictions are computed for about this many numbers at once.
@@ -132,7 +130,7 @@ def fit_model(
         new = _weigh(proposal, nuisance, n_draws)
         if attempt is None or new.effective_size > attempt.effective_size:
             attempt = new
-        if attempt.effective_size >= _GOOD_EFFICIENCY * n_draws:
+        if attempt.effective_size >= MIN_EFFICIENCY * n_draws:
             break
     assert attempt is not None
     proposal, marginal, log_evidence = attempt.proposal, attempt.marginal, attempt.log_evidence
