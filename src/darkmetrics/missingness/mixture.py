@@ -19,9 +19,10 @@ from darkmetrics.missingness.by_score_and_label import Selection, fit_with_warni
 from darkmetrics.missingness.checks import contradicted
 from darkmetrics.missingness.curve import add_curve
 from darkmetrics.missingness.fit_data import N_NODES, FitData, check_both_classes, check_n_nodes
+from darkmetrics.missingness.sampling import MechanismPosterior
 from darkmetrics.missingness.score_table import ReferenceLike, ScoreTable
 from darkmetrics.missingness.unidentified import add_unidentified_effect
-from darkmetrics.posterior import Model, Posterior, fit_model
+from darkmetrics.posterior import Model, Posterior, approximate_log_evidence
 
 REASONS = ("by score", "by label", "both", "as the reference says")
 BY_SCORE, BY_LABEL, BOTH, BY_REFERENCE = range(len(REASONS))
@@ -37,8 +38,6 @@ _DOUBTED, _REFUTED_AT = 0.05, 0.05
 REFUTED = 0.01
 # Prior standard deviations of the log odds of being missing, by score: level, slope, bend and twist over the ranks.
 _CURVE = (3.0, 2.0, 1.0, 1.0)
-# Both posteriors are nearly Gaussian, so that the evidence needs few draws.
-_EVIDENCE_DRAWS = 64
 
 
 @takes_calibration
@@ -124,7 +123,7 @@ class Auto(LabelModel):
         except InputError:
             # A slice without a class says nothing about it by label; nobody has asked for that reason alone.
             return {BY_SCORE: (score, rest), BOTH: both}
-        by_label = rest * _share_by_label(fit_data, self.calibrator, label.log_evidence)
+        by_label = rest * _share_by_label(fit_data, self.calibrator, label)
         return {
             BY_SCORE: (score, rest - by_label),
             BY_LABEL: (_thinned(label.posterior, by_label), by_label),
@@ -155,10 +154,10 @@ def _thinned(label: Posterior, weight: float) -> Posterior:
     return replace(label, weight=label.weight[kept], probability=label.probability[kept], shift=label.shift[kept])
 
 
-def _share_by_label(fit_data: FitData, calibrator: Any, log_evidence: float) -> float:
+def _share_by_label(fit_data: FitData, calibrator: Any, label: MechanismPosterior) -> float:
     """Weight of "by label" against "by score", by how well each explains which rows are missing."""
-    by_score = _evidence_by_score(fit_data, calibrator)
-    by_label = min(float(expit(log_evidence - by_score)), 1.0 - _LEAST_SHARE)
+    by_score = _evidence_by_score(fit_data, calibrator, label.fitted.mode)
+    by_label = min(float(expit(label.log_evidence - by_score)), 1.0 - _LEAST_SHARE)
     if by_label >= _DOUBTED:
         return max(by_label, _LEAST_SHARE)
     # A calibration curve that fits badly counts against "by label" alone, which leans on it. The mixture test does not,
@@ -216,10 +215,12 @@ def mixture_p_value(table: ScoreTable) -> float:
     return np.nan if fit is None else fit.p_value
 
 
-def _evidence_by_score(fit_data: FitData, calibrator: Any) -> float:
+def _evidence_by_score(fit_data: FitData, calibrator: Any, start: FloatArray) -> float:
     """Return the log evidence of "by score": of the labels, and of which rows are missing (a cubic in the rank).
 
-    Ranks, because by score nothing singles out the log odds, and an extreme score must not decide.
+    Ranks, because by score nothing singles out the log odds, and an extreme score must not decide. Both posteriors are
+    nearly Gaussian, so that the evidence needs no draws. `start` begins with
+    coefficients of the curve near its mode.
     """
     curve, model, missingness = fit_data.logistic_calibrator(calibrator), Model(), Model()
     rows = fit_data.rows(curve)
@@ -229,7 +230,7 @@ def _evidence_by_score(fit_data: FitData, calibrator: Any) -> float:
     is_missing = missingness.add_decisions((indices, columns))
     missingness.add_cells(rows.positives + rows.negatives, [(0, [is_missing[:, 0]])])
     missingness.add_cells(rows.missing, [(0, [is_missing[:, 1]])])
-    return sum(fit_model(part, _EVIDENCE_DRAWS).log_evidence for part in (model, missingness))
+    return approximate_log_evidence(model, start[: model.n_parameters]) + approximate_log_evidence(missingness)
 
 
 def mix_posteriors(parts: Mapping[int, tuple[Posterior, float]], reasons: tuple[str, ...]) -> Posterior:

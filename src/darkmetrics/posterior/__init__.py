@@ -8,7 +8,7 @@ Import rule: this package knows kernels and evaluation sets; it knows no mechani
 """
 
 from darkmetrics.posterior.draws import Posterior, columns_of
-from darkmetrics.posterior.fit import FittedModel, fit_model
+from darkmetrics.posterior.fit import FittedModel, approximate_log_evidence, fit_model
 from darkmetrics.posterior.model import Cells, Model
 
-__all__ = ["Cells", "FittedModel", "Model", "Posterior", "columns_of", "fit_model"]
+__all__ = ["Cells", "FittedModel", "Model", "Posterior", "approximate_log_evidence", "columns_of", "fit_model"]

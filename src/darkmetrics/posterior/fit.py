@@ -7,8 +7,6 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-import scipy  # its modules are loaded when they are first used
-from scipy.special import logsumexp
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.draws import sobol_points
@@ -17,16 +15,16 @@ from darkmetrics.posterior.likelihood import Likelihood
 from darkmetrics.posterior.mode import find_mode
 from darkmetrics.posterior.model import Cells, Model
 from darkmetrics.posterior.nuisance import Marginal, NuisanceIntegral
-from darkmetrics.posterior.proposal import Proposal, iterate_proposals
-from darkmetrics.posterior.tables import compile_cells
+from darkmetrics.posterior.proposal import MAX_RETRIED, ConditionalGaussian, Proposal, iterate_proposals
+from darkmetrics.posterior.tables import FormTable, log_total
 
 # Importance weights are unreliable above this tail shape (Vehtari et al. 2024), unless nearly all draws count: the tail
 # of very many draws may be heavy and have no mass.
 MAX_PARETO_K, MIN_EFFICIENCY = 0.7, 0.4
 # Conditional modes of nuisance parameters need not be exact where only the proposal depends on them.
 _ROUGH_STEP = 1.0
-# In more dimensions importance weights often fail, and another grid hardly ever helps.
-_MAX_RETRIED = 20
+# The search for the mode of an approximate evidence ends where a step raises the log posterior by less.
+_EVIDENCE_GAIN = 1e-3
 # Of 24 seeds the one whose 256 points have the smallest errors of means and standard deviations.
 _SEED = 6
 # Predictions are computed for about this many numbers at once.
@@ -86,20 +84,20 @@ class FittedModel:
         is_label = np.array(cells.labels) == label
         if is_label.all() or not is_label.any():
             return np.full((theta.shape[1], n), float(is_label[0]))
-        forms, histories = compile_cells(self.model, [cells])
-        # Log weights relative to those of the first history, from which forms common to both cancel.
-        first = [histories.matrix[:n]] * (k - 1)
-        matrix = histories.matrix[n:] - (first[0] if k == 2 else scipy.sparse.vstack(first))
-        matrix.eliminate_zeros()
-        needed = np.bincount(matrix.indices, minlength=forms.size) > 0
+        used = np.zeros(self.model.n_outcomes + 1, dtype=np.bool_)
+        used[cells.outcomes] = True
+        forms = FormTable(self.model, used[:-1])
+        terms, needed = forms.list_differences(cells.outcomes)
         result, size = np.empty((n, theta.shape[1])), max(1, _BATCH // max(1, forms.size))
         for start in range(0, theta.shape[1], size):
             batch = slice(start, start + size)
-            log_ratio = matrix @ forms.evaluate(theta[:, batch], needed)
+            values = forms.evaluate(theta[:, batch], needed)
+            log_ratio = np.zeros((k - 1, n, values.shape[1]))  # of the weights of a history and of the first history
+            for term in terms:
+                log_ratio[term.history, term.cells] += term.sign * values[term.forms]
             if k == 2:
-                result[:, batch] = chance(log_ratio if is_label[1] else -log_ratio)
+                result[:, batch] = chance(log_ratio[0] if is_label[1] else -log_ratio[0])
                 continue
-            log_ratio = log_ratio.reshape(k - 1, n, -1)
             peak = np.maximum(log_ratio.max(axis=0), 0.0)
             weight = np.exp(np.concatenate([-peak[None], log_ratio - peak]))
             result[:, batch] = weight[is_label].sum(axis=0) / weight.sum(axis=0)
@@ -125,7 +123,7 @@ def fit_model(
     likelihood = Likelihood(model, likelihood_power)
     nuisance = NuisanceIntegral(likelihood)
     mode = find_mode(likelihood.expand, likelihood.prior.mean if start is None else start)
-    n_tries = 1 if likelihood.main.size > _MAX_RETRIED else 3
+    n_tries = 1 if likelihood.main.size > MAX_RETRIED else 3
     proposals = iterate_proposals(likelihood, mode, lambda theta: nuisance.integrate(theta, _ROUGH_STEP).log_posterior)
     attempt = None
     for proposal in islice(proposals, n_tries):
@@ -155,6 +153,22 @@ def fit_model(
     )
 
 
+def approximate_log_evidence(model: Model, start: FloatArray | None = None) -> float:
+    """Return the log evidence of a model without nuisance parameters by a Laplace approximation, without any draws.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    start : array (n_parameters,), optional
+        Where to start looking for the mode; the prior mean if not passed.
+    """
+    likelihood = Likelihood(model)
+    mode = find_mode(likelihood.expand, likelihood.prior.mean if start is None else start, min_gain=_EVIDENCE_GAIN)
+    gaussian = ConditionalGaussian.from_mode(mode, likelihood.main, likelihood.nuisance, None)
+    return gaussian.log_integral + model.log_constant
+
+
 class _WeightedProposal(NamedTuple):
     """Draws of a proposal with importance weights."""
 
@@ -171,11 +185,11 @@ def _weigh(proposal: Proposal, nuisance: NuisanceIntegral, n_draws: int) -> _Wei
     proposed = proposal.propose(_uniform_points(n_draws, proposal.n_axes))
     marginal = nuisance.integrate(proposed.theta)
     log_weight = marginal.log_posterior - proposed.log_density
-    log_total = float(logsumexp(log_weight))
-    weight = np.exp(log_weight - log_total)
+    total = log_total(log_weight)
+    weight = np.exp(log_weight - total)
     size, k = 1.0 / float(weight @ weight), estimate_pareto_k(weight)
-    is_reliable = bool(np.isfinite(log_total)) and (k <= MAX_PARETO_K or size >= MIN_EFFICIENCY * n_draws)
-    return _WeightedProposal(proposal, marginal, weight, log_total - float(np.log(n_draws)), size, k, is_reliable)
+    is_reliable = bool(np.isfinite(total)) and (k <= MAX_PARETO_K or size >= MIN_EFFICIENCY * n_draws)
+    return _WeightedProposal(proposal, marginal, weight, total - float(np.log(n_draws)), size, k, is_reliable)
 
 
 @cache
@@ -188,7 +202,7 @@ def compute_mechanism_weights(log_evidences: Sequence[float], min_weight: float 
     """Return the posterior probabilities of several mechanisms, each at least `min_weight`."""
     log_evidence = np.asarray(log_evidences, dtype=np.float64)
     floor = np.broadcast_to(np.asarray(min_weight, dtype=np.float64), log_evidence.size)
-    weight = np.maximum(np.exp(log_evidence - logsumexp(log_evidence)), floor)
+    weight = np.maximum(np.exp(log_evidence - log_total(log_evidence)), floor)
     is_above = weight > floor
     weight[is_above] *= (1.0 - weight[~is_above].sum()) / weight[is_above].sum()
     return np.asarray(weight)
@@ -208,6 +222,6 @@ def estimate_pareto_k(weight: FloatArray) -> float:
     b = b[np.abs(b) > 1e-12 / x[-1]]
     k = np.log1p(-b[:, None] * x).mean(axis=1)
     profile = x.size * (np.log(-b / k) - k - 1.0)
-    center = float(b @ np.exp(profile - logsumexp(profile)))
+    center = float(b @ np.exp(profile - log_total(profile)))
     # The prior shrinks k toward 0.5 like ten observations.
     return float((np.log1p(-center * x).sum() + 5.0) / (x.size + 10.0))

@@ -7,14 +7,14 @@ With w_h the probability of a history given the observation, the derivatives are
 """
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-import scipy  # its modules are loaded when they are first used
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.posterior.draws import Expansion
 from darkmetrics.posterior.model import Model
-from darkmetrics.posterior.tables import HistoryGroup, compile_cells, log_sum_exp
+from darkmetrics.posterior.tables import HistoryGroup, Matrix, compile_cells, log_sum_exp
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 # Draws are evaluated in batches of about this many forms, which fit into the processor's cache.
@@ -26,31 +26,50 @@ class Prior:
 
     def __init__(self, model: Model) -> None:
         self.mean = np.concatenate(model.means)
-        self.precision = scipy.linalg.block_diag(*model.precisions)
+        self.precision, stop = np.zeros((self.mean.size, self.mean.size)), 0
+        for block in model.precisions:
+            start, stop = stop, stop + len(block)
+            self.precision[start:stop, start:stop] = block
         self.cauchy = np.flatnonzero(model.is_cauchy)
-        self._gaussian = np.flatnonzero(~np.array(model.is_cauchy, dtype=np.bool_))
+        gaussian = np.flatnonzero(~np.array(model.is_cauchy, dtype=np.bool_))
         self.scale = np.diag(self.precision)[self.cauchy] ** -0.5
-        self._block = self.precision[np.ix_(self._gaussian, self._gaussian)]
-        self._log_constant = 0.5 * float(np.linalg.slogdet(self._block)[1]) - 0.5 * self._gaussian.size * LOG_2PI
+        self._gaussian_precision = self.precision.copy()
+        self._gaussian_precision[self.cauchy, self.cauchy] = 0.0
+        block = self.precision[gaussian[:, None], gaussian]
+        self._log_constant = 0.5 * float(np.linalg.slogdet(block)[1]) - 0.5 * gaussian.size * LOG_2PI
         self._log_constant -= float(np.log(np.pi * self.scale).sum())
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         """Return the log density of each column of `theta`."""
         deviation = theta - self.mean[:, None]
-        gaussian = deviation[self._gaussian]
-        u = deviation[self.cauchy] / self.scale[:, None]
-        value = -0.5 * np.einsum("ij,ij->j", gaussian, self._block @ gaussian) - np.log1p(u**2).sum(axis=0)
-        return np.asarray(value + self._log_constant)
+        return self._log_density(deviation, self._gaussian_precision @ deviation)
 
-    def expand(self, theta: FloatArray) -> Expansion:
-        """Return the log density at one point with its derivatives."""
-        deviation = theta - self.mean
-        gradient, precision = -self.precision @ deviation, self.precision
+    def _log_density(self, deviation: FloatArray, scaled: FloatArray) -> FloatArray:
+        value = self._log_constant - 0.5 * np.einsum("ij,ij->j", deviation, scaled)
         if self.cauchy.size:
-            precision, u = precision.copy(), deviation[self.cauchy] / self.scale
-            gradient[self.cauchy] = -2.0 * u / (self.scale * (1.0 + u**2))
-            precision[self.cauchy, self.cauchy] = 2.0 * (1.0 - u**2) / (self.scale * (1.0 + u**2)) ** 2
-        return Expansion(float(self.log_density(theta[:, None])[0]), gradient, precision)
+            value -= np.log1p((deviation[self.cauchy] / self.scale[:, None]) ** 2).sum(axis=0)
+        return np.asarray(value)
+
+    def expand(self, theta: FloatArray) -> "Expansions":
+        """Return the log density at each column of `theta` with its derivatives."""
+        deviation = theta - self.mean[:, None]
+        scaled = self._gaussian_precision @ deviation
+        gradient, precision = -scaled.T, np.empty((theta.shape[1], *self.precision.shape))
+        precision[:] = self._gaussian_precision
+        if self.cauchy.size:
+            u = (deviation[self.cauchy] / self.scale[:, None]).T
+            denominator = self.scale * (1.0 + u**2)
+            gradient[:, self.cauchy] = -2.0 * u / denominator
+            precision[:, self.cauchy, self.cauchy] = 2.0 * (1.0 - u**2) / denominator**2
+        return Expansions(self._log_density(deviation, scaled), gradient, precision)
+
+
+class Expansions(NamedTuple):
+    """A log posterior at several points to second order; `precision` is minus its Hessian."""
+
+    value: FloatArray  # n_points
+    gradient: FloatArray  # n_points x n_parameters
+    precision: FloatArray  # n_points x n_parameters x n_parameters
 
 
 class Likelihood:
@@ -83,10 +102,6 @@ class Likelihood:
                 value = value + group.count @ log_sum_exp(group.split(log_weight))
         return np.asarray(value)
 
-    @cached_property
-    def _slopes(self) -> FloatArray:
-        return self.compute_linear_columns()
-
     def compute_linear_columns(self) -> FloatArray:
         """Return the derivatives of all linear forms (n_forms x n_parameters); rows of norms are 0."""
         slopes = np.zeros((self.forms.size, self.prior.mean.size))
@@ -96,50 +111,93 @@ class Likelihood:
 
     def expand(self, theta: FloatArray) -> Expansion:
         """Return the log posterior at one point with its derivatives."""
+        value, gradient, precision = self.expand_points(theta[:, None])
+        return Expansion(float(value[0]), gradient[0], precision[0])
+
+    def expand_points(self, theta: FloatArray) -> Expansions:
+        """Return the log posterior at each column of `theta` with its derivatives."""
         table, (value, gradient, precision) = self.histories, self.prior.expand(theta)
-        precision = precision.copy()
-        forms, coefficient = self.forms.evaluate(theta), table.common
-        value += float(coefficient @ forms)
-        slopes = self._slopes if table.groups else None  # rows of norms are overwritten below
-        curvatures = []
-        for block in self.forms.blocks:
-            p = np.exp(forms[block.eta].reshape(block.shape) - forms[block.norm])
-            mean = (p[:, :, None] * block.columns).sum(axis=0) if len(p) > 1 else p[0][:, None] * block.columns[0]
-            curvatures.append((block, p, mean))
-            if slopes is not None:
-                slopes[block.norm, block.indices] = mean
-        if slopes is not None:
-            log_weight, gradients = table.matrix @ forms, table.matrix @ slopes
-            weight = np.empty(table.n_histories)
+        forms, coefficient = self.forms.evaluate(theta), table.common[:, None]
+        value = value + table.common @ forms
+        weights = [
+            np.exp(forms[block.eta].reshape(*block.shape, -1) - forms[block.norm]) for block in self.forms.blocks
+        ]
+        if table.groups:
+            log_weight, gradients = table.matrix @ forms, self._expand_histories(weights)
+            weight = np.empty(log_weight.shape)
             for group in table.groups:
                 value += self._expand_group(group, log_weight, gradients, weight, precision)
             coefficient = coefficient + table.transposed @ weight
-        for block, p, mean in curvatures:
-            count = -coefficient[block.norm]
-            columns = block.flat_columns
+        for block, p in zip(self.forms.blocks, weights, strict=True):
+            count, columns = -coefficient[block.norm], block.flat_columns
             expected = count * p
-            gradient[block.indices] += (coefficient[block.eta] - expected.ravel()) @ columns
+            residual = coefficient[block.eta] - expected.reshape(len(columns), -1)
+            gradient[:, block.indices] += residual.T @ columns
             if len(p) == 1:
-                curvature = (columns.T * (expected[0] * np.exp(-forms[block.norm]))) @ columns
+                curvature = _weigh_products(columns, expected[0] * np.exp(-forms[block.norm]))
             else:
-                curvature = (columns.T * expected.ravel()) @ columns - (mean.T * count) @ mean
-            precision[np.ix_(block.indices, block.indices)] += curvature
-        return Expansion(value, gradient, precision)
+                curvature = _weigh_products(columns, expected.reshape(len(columns), -1))
+                curvature -= _weigh_products(np.moveaxis(_average(block.columns, p), 2, 0), count)
+            precision[:, block.indices[:, None], block.indices] += curvature
+        return Expansions(value, gradient, precision)
+
+    @cached_property
+    def _history_slopes(self) -> tuple[FloatArray, Matrix, list[tuple[IntArray, IntArray]]]:
+        """Derivatives of the linear forms of histories; columns of the history matrix that are norms; their decisions.
+
+        The last result has the decisions with such norms, and their rows among these norms, for each block.
+        """
+        matrix, norms, decisions, n_norms = self.histories.matrix, [], [], 0
+        used = np.asarray(abs(matrix).sum(axis=0)).ravel() > 0.0
+        for block in self.forms.blocks:
+            selected = np.flatnonzero(used[block.norm])
+            norms.append(block.norm.start + selected)
+            decisions.append((selected, n_norms + np.arange(selected.size)))
+            n_norms += selected.size
+        return np.asarray(matrix @ self.compute_linear_columns()), matrix[:, np.concatenate(norms)], decisions
+
+    def _expand_histories(self, weights: list[FloatArray]) -> FloatArray:
+        """Return the gradients of the log weights of histories (n_histories x n_parameters x n_points)."""
+        slopes, columns, decisions = self._history_slopes
+        norms = np.zeros((columns.shape[1], slopes.shape[1], weights[0].shape[2]))
+        for block, p, (selected, rows) in zip(self.forms.blocks, weights, decisions, strict=True):
+            if selected.size:
+                norms[rows[:, None], block.indices] = _average(block.columns[:, selected], p[:, selected])
+        product = columns @ norms.reshape(len(norms), norms.shape[1] * norms.shape[2])
+        return np.asarray(slopes[:, :, None] + product.reshape(len(slopes), *norms.shape[1:]))
 
     @staticmethod
     def _expand_group(
         group: HistoryGroup, log_weight: FloatArray, gradients: FloatArray, weight: FloatArray, precision: FloatArray
-    ) -> float:
+    ) -> FloatArray:
         """Return the log likelihood of a group; fill in `weight` and subtract its curvature from `precision`."""
         values, gradient = group.split(log_weight), group.split(gradients)
         log_sum = log_sum_exp(values)
         w = np.exp(values - log_sum)
-        weight[group.rows] = (group.count * w).ravel()
+        count = group.count[:, None]
+        weight[group.rows] = (count * w).reshape(-1, w.shape[2])
         if group.n_histories == 2:
-            difference = gradient[1] - gradient[0]
-            precision -= (difference.T * (group.count * w[0] * w[1])) @ difference
+            precision -= _weigh_products(np.moveaxis(gradient[1] - gradient[0], 2, 0), count * w[0] * w[1])
         else:
             centered = gradient - (w[:, :, None] * gradient).sum(axis=0)
-            flat = centered.reshape(-1, centered.shape[2])
-            precision -= (flat.T * weight[group.rows]) @ flat
-        return float(group.count @ log_sum)
+            flat = centered.reshape(-1, *centered.shape[2:])
+            precision -= _weigh_products(np.moveaxis(flat, 2, 0), weight[group.rows])
+        return np.asarray(group.count @ log_sum)
+
+
+def _average(columns: FloatArray, p: FloatArray) -> FloatArray:
+    """Return the mean columns of decisions at each point (n_decisions x width x n_points)."""
+    return np.asarray((p[:, :, None] * columns[:, :, :, None]).sum(axis=0))
+
+
+def _weigh_products(columns: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return weighted sums over rows of the products of columns, at each point.
+
+    Parameters
+    ----------
+    columns : array (n_rows, width) or (n_points, n_rows, width)
+        Columns, common to all points or not.
+    weight : array (n_rows, n_points)
+        Weights.
+    """
+    return np.asarray(np.swapaxes(columns, -1, -2) * weight.T[:, None] @ columns)

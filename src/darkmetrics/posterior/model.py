@@ -91,7 +91,7 @@ class Model:
     >>> missing = model.add_cells(10.0, [(y, [label[:, y], is_missing[y, 1]]) for y in (0, 1)])
     >>> fitted = fit_model(model)
     >>> print(f"{(fitted.weight @ fitted.label_probability(missing))[0]:.2f}")
-    0.45
+    0.46
     """
 
     def __init__(self) -> None:

@@ -44,7 +44,7 @@ class NuisanceIntegral:
             return
         columns = likelihood.compute_linear_columns()[self.first :, nuisance]
         touches = scipy.sparse.csr_matrix((columns != 0.0).astype(np.float64))  # n_forms x n_nuisance
-        self.matrix = histories.matrix[:, self.first :].tocsr()
+        self.matrix = scipy.sparse.csr_matrix(histories.matrix[:, self.first :])
         self.transposed = self.matrix.T.tocsr()
         self.common = histories.common[self.first :]
         # Norms depend on all parameters of their decision.

@@ -16,13 +16,18 @@ from scipy.special import ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.posterior.likelihood import LOG_2PI, Likelihood
-from darkmetrics.posterior.mode import Mode, find_mode
+from darkmetrics.posterior.mode import Mode, find_modes
+from darkmetrics.posterior.tables import log_total
 
 LogDensity = Callable[[FloatArray], FloatArray]
 
 # A parameter is bent if the log posterior drops this much more or less (log of the ratio) than its Gaussian does at a
 # distance of so many standard deviations.
 _BENT, _BENT_DISTANCE = 0.25, 2.0
+# Below this a Gaussian is tried nevertheless if the prior is Gaussian, because importance weights correct it; of a
+# Cauchy tail they may not show that it is missed. With more than `MAX_RETRIED` parameters weights often fail, so that
+# there is a single try.
+_VERY_BENT, MAX_RETRIED = 1.0, 20
 # A parameter with a Cauchy prior gets a grid if its standard deviation is above this fraction of the prior's scale: its
 # posterior then has a heavy tail, which no Gaussian reaches.
 _HEAVY = 0.3
@@ -31,8 +36,10 @@ _MAX_GRIDS = 2
 # Widths on either side of an axis are measured at this distance and limited to this range.
 _WIDTH_DISTANCE, _WIDTHS = 1.5, (0.5, 3.0)
 _MIN_DROP = 0.05
-# The grid ends where the density has dropped by exp(-9), or after so many steps, which grow geometrically.
-_GRID_DROP, _GRID_STEPS, _GRID_START, _GRID_GROWTH = 9.0, 14, 0.8, 1.3
+# The grid ends where the density has dropped by exp(-9). Its steps grow geometrically; that many are tried at once.
+_GRID_DROP, _GRID_STEPS, _GRID_START, _GRID_GROWTH = 9.0, (4, 3, 3, 4), 0.8, 1.3
+# Conditional modes are searched from the best of points so far along a line.
+_LINE_FRACTIONS = (1.0, 0.5, 0.0)
 # Conditional modes on the grid need not be exact, because weights correct the proposal.
 _GRID_GAIN = 0.05
 # A proposal wider than the posterior limits the importance weights: less so in many dimensions.
@@ -75,13 +82,13 @@ class ConditionalGaussian:
         """Build the approximation from a mode."""
         precision, size = mode.precision, mode.theta.size
         free = main if grid is None else main[main != grid]
-        block, log_volume = precision[np.ix_(free, free)], 0.0
+        block, log_volume = precision[free[:, None], free], 0.0
         response, inverse = np.zeros((nuisance.size, free.size)), np.zeros((0, 0))
         if nuisance.size:
             inverse, log_volume = _invert(precision[np.ix_(nuisance, nuisance)])
             response = -inverse @ precision[np.ix_(nuisance, free)]
             block = block + precision[np.ix_(free, nuisance)] @ response
-        root = np.linalg.inv(np.linalg.cholesky(make_positive(block))).T
+        root = _invert_root(block)
         axes = np.zeros((size, free.size))
         axes[free], axes[nuisance] = root, response @ root
         log_root, slope = float(np.log(np.diag(root)).sum()), np.zeros(size)
@@ -177,12 +184,13 @@ class LogLinearDensity:
     @property
     def log_integral(self) -> float:
         """Log of the integral."""
-        return float(scipy.special.logsumexp(self._log_masses))
+        return log_total(self._log_masses)
 
     def draw(self, u: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return segment, position within the segment (0 to 1) and log density at quantiles `u`."""
         log_masses = self._log_masses
-        mass = np.exp(log_masses - self.log_integral)
+        log_integral = log_total(log_masses)
+        mass = np.exp(log_masses - log_integral)
         reached = np.cumsum(mass)
         low = np.minimum(np.searchsorted(reached, u * reached[-1]), mass.size - 1)
         v = np.clip((u * reached[-1] - (reached - mass)[low]) / mass[low], 0.0, 1.0)
@@ -190,7 +198,7 @@ class LogLinearDensity:
         is_flat = np.abs(rise) < 1e-8
         slope = np.where(is_flat, 1.0, rise)
         t = np.where(is_flat, v, np.log1p(v * np.expm1(slope)) / slope)
-        return low, t, self.log_heights[low] + t * rise - self.log_integral
+        return low, t, self.log_heights[low] + t * rise - log_integral
 
 
 def make_positive(matrix: FloatArray) -> FloatArray:
@@ -204,6 +212,16 @@ def make_positive(matrix: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     mended = (vectors * np.maximum(values, 1e-8 * values.max())) @ vectors.T
     return np.asarray(mended * np.outer(scale, scale))
+
+
+def _invert_root(precision: FloatArray) -> FloatArray:
+    """Return the upper triangular root of the covariance, from a precision matrix."""
+    if not precision.size:
+        return precision
+    root, failed = scipy.linalg.lapack.dpotrf(precision, lower=1, clean=1)
+    if failed:
+        root = np.linalg.cholesky(make_positive(precision))
+    return np.asarray(scipy.linalg.lapack.dtrtri(root, lower=1)[0].T, dtype=np.float64)
 
 
 def _invert(matrix: FloatArray) -> tuple[FloatArray, float]:
@@ -244,7 +262,9 @@ def iterate_proposals(likelihood: Likelihood, mode: Mode, log_density: LogDensit
     deviation = np.abs(np.log(drop[:, : main.size] / (0.5 * _BENT_DISTANCE**2))).max(axis=0)
     cauchy = np.searchsorted(main, likelihood.prior.cauchy)
     deviation[cauchy] += sd[cauchy] > _HEAVY * likelihood.prior.scale
-    if deviation.max() <= _BENT:
+    limit = np.full(main.size, _BENT if main.size > MAX_RETRIED else _VERY_BENT)
+    limit[cauchy] = _BENT
+    if (deviation <= limit).all():
         yield Proposal(main, None, [center], _compute_widths(drop[:, main.size :]))
     for index in np.argsort(-deviation)[:_MAX_GRIDS]:
         parameter = int(main[index])
@@ -262,22 +282,50 @@ def _measure_drops(log_density: LogDensity, center: FloatArray, moves: FloatArra
 
 
 def _build_grid(likelihood: Likelihood, center: Mode, parameter: int, sd: float) -> list[ConditionalGaussian]:
-    """Extend a grid from the mode in both directions until the density is negligible, in growing steps."""
+    """Extend a grid from the mode in both directions until the density is negligible, in growing steps.
+
+    The conditional modes of a batch of steps are searched at once.
+    """
     main, nuisance = likelihood.main, likelihood.nuisance
     free = np.delete(np.arange(center.theta.size), parameter)
     middle = ConditionalGaussian.from_mode(center, main, nuisance, parameter)
-    peak, sides = middle.log_integral, []
-    for direction in (-1.0, 1.0):
-        nearest, step, side = middle, _GRID_START * direction * sd, []
-        for _ in range(_GRID_STEPS):
-            mode = find_mode(likelihood.expand, nearest.mode + step * nearest.slope, free, _GRID_GAIN)
-            nearest = ConditionalGaussian.from_mode(mode, main, nuisance, parameter)
-            side.append(nearest)
-            peak, step = max(peak, nearest.log_integral), _GRID_GROWTH * step
-            if nearest.log_integral < peak - _GRID_DROP:
-                break
-        sides.append(side)
-    return [*sides[0][::-1], middle, *sides[1]]
+    sides, peak, step = {-1.0: [middle], 1.0: [middle]}, middle.log_integral, _GRID_START * sd
+    for size in _GRID_STEPS:
+        distance = np.cumsum(step * _GRID_GROWTH ** np.arange(size))
+        step *= _GRID_GROWTH**size
+        extended = [direction for direction in sides if sides[direction][-1].log_integral >= peak - _GRID_DROP]
+        if not extended:
+            break
+        ends = [(sides[direction][-1], direction * distance) for direction in extended]
+        starts = _choose_starts(likelihood, ends, parameter)
+        modes = find_modes(likelihood.expand_points, starts, free, _GRID_GAIN)
+        for i, direction in enumerate(extended):
+            for mode in modes[i * size : (i + 1) * size]:
+                sides[direction].append(ConditionalGaussian.from_mode(mode, main, nuisance, parameter))
+                peak = max(peak, sides[direction][-1].log_integral)
+                if sides[direction][-1].log_integral < peak - _GRID_DROP:
+                    break
+    return [*sides[-1.0][:0:-1], *sides[1.0]]
+
+
+def _choose_starts(
+    likelihood: Likelihood, ends: list[tuple[ConditionalGaussian, FloatArray]], parameter: int
+) -> FloatArray:
+    """Return points near the conditional modes at moves of the grid parameter from the ends of a grid.
+
+    The other parameters move along the line through the last mode, part of the way, or not at all.
+    """
+    candidates = []
+    for fraction in _LINE_FRACTIONS:
+        slopes = [np.where(np.arange(end.slope.size) == parameter, 1.0, fraction)[:, None] for end, _ in ends]
+        lines = [
+            end.mode[:, None] + moves * (slope * end.slope[:, None])
+            for (end, moves), slope in zip(ends, slopes, strict=True)
+        ]
+        candidates.append(np.concatenate(lines, axis=1))
+    points = np.stack(candidates)  # n_fractions x n_parameters x n_points
+    value = likelihood.log_posterior(np.concatenate(candidates, axis=1)).reshape(len(candidates), -1)
+    return np.asarray(points[value.argmax(axis=0), :, np.arange(value.shape[1])].T)
 
 
 def _draw_two_sided_normal(u: FloatArray, widths: FloatArray, inflation: float) -> tuple[FloatArray, FloatArray]:

@@ -17,9 +17,12 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.posterior.model import Cells, DecisionBlock, Model
 
 SparseMatrix: TypeAlias = Any
+Matrix: TypeAlias = Any  # a dense array or a sparse matrix
 
 # exp of larger numbers overflows.
 _MAX_EXPONENT = 700.0
+# Matrices of at most this many elements are dense: sparse ones take longer to build than to use.
+_MAX_DENSE = 4096
 
 
 def softplus(x: FloatArray) -> FloatArray:
@@ -36,6 +39,12 @@ def log_sum_exp(x: FloatArray) -> FloatArray:
         return np.asarray(x[0] + softplus(x[1] - x[0]))
     peak = x.max(axis=0)
     return np.asarray(peak + np.log(np.exp(x - peak).sum(axis=0)))
+
+
+def log_total(x: FloatArray) -> float:
+    """Return the log of the sum of the exponentials of all numbers."""
+    peak = float(x.max())
+    return peak + float(np.log(np.exp(x - peak).sum())) if np.isfinite(peak) else peak
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +136,36 @@ class FormTable:
             forms[block.norm] = block.compute_norm(eta) if needed is None or needed[block.norm].any() else 0.0
         return forms
 
+    def list_differences(self, outcomes: IntArray) -> tuple[list["DifferenceTerm"], BoolArray]:
+        """Return the forms that the log weights of histories consist of, relative to the first history of their cell.
+
+        Parameters
+        ----------
+        outcomes : array (n_outcomes_per_history, n_histories, n_cells)
+            Outcomes of the histories.
+
+        Returns
+        -------
+        list of DifferenceTerm
+            Forms, of each outcome of the histories. Norms that are common to a history and the first one cancel.
+        array of bool (n_forms,)
+            Forms in the terms.
+        """
+        terms, is_listed = [], outcomes >= 0
+        eta, norm = (np.where(is_listed, row[outcomes], -1) for row in (self.eta_row, self.norm_row))
+        needed = np.zeros(self.size, dtype=np.bool_)
+        for j in range(len(outcomes)):
+            for history in range(1, outcomes.shape[1]):
+                pairs = [(eta[j, history], 1.0), (eta[j, 0], -1.0)]
+                if (norm[j, history] != norm[j, 0]).any():
+                    pairs += [(norm[j, history], -1.0), (norm[j, 0], 1.0)]
+                for forms, sign in pairs:
+                    cells: IntArray | slice = slice(None) if forms.min(initial=0) >= 0 else np.flatnonzero(forms >= 0)
+                    if forms[cells].size:
+                        needed[forms[cells]] = True
+                        terms.append(DifferenceTerm(history - 1, cells, forms[cells], sign))
+        return terms, needed
+
     def list_entries(self, outcomes: IntArray, skip_norms: Sequence[int] = ()) -> "Entries":
         """Return the forms that the columns of a table of outcomes consist of.
 
@@ -149,6 +188,15 @@ class FormTable:
                 histories.append(listed[has_form])
                 signs.append(np.full(int(has_form.sum()), sign))
         return Entries(np.concatenate(rows), np.concatenate(histories), np.concatenate(signs))
+
+
+class DifferenceTerm(NamedTuple):
+    """Forms in the log weight of a history of cells, with their sign; `history` is counted from the second."""
+
+    history: int
+    cells: IntArray | slice
+    forms: IntArray
+    sign: float
 
 
 class Entries(NamedTuple):
@@ -179,7 +227,7 @@ class HistoryTable:
     ----------
     common : array (n_forms,)
         How often each form counts for rows of all cells, whatever their history.
-    matrix : sparse matrix (n_histories, n_forms)
+    matrix : array or sparse matrix (n_histories, n_forms)
         Remaining forms of each history.
     groups : list of HistoryGroup
         Cells with equal numbers of histories.
@@ -205,17 +253,20 @@ class HistoryTable:
             start += k * n
         self.n_histories = start
         self.matrix = self._build_matrix(entries, forms.size)
-        self.transposed = self.matrix.T.tocsr()
+        self.transposed = self.matrix.T if isinstance(self.matrix, np.ndarray) else self.matrix.T.tocsr()
 
     def _add_common(self, row: IntArray, outcomes: IntArray, count: FloatArray) -> None:
         form = np.where(outcomes >= 0, row[outcomes], -1)
         self.common += np.bincount(form[form >= 0], count[form >= 0], self.common.size)
 
-    def _build_matrix(self, entries: list[Entries], n_forms: int) -> SparseMatrix:
+    def _build_matrix(self, entries: list[Entries], n_forms: int) -> Matrix:
         shape = self.n_histories, n_forms
         if not entries:
-            return scipy.sparse.csr_matrix(shape)
+            return np.zeros(shape)
         form, history, sign = (np.concatenate(values) for values in zip(*entries, strict=True))
+        if self.n_histories * n_forms <= _MAX_DENSE:
+            flat = np.bincount(history * n_forms + form, sign, self.n_histories * n_forms)
+            return np.asarray(flat.reshape(shape), dtype=np.float64)
         return scipy.sparse.csr_matrix((sign, (history, form)), shape)
 
 
