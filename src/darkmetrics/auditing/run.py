@@ -95,7 +95,7 @@ def audit(
     >>> came = missing & (rng.random(2000) < 0.5)
     >>> found = dm.audit(may, y[came], y_score[came])
     >>> found
-    <Audit of 361 labels: e-value 1e+12, refuted>
+    <Audit of 361 labels: e-value 3e+11, refuted>
     >>> print(f"{found.n_positives} positives; {found.expected.low:.0f} to {found.expected.high:.0f} were expected")
     252 positives; 167 to 196 were expected
     """

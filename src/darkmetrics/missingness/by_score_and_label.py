@@ -52,12 +52,9 @@ class Selection(LabelModel):
 
     Notes
     -----
-    The chance to be missing may follow the score in any way that a line, a step at the threshold and a level for each
-    eighth of the rows can describe; on the log odds scale it differs between the classes by a line. The differences
-    between the classes are shrunk towards zero, where the label plays no part, by Cauchy priors of scale 1 (level) and
-    0.5 (slope), on the log odds scale and per standard deviation of the score's log odds; level and slope common to
-    both classes have wide Gaussian priors (standard deviation 3). Without this shrinkage small sets get erratic
-    answers.
+    The missing rate is free in each of up to 40 rank bins (Gaussian priors of its log odds: sd 5 for the level, 3 for
+    each bin) and integrated out. The effect of the label on the log odds of being missing is linear in the rank. Cauchy
+    priors of scale 1 (average) and 0.75 (slope) shrink it towards 0, where the label plays no part.
 
     Examples
     --------

@@ -285,12 +285,13 @@ class FittedDelays(LabelModel):
 def _describe_review(fitted: FittedDelays) -> str:
     """Return who is reviewed, in words, with the labels of old rows at low and high scores."""
     text, (low, high, age) = "", _compare_old_rows(fitted.data)
-    by_score = fitted.reviewed["by_score"]
+    by_score = min(1.0, fitted.reviewed["by_score"])
     if fitted.model.reviewed is None and by_score >= _MIN_MENTIONED:
         text += f" Not stated who is reviewed: all rows ({1.0 - by_score:.0%}) or chosen by score ({by_score:.0%})."
     elif fitted.model.reviewed == "by_score":
         text += " Rows are reviewed by score; rows that are not reviewed never get a label."
-    if abs(low - high) >= _MIN_DIFFERENCE:
+    # Rows just below the maturity are not old: their labels are still to come.
+    if fitted.grid.maturity is None and abs(low - high) >= _MIN_DIFFERENCE:
         text += (
             f" Of rows of age {age:.3g} and more, {low:.0%} at lower and {high:.0%} at higher scores have no label, so "
             "the score decides who is reviewed, or how long it takes."
