@@ -54,7 +54,7 @@ for model in ({"label_model": "half"}, {}):
 """
     given, default = output_of(code).splitlines()
     assert given == "['scipy.special', 'scipy.version']"
-    assert default == "['scipy.linalg', 'scipy.sparse', 'scipy.special', 'scipy.version']"
+    assert default == "['scipy.linalg', 'scipy.special', 'scipy.version']"
 
 
 def test_a_small_file_is_read_without_loading_a_dataframe_package(csv_file):
