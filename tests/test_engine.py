@@ -6,7 +6,7 @@ from scipy import integrate, stats
 from scipy.special import expit, logsumexp
 
 from darkmetrics.posterior import Model, fit_model
-from darkmetrics.posterior.fit import compute_mechanism_weights, estimate_pareto_k
+from darkmetrics.posterior.fit import estimate_pareto_k
 from darkmetrics.posterior.likelihood import Likelihood
 from darkmetrics.posterior.nuisance import NuisanceIntegral
 from posterior_models import (
@@ -148,11 +148,6 @@ def test_estimate_pareto_k_recovers_the_tail_shape():
     u = (np.arange(20_000) + 0.5) / 20_000
     for k in (0.2, 0.5, 0.9):
         assert estimate_pareto_k(u**-k) == pytest.approx(k, abs=0.1)
-
-
-def test_mechanism_weights_keep_their_minimum():
-    np.testing.assert_allclose(compute_mechanism_weights([0.0, np.log(3.0)]), [0.25, 0.75])
-    np.testing.assert_allclose(compute_mechanism_weights([0.0, 50.0, -50.0], [0.2, 0.0, 0.1]), [0.2, 0.7, 0.1])
 
 
 # nuisance parameters

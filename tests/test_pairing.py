@@ -126,7 +126,7 @@ def test_calibrations_of_different_rows_are_independent_when_no_mechanism_is_sta
     draws = [learned.positives.sum(axis=1)[learned.mechanism == BOTH] for learned in pairing.sets]
     assert np.corrcoef(draws)[0, 1] == pytest.approx(expected, abs=0.03)
     # The control: the same draw in both sets makes calibrations move together.
-    assert np.corrcoef(identical)[0, 1] > expected + 0.04
+    assert np.corrcoef(identical)[0, 1] > expected + 0.06
 
 
 @pytest.mark.parametrize("missingness", [None, "by_score"])

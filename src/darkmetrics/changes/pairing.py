@@ -372,8 +372,8 @@ def _least_correlated(
     """
     distance = (_correlate(before, candidates) ** 2).sum(axis=(1, 2))
     if effect is not None and original is not None:
-        kept = _correlate(effect, candidates) - _correlate(effect, original[None])
-        distance = distance + (kept**2).sum(axis=(1, 2))
+        difference = _correlate(effect, candidates) - _correlate(effect, original[None])
+        distance = distance + (difference**2).sum(axis=(1, 2))
     return int(np.argmin(distance))
 
 

@@ -210,8 +210,8 @@ class Flips:
         """
         if not draw.size:
             return draw, np.zeros(0)
-        most = float(self.rate.max())
-        n = np.arange(1.0, most + 10.0 * np.sqrt(most) + 20.0)
+        max_rate = float(self.rate.max())
+        n = np.arange(1.0, max_rate + 10.0 * np.sqrt(max_rate) + 20.0)
         log_pmf = n * np.log(np.maximum(self.rate, 1e-300))[:, None] - gammaln(n + 1.0)
         pmf = np.exp(log_pmf - log_pmf.max(axis=1, keepdims=True))
         pmf /= pmf.sum(axis=1, keepdims=True)

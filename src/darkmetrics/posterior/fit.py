@@ -1,6 +1,5 @@
 """Fit of a model: weighted posterior draws, the log evidence, and diagnostics of the importance weights."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -196,16 +195,6 @@ def _weigh(proposal: Proposal, nuisance: NuisanceIntegral, n_draws: int) -> _Wei
 def _uniform_points(n: int, dimensions: int) -> FloatArray:
     """Return Sobol points in the open unit cube; the same in every run."""
     return np.clip(sobol_points(n, dimensions, _SEED), 1e-9, 1.0 - 1e-9)
-
-
-def compute_mechanism_weights(log_evidences: Sequence[float], min_weight: float | Sequence[float] = 0.0) -> FloatArray:
-    """Return the posterior probabilities of several mechanisms, each at least `min_weight`."""
-    log_evidence = np.asarray(log_evidences, dtype=np.float64)
-    floor = np.broadcast_to(np.asarray(min_weight, dtype=np.float64), log_evidence.size)
-    weight = np.maximum(np.exp(log_evidence - log_total(log_evidence)), floor)
-    is_above = weight > floor
-    weight[is_above] *= (1.0 - weight[~is_above].sum()) / weight[is_above].sum()
-    return np.asarray(weight)
 
 
 def estimate_pareto_k(weight: FloatArray) -> float:
