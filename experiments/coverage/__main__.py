@@ -10,7 +10,7 @@ import pandas as pd
 from experiments.coverage.cases import Case, measure
 from experiments.pieces import measured, results_of, table_of
 
-FAMILIES = ("stated", "few_labels", "reference", "delayed")
+FAMILIES = ("stated", "unstated", "few_labels", "reference", "propensity", "delayed")
 _PIECE = 10
 COLUMNS = ("family", "case", "seed", "metric", "truth", "low", "high", "mean", "warned", "seconds")
 
