@@ -51,6 +51,8 @@ def write(answers: list[Any]) -> None:
 # are equal to rounding; approximate ones promise a cdf within 0.01.
 _TOLERANCE = {"near exact": 0.02, "monte carlo": 0.05}
 _MOVABLE = frozenset({"mean", "std", "median", "low", "high"})
+# Rounding decides which of nearly equal posterior draws are selected, and with them how the variance is split.
+_VARIANCE_TOLERANCE = 0.005
 
 
 def differences(old: Any, new: Any, path: str = "", slack: float = 0.0) -> Iterator[tuple[str, Any, Any]]:
@@ -59,6 +61,8 @@ def differences(old: Any, new: Any, path: str = "", slack: float = 0.0) -> Itera
         slack = max(slack, _TOLERANCE.get(str(old.get("method")), 0.0) * (old.get("std") or 0.0))
         for key in old.keys() | new.keys():
             own = slack if key in _MOVABLE or key == "sensitivity" else 0.0
+            if key.startswith("variance_from_"):
+                own = _VARIANCE_TOLERANCE
             yield from differences(old.get(key, "(absent)"), new.get(key, "(absent)"), f"{path}.{key}", own)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for place, (one, other) in enumerate(zip(old, new, strict=True)):

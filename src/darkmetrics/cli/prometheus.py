@@ -95,4 +95,5 @@ def _escaped(value: Any) -> str:
 
 
 def _number(value: Any) -> str:
-    return str(int(value)) if isinstance(value, bool) else repr(float(value))
+    # Digits after the twelfth differ between processors.
+    return str(int(value)) if isinstance(value, bool) else f"{float(value):.12g}"
