@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal, norm, t
 import darkmetrics as dm
 from darkmetrics._kernels.posterior.shared_fate import correlation, luck_of_groups, thresholds
 from darkmetrics.distributions import Discrete, drawing
-from darkmetrics.label_models.clusters import ClusteredPosterior
+from darkmetrics.missingness.clusters import ClusteredPosterior
 from darkmetrics.population import Population
 
 FEW = dm.methods.Auto(2000)

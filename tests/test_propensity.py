@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 import darkmetrics as dm
 from darkmetrics._kernels.posterior.logistic import WeightedLabels, gaussian_draws, sandwich
 from darkmetrics.label_models import Features, Propensity
-from darkmetrics.label_models.choice import stated_reason
+from darkmetrics.missingness.choice import stated_reason
 
 
 def rows(n=2000, seed=0, overrides=0.1):

@@ -19,7 +19,7 @@ from darkmetrics.label_models import (
     Prevalence,
     Tilted,
 )
-from darkmetrics.label_models.tilted import find_shifts
+from darkmetrics.missingness.tilted import find_shifts
 
 NAN = float("nan")
 PREVALENCES = [1e-6, 0.01, 0.2, 0.5, 0.75, 0.999]

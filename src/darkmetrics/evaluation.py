@@ -67,7 +67,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
     assumption: str
     # The probabilities of the missing labels that the laws are mixed over.
     nodes: Posterior
-    # What was said about why labels are missing (`label_models.choice.stated_reason`); None: nothing.
+    # What was said about why labels are missing (`missingness.choice.stated_reason`); None: nothing.
     stated: str | None = None
     # Reference rows, if any were given: `diagnosis` compares with them.
     reference: ReferenceLike | None = None

@@ -32,7 +32,7 @@ from darkmetrics.distributions import (
 from darkmetrics.distributions.functionals import CountFunctional
 from darkmetrics.distributions.problem import Problem
 from darkmetrics.exceptions import InputError, MethodError
-from darkmetrics.label_models.clusters import ClusteredPosterior
+from darkmetrics.missingness.clusters import ClusteredPosterior
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.metrics.confusion import Share
 from darkmetrics.posterior import Posterior

@@ -35,8 +35,8 @@ from darkmetrics.label_models import (
     Propensity,
     label_model_from,
 )
-from darkmetrics.label_models.choice import reason_from, stated_reason
-from darkmetrics.label_models.clusters import clustered, shared_in_words
+from darkmetrics.missingness.choice import reason_from, stated_reason
+from darkmetrics.missingness.clusters import clustered, shared_in_words
 from darkmetrics.logs import LOGGER
 from darkmetrics.methods import Method, method_from
 from darkmetrics.metrics import Metric, metrics_from

@@ -3,11 +3,11 @@
 Import rule: a label model knows evaluation sets and calibrators; it knows no metric and no method.
 """
 
-from darkmetrics.label_models.choice import label_model_from
-from darkmetrics.label_models.features import Features
-from darkmetrics.label_models.given import Given, Half, Prevalence
-from darkmetrics.label_models.propensity import Propensity
-from darkmetrics.label_models.tilted import Tilted
+from darkmetrics.missingness.choice import label_model_from
+from darkmetrics.missingness.features import Features
+from darkmetrics.missingness.given import Given, Half, Prevalence
+from darkmetrics.missingness.propensity import Propensity
+from darkmetrics.missingness.tilted import Tilted
 from darkmetrics.missingness.base import LabelModel
 from darkmetrics.missingness.by_label import LabelShift
 from darkmetrics.missingness.by_score import Calibrated

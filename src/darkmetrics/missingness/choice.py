@@ -7,9 +7,9 @@ from typing import Any
 from darkmetrics._vocabulary import MECHANISMS
 from darkmetrics.calibrators.choice import WORDS as CALIBRATORS
 from darkmetrics.exceptions import InputError, UnknownNameError, reference_from, unknown_name
-from darkmetrics.label_models.features import Features
-from darkmetrics.label_models.given import Given, Half, Prevalence
-from darkmetrics.label_models.propensity import Propensity
+from darkmetrics.missingness.features import Features
+from darkmetrics.missingness.given import Given, Half, Prevalence
+from darkmetrics.missingness.propensity import Propensity
 from darkmetrics.missingness.base import LabelModel
 from darkmetrics.missingness.by_label import LabelShift
 from darkmetrics.missingness.by_score import Calibrated
@@ -44,7 +44,7 @@ def reason_from(missingness: Any) -> str | None:
 
     Examples
     --------
-    >>> from darkmetrics.label_models.choice import reason_from
+    >>> from darkmetrics.missingness.choice import reason_from
     >>> reason_from("MAR"), reason_from("by_label")
     ('by_score', 'by_label')
     """

@@ -15,7 +15,7 @@ from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models.propensity import weighted_nodes
+from darkmetrics.missingness.propensity import weighted_nodes
 from darkmetrics.missingness.base import LabelModel
 from darkmetrics.missingness.by_score import Calibrated, add_by_score, fit_by_score
 from darkmetrics.missingness.checks import warn_if_extrapolated

@@ -63,7 +63,7 @@ class Tilted(LabelModel):
             raise InputError(f"prevalence: {self.prevalence!r}. It must lie strictly between 0 and 1.")
 
     def nodes(self, data: EvaluationSet) -> Posterior:
-        from darkmetrics.label_models.choice import label_model_from
+        from darkmetrics.missingness.choice import label_model_from
 
         posterior = label_model_from(self.base).nodes(data)
         if data.missing_cells.size == 0:
@@ -82,7 +82,7 @@ class Tilted(LabelModel):
         return posterior.shift_log_odds(shift)
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
-        from darkmetrics.label_models.choice import label_model_from
+        from darkmetrics.missingness.choice import label_model_from
 
         base = label_model_from(self.base).describe(data, nodes)
         if self.prevalence is not None:
