@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from darkmetrics._kernels.posterior.logistic import logistic_mode
+from darkmetrics._kernels.logistic import logistic_mode
 from darkmetrics.calibrators import Beta, Calibrator, Fitted, Flexible, Isotonic, Platt, ScalingBinning, calibrator_from
 from darkmetrics.exceptions import InputError, UnknownNameError
 

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm, t
 
 import darkmetrics as dm
-from darkmetrics._kernels.posterior.shared_fate import correlation, luck_of_groups, thresholds
+from darkmetrics._kernels.shared_fate import correlation, luck_of_groups, thresholds
 from darkmetrics.distributions import Discrete, drawing
 from darkmetrics.missingness.clusters import ClusteredPosterior
 from darkmetrics.population import Population

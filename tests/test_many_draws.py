@@ -10,7 +10,7 @@ from scipy.special import expit, log_expit
 
 import darkmetrics as dm
 import oracle
-from darkmetrics._kernels.posterior.logistic import chance, log_chance
+from darkmetrics._kernels.log_odds import chance, log_chance
 from darkmetrics.methods import Auto
 from darkmetrics.posterior import Posterior
 

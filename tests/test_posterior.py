@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from darkmetrics._kernels.posterior.draws import Expansion, representatives
+from darkmetrics.posterior.likelihood import Expansion
 from darkmetrics.posterior.mode import find_mode
+from darkmetrics.posterior.representatives import representatives
 
 
 def test_mode_of_a_gaussian_is_found_in_one_step():

@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import darkmetrics as dm
-from darkmetrics._kernels.posterior.logistic import WeightedLabels, gaussian_draws, sandwich
+from darkmetrics._kernels.logistic import WeightedLabels, gaussian_draws, sandwich
 from darkmetrics.label_models import Features, Propensity
 from darkmetrics.missingness.choice import stated_reason
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from darkmetrics._kernels.posterior.draws import _POLYNOMIALS, sobol_points
+from darkmetrics._kernels.sobol import _POLYNOMIALS, sobol_points
 
 
 @pytest.mark.parametrize("dimensions", range(1, len(_POLYNOMIALS) + 2))

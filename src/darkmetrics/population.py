@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import gammaincinv, ndtr, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.beta_parts import PRIOR, few_betas, matched_beta
+from darkmetrics._kernels.beta_mixture import PRIOR, few_betas, matched_beta
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions import (
@@ -32,9 +32,9 @@ from darkmetrics.distributions import (
 from darkmetrics.distributions.functionals import CountFunctional
 from darkmetrics.distributions.problem import Problem
 from darkmetrics.exceptions import InputError, MethodError
-from darkmetrics.missingness.clusters import ClusteredPosterior
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.metrics.confusion import Share
+from darkmetrics.missingness.clusters import ClusteredPosterior
 from darkmetrics.posterior import Posterior
 
 # Combinations of counts whose Beta laws are mixed as they are; of more, Gauss rules stand for them.

@@ -35,13 +35,13 @@ from darkmetrics.label_models import (
     Propensity,
     label_model_from,
 )
-from darkmetrics.missingness.choice import reason_from, stated_reason
-from darkmetrics.missingness.clusters import clustered, shared_in_words
 from darkmetrics.logs import LOGGER
 from darkmetrics.methods import Method, method_from
 from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.missingness.arrival_curves import arrival_of, has_provisional_zeros
 from darkmetrics.missingness.checks import CLEARLY
+from darkmetrics.missingness.choice import reason_from, stated_reason
+from darkmetrics.missingness.clusters import clustered, shared_in_words
 from darkmetrics.missingness.mixture import (
     BY_LABEL,
     BY_REFERENCE,

@@ -13,9 +13,9 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number, row_probabilities
 from darkmetrics.exceptions import InputError, UnknownNameError
 from darkmetrics.label_models import Features, Given, Half, LabelModel, Prevalence, Tilted, label_model_from
-from darkmetrics.missingness.choice import REASONS
 from darkmetrics.mechanisms import Mechanism
 from darkmetrics.methods import Method, method_from
+from darkmetrics.missingness.choice import REASONS
 from darkmetrics.missingness.score_table import reference_set, reference_table
 from darkmetrics.posterior import Posterior
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.posterior.draws import sobol_points
+from darkmetrics._kernels.sobol import sobol_points
 from darkmetrics._text import counted
 from darkmetrics.argument_types import ArrayLike, Classifier
 from darkmetrics.data import rules

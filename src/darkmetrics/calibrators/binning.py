@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import betaincinv, expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.posterior.logistic import logistic_mode
+from darkmetrics._kernels.logistic import logistic_mode
 from darkmetrics.argument_types import ArrayLike
 from darkmetrics.calibrators.base import (
     Calibrator,

@@ -21,7 +21,6 @@ import numpy as np
 from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.draws import representatives, sort_draws
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions.joint import Block
 from darkmetrics.evaluation import Evaluation
@@ -30,6 +29,7 @@ from darkmetrics.missingness.base import LabelModel
 from darkmetrics.missingness.delay_groups import GroupDelays
 from darkmetrics.missingness.mixture import BOTH, BY_REFERENCE, BY_SCORE
 from darkmetrics.posterior import Posterior, columns_of
+from darkmetrics.posterior.representatives import representatives, sort_draws
 
 # Cases of the errors that sets share because they learned from the same reference rows.
 _REFERENCE_CASES = 128

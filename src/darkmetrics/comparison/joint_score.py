@@ -18,8 +18,8 @@ import numpy as np
 from scipy.special import expit, log_expit, logit, ndtri
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics._kernels.posterior.draws import normal_points
-from darkmetrics._kernels.posterior.logistic import logistic_mode
+from darkmetrics._kernels.logistic import logistic_mode
+from darkmetrics._kernels.sobol import normal_points
 from darkmetrics.calibrators import Platt
 from darkmetrics.missingness.fit_data import credit_of
 

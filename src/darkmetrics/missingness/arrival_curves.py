@@ -8,7 +8,7 @@ from scipy.special import betaincinv, chdtrc
 
 from darkmetrics._kernels.age_grid import Ages
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.logistic import chance
+from darkmetrics._kernels.log_odds import chance
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.missingness.age_cells import ages_of

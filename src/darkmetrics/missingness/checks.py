@@ -19,7 +19,7 @@ from darkmetrics._kernels.hypothesis_tests import (
     n_bins,
     per_bin,
 )
-from darkmetrics._kernels.posterior.logistic import logistic_mode
+from darkmetrics._kernels.logistic import logistic_mode
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.exceptions import CalibrationWarning, warn
 from darkmetrics.missingness.fit_data import FitData

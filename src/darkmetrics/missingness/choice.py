@@ -7,16 +7,16 @@ from typing import Any
 from darkmetrics._vocabulary import MECHANISMS
 from darkmetrics.calibrators.choice import WORDS as CALIBRATORS
 from darkmetrics.exceptions import InputError, UnknownNameError, reference_from, unknown_name
-from darkmetrics.missingness.features import Features
-from darkmetrics.missingness.given import Given, Half, Prevalence
-from darkmetrics.missingness.propensity import Propensity
 from darkmetrics.missingness.base import LabelModel
 from darkmetrics.missingness.by_label import LabelShift
 from darkmetrics.missingness.by_score import Calibrated
 from darkmetrics.missingness.by_score_and_label import Selection
 from darkmetrics.missingness.delay_groups import GroupDelays
 from darkmetrics.missingness.delayed import FittedDelays, LateLabels
+from darkmetrics.missingness.features import Features
+from darkmetrics.missingness.given import Given, Half, Prevalence
 from darkmetrics.missingness.mixture import Auto
+from darkmetrics.missingness.propensity import Propensity
 from darkmetrics.missingness.score_table import ReferenceLike
 
 _KNOWN: dict[str, type[LabelModel]] = {

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import logit
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.shared_fate import (
+from darkmetrics._kernels.shared_fate import (
     LUCK,
     RHO,
     correlation,

@@ -9,8 +9,8 @@ import scipy  # its modules are loaded when they are first used
 from scipy.special import softmax
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.draws import normal_points
-from darkmetrics._kernels.posterior.logistic import chance
+from darkmetrics._kernels.log_odds import chance
+from darkmetrics._kernels.sobol import normal_points
 from darkmetrics.missingness.age_cells import (
     AgeGrid,
     AgeTable,

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.logistic import chance, log_chance
+from darkmetrics._kernels.log_odds import chance, log_chance
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.missingness.base import LabelModel
 from darkmetrics.missingness.delay_fit import compute_log_odds

@@ -8,8 +8,7 @@ from scipy.special import chdtrc, softmax
 
 from darkmetrics._kernels.age_grid import EDGES, Ages, bin_start
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.posterior.draws import representatives
-from darkmetrics._kernels.posterior.logistic import chance
+from darkmetrics._kernels.log_odds import chance
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
@@ -38,6 +37,7 @@ from darkmetrics.missingness.sampling import draws_for
 from darkmetrics.posterior import Posterior
 from darkmetrics.posterior.likelihood import Likelihood
 from darkmetrics.posterior.mode import find_mode
+from darkmetrics.posterior.representatives import representatives
 
 # Who may be reviewed.
 REVIEWED = ("all", "by_score")

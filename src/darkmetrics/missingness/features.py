@@ -15,7 +15,6 @@ from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
-from darkmetrics.missingness.propensity import weighted_nodes
 from darkmetrics.missingness.base import LabelModel
 from darkmetrics.missingness.by_score import Calibrated, add_by_score, fit_by_score
 from darkmetrics.missingness.checks import warn_if_extrapolated
@@ -26,6 +25,7 @@ from darkmetrics.missingness.fit_data import (
     check_n_nodes,
     warn_if_few_labels,
 )
+from darkmetrics.missingness.propensity import weighted_nodes
 from darkmetrics.missingness.rows import build_rows
 from darkmetrics.missingness.sampling import sample_posterior
 from darkmetrics.missingness.score_table import ScoreTable, joint_table

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.posterior.draws import representatives
-from darkmetrics._kernels.posterior.logistic import WeightedLabels, chance, gaussian_draws, sandwich
+from darkmetrics._kernels.log_odds import chance
+from darkmetrics._kernels.logistic import WeightedLabels, gaussian_draws, sandwich
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
@@ -23,6 +23,7 @@ from darkmetrics.missingness.fit_data import (
 from darkmetrics.missingness.sampling import draws_for
 from darkmetrics.missingness.score_table import ScoreTable
 from darkmetrics.posterior import Posterior
+from darkmetrics.posterior.representatives import representatives
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from darkmetrics._kernels.posterior.draws import representatives
 from darkmetrics.missingness.rows import Rows
 from darkmetrics.posterior import Cells, FittedModel, Model, Posterior, fit_model
 from darkmetrics.posterior.model import Term
+from darkmetrics.posterior.representatives import representatives
 
 
 @dataclass(frozen=True, eq=False)

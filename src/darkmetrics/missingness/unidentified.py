@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import expit
 
-from darkmetrics._kernels.posterior.draws import normal_points
+from darkmetrics._kernels.sobol import normal_points
 from darkmetrics.missingness.fit_data import FitData
 from darkmetrics.posterior import Posterior
 

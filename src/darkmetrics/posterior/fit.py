@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.draws import sobol_points
-from darkmetrics._kernels.posterior.logistic import chance
+from darkmetrics._kernels.log_odds import chance
+from darkmetrics._kernels.sobol import sobol_points
 from darkmetrics.posterior.likelihood import Likelihood
 from darkmetrics.posterior.mode import find_mode
 from darkmetrics.posterior.model import Cells, Model

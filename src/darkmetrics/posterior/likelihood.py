@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.draws import Expansion
 from darkmetrics.posterior.model import Model
 from darkmetrics.posterior.tables import HistoryGroup, Matrix, compile_cells, log_sum_exp
 
@@ -62,6 +61,14 @@ class Prior:
             gradient[:, self.cauchy] = -2.0 * u / denominator
             precision[:, self.cauchy, self.cauchy] = 2.0 * (1.0 - u**2) / denominator**2
         return Expansions(self._log_density(deviation, scaled), gradient, precision)
+
+
+class Expansion(NamedTuple):
+    """A log posterior at one point to second order; `precision` is minus its Hessian."""
+
+    value: float
+    gradient: FloatArray
+    precision: FloatArray
 
 
 class Expansions(NamedTuple):

@@ -7,8 +7,7 @@ import numpy as np
 import scipy  # its modules are loaded when they are first used
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.draws import Expansion
-from darkmetrics.posterior.likelihood import Expansions
+from darkmetrics.posterior.likelihood import Expansion, Expansions
 
 _MAX_STEPS, _MAX_HALVINGS = 200, 40
 MIN_GAIN = 1e-8

@@ -9,9 +9,9 @@ from scipy.interpolate import PchipInterpolator
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.distributions import chance_of_target
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.missingness.tilted import find_shifts
 from darkmetrics.metrics import Metric
 from darkmetrics.missingness.base import missing_prevalence, missing_rows
+from darkmetrics.missingness.tilted import find_shifts
 from darkmetrics.sensitivity import ShiftedMetrics
 from darkmetrics.tables import finite
 

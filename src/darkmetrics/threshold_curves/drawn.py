@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.posterior.draws import sobol_points
+from darkmetrics._kernels.sobol import sobol_points
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.distributions.drawing import Flips, pick_at
 from darkmetrics.distributions.functionals import LinearFunctional

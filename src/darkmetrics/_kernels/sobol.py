@@ -1,17 +1,15 @@
-"""Evenly spread points, Gaussian posteriors at a mode, and draws that represent all draws.
+"""Evenly spread points: a scrambled Sobol sequence, bit for bit that of `scipy.stats.qmc.Sobol`.
 
-The points fill a cube evenly: a scrambled Sobol sequence, bit for bit that of `scipy.stats.qmc.Sobol`. The default
-label model needs a few of them, in a few dimensions, and `scipy.stats` takes longer to import than a small evaluation
-takes. So low dimensions are made here and only the higher ones are left to scipy.
+`scipy.stats` takes longer to import than a small evaluation takes. So points in few dimensions are computed here, and
+only those in more dimensions are left to scipy.
 """
 
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import FloatArray
 
 _BITS = 30
 # Primitive polynomials modulo 2 (as bits, the highest power first) and the direction numbers that start each dimension:
@@ -74,43 +72,3 @@ def _direction_numbers(polynomial: int, start: tuple[int, ...]) -> list[int]:
             number ^= (polynomial >> (degree - 1 - k) & 1) * (numbers[j - k - 1] << (k + 1))
         numbers.append(number)
     return [number << (_BITS - 1 - j) for j, number in enumerate(numbers)]
-
-
-_MAX_STEPS = 200
-# Where each direction adds so large a part of its own curvature to those before it, all are known.
-_PART = 1e-4
-# A number that shares no factor with usual numbers of nodes: else each slab is sampled at the same few midpoints of its
-# second sum, whose spread comes out 7% too small.
-_SLABS = 11
-_SEED = 7
-
-
-class Expansion(NamedTuple):
-    """A log posterior at one point to second order; `precision` is minus its Hessian."""
-
-    value: float
-    gradient: FloatArray
-    precision: FloatArray
-
-
-def sort_draws(first: FloatArray, second: FloatArray, weight: FloatArray) -> IntArray:
-    """Return the order of draws along a path through (first, second).
-
-    The draws are cut into slabs by `first` and sorted by `second` within each, forth and back.
-    """
-    order = np.argsort(first, kind="stable")
-    level = np.cumsum(weight[order]) - 0.5 * weight[order]
-    slab = np.empty(first.size, dtype=np.int8)  # which sorts in one pass
-    slab[order] = np.minimum(_SLABS * level, _SLABS - 1.0)
-    return np.lexsort([np.where(slab % 2 == 0, second, -second), slab])
-
-
-def representatives(first: FloatArray, second: FloatArray, weight: FloatArray, size: int) -> IntArray:
-    """`size` draws that stand, equally weighted, for all: a systematic sample along a path through (first, second).
-
-    Both sums have nearly the same law among the chosen as among all, although they are few.
-    """
-    path = sort_draws(first, second, weight)
-    reached = np.cumsum(weight[path])
-    place = np.searchsorted(reached / reached[-1], (np.arange(size) + 0.5) / size)
-    return path[np.minimum(place, path.size - 1)]

@@ -1,9 +1,7 @@
-"""Logistic regression on counts, and chances from log odds.
+"""Logistic regression on counts.
 
 The mode of a regression with a Gaussian prior is found by Newton's method. Its coefficients are a Gaussian: that of
-the curvature, or what weighted rows make of it (the sandwich). Chances and their logarithms come from `exp` and
-`log1p`, which numpy computes for many numbers at once; scipy's `expit` and `log_expit` go number by number and take
-five to twenty times as long.
+the curvature, or what weighted rows make of it (the sandwich).
 """
 
 from typing import NamedTuple
@@ -12,30 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.posterior.draws import normal_points
-
-# Beyond, exp overflows.
-_FARTHEST = 700.0
-
-
-def chance(log_odds: FloatArray) -> FloatArray:
-    """1 / (1 + exp(-x))."""
-    with np.errstate(over="ignore"):  # a chance below 1e-308 is 0
-        result = np.negative(log_odds)
-        np.exp(result, out=result)
-    result += 1.0
-    return np.divide(1.0, result, out=result)
-
-
-def log_chance(log_odds: FloatArray) -> FloatArray:
-    """Logarithm of 1 / (1 + exp(-x)), to the last digits for any finite x; that of the other outcome is x less."""
-    result = np.negative(log_odds)
-    if result.max(initial=0.0) > _FARTHEST:
-        return np.asarray(np.minimum(log_odds, 0.0) - np.log1p(np.exp(-np.abs(log_odds))))
-    np.exp(result, out=result)
-    np.log1p(result, out=result)
-    return np.negative(result, out=result)
-
+from darkmetrics._kernels.sobol import normal_points
 
 _MAX_STEPS = 200
 _MAX_HALVINGS = 40

@@ -1,1 +1,0 @@
-"""From a likelihood to weighted nodes: modes, curvatures and fair draws."""
