@@ -13,8 +13,8 @@ endif
 endif
 
 # pytest already runs one process per core; BLAS threads on top of that would only get in each other's way.
-check test engines fuzz golden guarantees certificates accuracy audit paper paper-quick: export OMP_NUM_THREADS := 1
-check test engines fuzz golden guarantees certificates accuracy audit paper paper-quick: export OPENBLAS_NUM_THREADS := 1
+check test engines fuzz golden guarantees certificates accuracy verification paper paper-quick: export OMP_NUM_THREADS := 1
+check test engines fuzz golden guarantees certificates accuracy verification paper paper-quick: export OPENBLAS_NUM_THREADS := 1
 
 # Arrays of some megabytes come and go in tests. Memory that is handed back each time has to be got from the system anew, a
 # tenth of the time of tests with many of them. Read by glibc, and by nobody else.
@@ -34,7 +34,7 @@ define types_and_tests
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates accuracy audit paper \
+.PHONY: help system java demo check test engines fuzz golden lint typecheck format bench guarantees certificates accuracy verification paper \
 	paper-quick walk gallery docs notebooks live dist dist-check leg clean
 
 help: ## show the targets
@@ -110,8 +110,8 @@ certificates: $(STAMP) ## bounds beside true distances, for the page on certific
 accuracy: $(STAMP) ## the four methods beside a million plain draws, on from where it stopped (an hour on one core)
 	@PYTHONPATH=src:tests $(BIN)/python -m experiments.accuracy
 
-audit: $(STAMP) ## how often audits alarm, rightly and wrongly, on from where it stopped (an hour on one core)
-	@PYTHONPATH=src $(BIN)/python -m experiments.audit
+verification: $(STAMP) ## how often dm.verify rejects, rightly and wrongly; resumes (an hour on one core)
+	@PYTHONPATH=src $(BIN)/python -m experiments.verification
 
 paper: $(STAMP) ## the paper's study again, its algorithms and ours: predictions, tables, figures, pages (under an hour)
 	@$(BIN)/python -m experiments.paper all

@@ -239,11 +239,11 @@ CSV: dict[str, dict[str, str]] = {
         "low": "lower end of its interval",
         "high": "upper end of its interval",
     },
-    "audit": {
-        "time": "when the batch of labels ended, as time since BEFORE, if that is known",
-        "labels": "labels that had come by then",
-        "positives": "positive ones among them",
-        "e_value": "what had become of a stake of 1 against the probabilities",
+    "verify": {
+        "time": "end of the batch of labels, as time since BEFORE, if known",
+        "labels": "labels that had arrived by then",
+        "positives": "positives among them",
+        "e_value": "the e-value by then",
     },
     "metrics": {**_OF_METRIC, "meaning": _METRIC["meaning"]},
 }

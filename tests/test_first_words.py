@@ -332,7 +332,7 @@ def test_the_logger_is_silent_until_it_is_asked(caplog, capfd):
 @pytest.mark.parametrize("labels", [[1, 0, 0, 1], np.array([0.0, 1.0, 1.0]), [True, False, True]])
 def test_labels_are_no_value_that_a_metric_took(labels):
     law = evaluated()["recall"]
-    with pytest.raises(dm.InputError, match=r"^t: [34] values, each of them 0 or 1, look like labels\. .* dm\.audit"):
+    with pytest.raises(dm.InputError, match=r"^t: [34] values, each of them 0 or 1, look like labels\. .* dm\.verify"):
         law.pit(labels)
     # Values of the metric are taken, also its ends, and so is every value of a metric that is never between 0 and 1.
     assert np.all(np.isfinite(law.pit([0.0, 0.5, 1.0, 1.0])))

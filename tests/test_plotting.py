@@ -344,9 +344,9 @@ def late_rows() -> dm.Evaluation:
 
 
 @cache
-def audited() -> dm.Audit:
+def make_verification() -> dm.Verification:
     may = dm.evaluate([1, 0, None, None], [0.9, 0.2, 0.7, 0.4], label_model="half", metrics="accuracy")
-    return dm.audit(may, [1, 0], [0.7, 0.4], arrival="alike")
+    return dm.verify(may, [1, 0], [0.7, 0.4], arrival="alike")
 
 
 @cache
@@ -397,7 +397,7 @@ PLOTS = {
     "pit": lambda f, c, b, **k: dm.plotting.plot_pit(b, "recall", **k),
     "coverage": lambda f, c, b, **k: dm.plotting.plot_coverage(b, **k),
     "arrival": lambda f, c, b, **k: dm.plotting.plot_arrival(late_rows(), **k),
-    "audit": lambda f, c, b, **k: dm.plotting.plot_audit(audited(), **k),
+    "verification": lambda f, c, b, **k: dm.plotting.plot_verification(make_verification(), **k),
     "change": lambda f, c, b, **k: dm.plotting.plot_change(changed(), **k),
     "trend": lambda f, c, b, **k: dm.plotting.plot_trend(shops().trend("recall"), **k),
     "gap": lambda f, c, b, **k: dm.plotting.plot_gap(shop_gap(), **k),

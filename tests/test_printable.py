@@ -58,9 +58,9 @@ def changed():
     return dm.change(evaluated(), dm.evaluate(Y_TRUE, rng.random(N), **STATED))
 
 
-def audited():
+def make_verification():
     gaps = np.isnan(Y_TRUE)
-    return dm.audit(evaluated(), np.ones(int(gaps.sum())), Y_SCORE[gaps])
+    return dm.verify(evaluated(), np.ones(int(gaps.sum())), Y_SCORE[gaps])
 
 
 RESULTS: dict[str, Callable[[], Any]] = {
@@ -72,7 +72,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "ranks": lambda: compared().ranks(NAME),
     "change": changed,
     "gap": lambda: grouped().gap(NAME),
-    "audit": audited,
+    "verification": make_verification,
     "sensitivity": lambda: evaluated().sensitivity(),
     "tipping point": lambda: evaluated().tipping_point(NAME, 0.1),
     "curves": lambda: dm.curves(evaluated(), thresholds=[0.25, 0.5, 0.75]),

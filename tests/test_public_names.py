@@ -21,7 +21,7 @@ DOCUMENTED = {name: value for name, value in NAMES.items() if inspect.isclass(va
 # Named in signatures and results, or raised: a user reads of them but does not call them.
 NOT_CALLED = {
     *(
-        "Audit",
+        "Verification",
         "Bounds",
         "Comparison",
         "Evaluation",

@@ -9,7 +9,7 @@ import darkmetrics as dm
 
 # Parameters that no type could describe, with the reason.
 ANY = {
-    "audit(asked)": "handed on to evaluate, which has the types",
+    "verify(evaluate_arguments)": "handed on to evaluate, which has the types",
     "Evaluation.plot(settings)": "handed on to plot_metrics and plot_distribution, which have the types",
     "GroupedEvaluation.plot(settings)": "handed on to plot_groups, which has the types",
     "GroupedEvaluation.plot_over_time(settings)": "handed on to plot_over_time, which has the types",

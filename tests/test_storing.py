@@ -174,7 +174,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "diagnosis": lambda: dm.diagnose(Y, SCORE, reference=REFERENCE, metrics=FEW),
     "backtest": lambda: dm.backtest(TRUTH, SCORE, metrics="recall", label_models="calibrated", n_repeats=2, rng=0),
     "robustness": lambda: dm.robustness(KNOWN, share=0.2, metrics="recall", n_resamples=50, rng=0),
-    "audit": lambda: dm.audit(KNOWN, dm.EvaluationSet(TRUTH, SCORE, probability=SCORE), metrics=FEW),
+    "verification": lambda: dm.verify(KNOWN, dm.EvaluationSet(TRUTH, SCORE, probability=SCORE), metrics=FEW),
     "bounds": lambda: dm.bounds(Y, SCORE, metrics=FEW),
     "comparison": lambda: compared(2),
     "best": lambda: compared(3).best("precision"),
@@ -291,7 +291,7 @@ def test_there_is_an_example_of_every_result():
     assert {c.__name__ for c in made if c not in kinds} == set()
     # Records that results hold or return: every public dataclass of the packages that make results.
     where = (
-        "auditing",
+        "verification",
         "backtesting",
         "threshold_curves",
         "diagnosis",
@@ -306,7 +306,7 @@ def test_there_is_an_example_of_every_result():
         for c in classes()
         if dataclasses.is_dataclass(c) and c.__module__.split(".")[1] in where and c.__name__[0] != "_"
     ]
-    # These are of the run of a backtest, batches of that of an audit, and in none of their results.
+    # These are of the run of a backtest, batches of that of a verification, and in none of their results.
     of_runs = {"Setup", "Ground", "History", "Batch"}
     assert {c.__name__ for c in records if not inspect.isabstract(c) and c not in kinds} == of_runs
 

@@ -30,7 +30,6 @@ if _typing.TYPE_CHECKING:
     from darkmetrics import evaluation as evaluation
     from darkmetrics import exceptions as exceptions
     from darkmetrics import frames as frames
-    from darkmetrics.auditing import Audit, audit
     from darkmetrics.backtesting import Backtest, backtest
     from darkmetrics.bounding import Bounds, bounds
     from darkmetrics.changes import Change, Gap, Trend, change
@@ -54,11 +53,11 @@ if _typing.TYPE_CHECKING:
     from darkmetrics.monitoring import GroupedEvaluation, evaluate_by
     from darkmetrics.noise import beta_parameters, robustness
     from darkmetrics.threshold_curves import Curves, curves
+    from darkmetrics.verification import Verification, verify
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Audit",
     "Backtest",
     "Bounds",
     "CalibrationWarning",
@@ -79,7 +78,7 @@ __all__ = [
     "Trend",
     "UndefinedMetricWarning",
     "UnknownNameError",
-    "audit",
+    "Verification",
     "backtest",
     "baselines",
     "beta_parameters",
@@ -103,13 +102,14 @@ __all__ = [
     "register_metric",
     "report",
     "robustness",
+    "verify",
 ]
 
 # The module that defines a name; the other names are modules themselves. A test holds this against the imports above.
 _HOME = {
     name: module
     for module, names in {
-        "auditing": ("Audit", "audit"),
+        "verification": ("Verification", "verify"),
         "backtesting": ("Backtest", "backtest"),
         "bounding": ("Bounds", "bounds"),
         "changes": ("Change", "Gap", "Trend", "change"),

@@ -5,7 +5,7 @@ and a negative with chance `a0`, whatever the bin, then its rows are expected to
 `a1 E1 + a0 E0`, with `E1 + E0` rows in all. For given chances the most likely `E1 = P + M w` follows from a quadratic
 equation in `w`, the share of positives among the missing rows of the bin; what is left is a search over two numbers.
 
-Bets are test martingales for probabilities that were said beforehand (how-to, audit). The probabilities of labels that
+Bets are test martingales for probabilities that were said beforehand (how-to, verify). The probabilities of labels that
 are to come are a mixture over nodes. A better moves the log odds of all nodes by a tilt, and multiplies the capital by
 the chance that the tilted mixture gives to what came, over the chance that the mixture gives. Averaged over tilts that
 are fixed beforehand the capital is a martingale if the mixture is right, and grows where some tilt fits better.

@@ -14,7 +14,7 @@ _IDENTICAL = (
 )
 _OTHER_LABELS = (
     "The two sets look like the same rows with other labels or decisions: every score is in both, as often. If they "
-    "are, what moved is what is known of them, and the intervals mean nothing; audit says whether labels that came "
+    "are, what moved is what is known of them, and the intervals mean nothing; verify says whether labels that came "
     "since agree with what was said before."
 )
 _HOLDS = (

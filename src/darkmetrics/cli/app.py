@@ -17,7 +17,6 @@ from typer.models import OptionInfo
 import darkmetrics as dm
 from darkmetrics._text import number_from, whole_number_from
 from darkmetrics.cli.commands import (
-    audit,
     bounds,
     change,
     compare,
@@ -28,6 +27,7 @@ from darkmetrics.cli.commands import (
     metrics,
     monitor,
     report,
+    verify,
 )
 from darkmetrics.cli.output import BAD_INPUT, DONE, INTERRUPTED, OWN_ERROR, TARGET_MISSED, fail, guarded
 from darkmetrics.cli.settings import NAME, from_file, use_settings
@@ -105,7 +105,7 @@ def _unfolded(group: type) -> list[inspect.Parameter]:
 EXIT_CODES = {
     DONE: "done; also when the reader of the result, such as head, stopped before its end",
     TARGET_MISSED: "a --target or a --gate is not met with the probability asked for, monitor has an alert (with "
-    "--known a new one), a metric of change --worse got worse, or audit refutes",
+    "--known a new one), a metric of change --worse got worse, or verify rejects",
     BAD_INPUT: "an option, a file or a value in it is wrong, or the result cannot be written (a full disk, a closed "
     "standard output); one line says what",
     OWN_ERROR: "an error in darkmetrics itself",
@@ -121,7 +121,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _module in (evaluate, compare, monitor, change, bounds, curves, diagnose, audit, report, metrics, demo):
+for _module in (evaluate, compare, monitor, change, bounds, curves, diagnose, verify, report, metrics, demo):
     app.command(name=_module.__name__.rpartition(".")[2], epilog=_module.EXAMPLE)(command(_module.main))
 
 

@@ -166,7 +166,7 @@ class MetricDistribution(ABC):
         if values.size > 2 and set(np.unique(values)) == {0.0, 1.0} and self._excludes_zero_and_one():
             raise InputError(
                 f"t: {values.size:,} values, each of them 0 or 1, look like labels. Give the value of the metric under "
-                "them; dm.audit holds labels that came later against an evaluation."
+                "them; dm.verify tests an evaluation against labels that arrived later."
             )
         return self._apply(values, lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
 

@@ -4,7 +4,7 @@ Import rule: matplotlib is imported when a plot is drawn, and pyplot only where 
 """
 
 from darkmetrics.plotting.arrivals import plot_arrival
-from darkmetrics.plotting.backtests import plot_audit, plot_coverage, plot_history, plot_pit
+from darkmetrics.plotting.backtests import plot_coverage, plot_history, plot_pit, plot_verification
 from darkmetrics.plotting.by_group import plot_groups
 from darkmetrics.plotting.changes import plot_change, plot_gap, plot_trend
 from darkmetrics.plotting.comparisons import plot_difference, plot_models
@@ -17,7 +17,6 @@ from darkmetrics.plotting.thresholds import plot_curves, plot_precision_recall, 
 
 __all__ = [
     "plot_arrival",
-    "plot_audit",
     "plot_change",
     "plot_coverage",
     "plot_curves",
@@ -37,4 +36,5 @@ __all__ = [
     "plot_segments",
     "plot_trend",
     "plot_variance",
+    "plot_verification",
 ]

@@ -1,14 +1,14 @@
-"""plot_pit, plot_coverage, plot_history and plot_audit: whether probabilities hold against labels that came."""
+"""plot_pit, plot_coverage, plot_history and plot_verification: predictions and labels that arrived later."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from darkmetrics.auditing import Audit
 from darkmetrics.backtesting import Backtest
 from darkmetrics.exceptions import InputError
 from darkmetrics.plotting import style
 from darkmetrics.tables import level_text
+from darkmetrics.verification import Verification
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,23 +129,23 @@ def plot_history(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> 
     return ax
 
 
-def plot_audit(result: Audit, *, ax: "Axes | None" = None) -> "Axes":
-    """Do labels that came since refute earlier probabilities? The e-value over these labels, on a log scale.
+def plot_verification(result: Verification, *, ax: "Axes | None" = None) -> "Axes":
+    """Plot the e-value of a verification over the labels that arrived, on a log scale.
 
-    The line across is `1 / alpha`: if the probabilities are right the e-value ever reaches it with a chance of alpha at
-    most. Triangles at the upper edge are infinite e-values.
+    The horizontal line is at `1 / alpha`, which correct probabilities ever reach with probability at most alpha.
+    Triangles at the upper edge are infinite e-values.
 
     Examples
     --------
     >>> import darkmetrics as dm
     >>> may = dm.evaluate([1, 0, None, None], [0.9, 0.2, 0.7, 0.4], label_model="half", metrics="accuracy")
-    >>> ax = dm.plotting.plot_audit(dm.audit(may, [1, 0], [0.7, 0.4], arrival="alike"))
+    >>> ax = dm.plotting.plot_verification(dm.verify(may, [1, 0], [0.7, 0.4], arrival="alike"))
     >>> ax.get_xlabel()
-    'labels that came'
+    'labels that arrived'
     """
-    style.checked("result", result, Audit, "what audit returns")
+    style.checked("result", result, Verification, "the result of verify")
     ax = style.axes(ax)
-    labels, values = np.append(0, result.labels), np.append(1.0, result.path)
+    labels, values = np.append(0, result.labels), np.append(1.0, result.e_values)
     infinite = np.isinf(values)
     ax.plot(labels[~infinite], values[~infinite], **style.style_of(0), markersize=3, linewidth=1, label="e-value")
     if infinite.any():
@@ -154,8 +154,8 @@ def plot_audit(result: Audit, *, ax: "Axes | None" = None) -> "Axes":
         ones = np.ones(int(infinite.sum()))
         ax.plot(labels[infinite], ones, color=style.style_of(0)["color"], **marks, **upper_edge)
     ax.axhline(
-        1.0 / result.alpha, color=style.grey(ax), linewidth=0.8, linestyle="--", label="refuted from here on", zorder=0
+        1.0 / result.alpha, color=style.grey(ax), linewidth=0.8, linestyle="--", label="rejected above", zorder=0
     )
-    ax.set(yscale="log", xlabel="labels that came", ylabel="stake of 1 against the probabilities")
+    ax.set(yscale="log", xlabel="labels that arrived", ylabel="e-value")
     style.legend_above(ax)
     return ax

@@ -1,8 +1,8 @@
-"""How often does an audit alarm where probabilities are right, and how soon where they are wrong?
+"""How often does `verify` reject correct probabilities, and how soon wrong ones?
 
-`make audit` writes `experiments/results/audit.csv`, a line per 50 streams as soon as they are measured, and after an
-interruption goes on where it stopped; then the table of docs/how-to/audit.md. A stream is a set of 3,000 rows, its
-evaluation, and the labels that come after it in 30 batches or more. Names of cases restrict it to these.
+`make verification` writes `experiments/results/verification.csv`, a line per 50 streams, and resumes after an
+interruption; then it writes the table of docs/how-to/verify.md. A stream is a set of 3,000 rows, its evaluation,
+and the labels that arrive after it in 30 batches or more. Names of cases restrict the run to these.
 """
 
 import csv
@@ -19,8 +19,8 @@ import darkmetrics as dm
 from experiments.pieces import marks_of
 
 ROOT = Path(__file__).parents[1]
-RESULTS, PAGE = ROOT / "experiments" / "results" / "audit.csv", ROOT / "docs" / "how-to" / "audit.md"
-MARKED = marks_of("audit")
+RESULTS, PAGE = ROOT / "experiments" / "results" / "verification.csv", ROOT / "docs" / "how-to" / "verify.md"
+MARKED = marks_of("verification")
 HEADER = ("case", "first", "streams", "alarmed", "alarmed_before_half")
 STREAMS, CHUNK, ROWS, ALPHA = 1000, 50, 3000, 0.05
 # Where nearly all alarm fewer will do.
@@ -37,7 +37,7 @@ def rows(rng: Rng) -> tuple[Any, Any]:
     return rng.random(ROWS) < expit(-1.0 + 1.5 * x), np.asarray(expit(x))
 
 
-def by_score(rng: Rng, *, effect: float, missing: float = 0.5) -> dm.Audit:
+def by_score(rng: Rng, *, effect: float, missing: float = 0.5) -> dm.Verification:
     """It was said: by score. `effect`: that of the label on the log odds of being missing."""
     y, score = rows(rng)
     odds = np.log(missing / (1.0 - missing)) - 0.7 * np.log(score / (1.0 - score)) + effect * (y - 0.5)
@@ -45,7 +45,7 @@ def by_score(rng: Rng, *, effect: float, missing: float = 0.5) -> dm.Audit:
     before = dm.evaluate(
         np.where(gone, np.nan, y), score, missingness="by_score", metrics="precision", method="gaussian"
     )
-    return dm.audit(before, y.astype(int), score, time=arrivals(gone, 1.0, rng), alpha=ALPHA)
+    return dm.verify(before, y.astype(int), score, time=arrivals(gone, 1.0, rng), alpha=ALPHA)
 
 
 def arrivals(gone: Any, slowness: Any, rng: Rng) -> Any:
@@ -55,17 +55,17 @@ def arrivals(gone: Any, slowness: Any, rng: Rng) -> Any:
     return np.where(gone, 1.0 + rank * 30 // max(int(gone.sum()), 1), np.nan)
 
 
-def by_label(rng: Rng) -> dm.Audit:
+def by_label(rng: Rng) -> dm.Verification:
     """It was said, and is so: by label; positives come three times as slowly, and nothing is said about that."""
     y, score = rows(rng)
     gone = rng.random(ROWS) < np.where(y, 0.6, 0.3)
     before = dm.evaluate(
         np.where(gone, np.nan, y), score, missingness="by_label", metrics="precision", method="gaussian"
     )
-    return dm.audit(before, y.astype(int), score, time=arrivals(gone, np.where(y, 3.0, 1.0), rng), alpha=ALPHA)
+    return dm.verify(before, y.astype(int), score, time=arrivals(gone, np.where(y, 3.0, 1.0), rng), alpha=ALPHA)
 
 
-def late(rng: Rng, *, positives: float, negatives: float, timed: bool, arrival: str | None = None) -> dm.Audit:
+def late(rng: Rng, *, positives: float, negatives: float, timed: bool, arrival: str | None = None) -> dm.Verification:
     """Labels come late: after so many days on average."""
     y, score = rows(rng)
     age = rng.integers(0, AGES, ROWS)
@@ -75,11 +75,11 @@ def late(rng: Rng, *, positives: float, negatives: float, timed: bool, arrival: 
     before = dm.evaluate(np.where(gone, np.nan, y), score, age=age, metrics="precision", method="gaussian", delay=known)
     came = gone & (delay - age <= DAYS)
     when = np.ceil((delay - age)[came] / 3.0) * 3.0
-    return dm.audit(before, y[came].astype(int), score[came], time=when, age=age[came], arrival=arrival, alpha=ALPHA)
+    return dm.verify(before, y[came].astype(int), score[came], time=when, age=age[came], arrival=arrival, alpha=ALPHA)
 
 
 # What is measured, in the words of the page; whether it is right; the stream.
-CASES: dict[str, tuple[str, Callable[[Rng], dm.Audit]]] = {
+CASES: dict[str, tuple[str, Callable[[Rng], dm.Verification]]] = {
     "by score": ("right", lambda rng: by_score(rng, effect=0.0)),
     "by score, 90% missing": ("right", lambda rng: by_score(rng, effect=0.0, missing=0.9)),
     "late, positives slower": ("right", lambda rng: late(rng, positives=60.0, negatives=20.0, timed=True)),
@@ -99,7 +99,7 @@ def measured(case: str, first: int, streams: int) -> dict[str, Any]:
     ever = early = 0
     for seed in range(first, first + streams):
         found = CASES[case][1](np.random.default_rng([seed, 17]))
-        alarm = found.path >= 1.0 / ALPHA
+        alarm = found.e_values >= 1.0 / ALPHA
         ever += bool(alarm.any())
         early += bool(alarm[found.labels <= 0.5 * found.n_missing].any())
     return dict(zip(HEADER, (case, first, streams, ever, early), strict=True))

@@ -1,4 +1,4 @@
-"""darkmetrics audit: exit code 1 when an earlier evaluation is refuted."""
+"""darkmetrics verify: exit code 1 when an earlier evaluation is refuted."""
 
 import csv
 import json
@@ -30,30 +30,30 @@ def files(tmp_path):
 
 def test_cells_and_rows_say_the_same_and_refute_a_wrong_reason(files, capsys):
     words = ["--missingness", "by_score", "-f", "json", "-m", "recall"]
-    assert run(["audit", files["before"], files["after"], *words]) == 1
+    assert run(["verify", files["before"], files["after"], *words]) == 1
     cells = json.loads(capsys.readouterr().out)
-    assert run(["audit", files["before"], files["since"], "--label", "fraud", "--score", "p", *words]) == 1
+    assert run(["verify", files["before"], files["since"], "--label", "fraud", "--score", "p", *words]) == 1
     assert json.loads(capsys.readouterr().out) == cells
-    assert cells["refuted"]
+    assert cells["is_rejected"]
     assert list(cells["metrics"]) == ["recall"]
 
 
 def test_a_right_reason_is_not_refuted(files, capsys):
-    assert run(["audit", files["before"], files["after"], "--missingness", "by_label", "-m", "recall"]) == 0
-    assert "the reason stated, 'by_label', is not refuted" in capsys.readouterr().out
+    assert run(["verify", files["before"], files["after"], "--missingness", "by_label", "-m", "recall"]) == 0
+    assert "The stated mechanism 'by_label' is not rejected" in capsys.readouterr().out
 
 
 def test_csv_has_the_path_over_times(files, capsys):
     columns = ["--label", "fraud", "--score", "p", "--time", "day"]
-    assert run(["audit", files["before"], files["since"], *columns, "--missingness", "by_score", "-f", "csv"]) == 1
+    assert run(["verify", files["before"], files["since"], *columns, "--missingness", "by_score", "-f", "csv"]) == 1
     lines = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert list(lines[0]) == ["time", "labels", "positives", "e_value"]
     assert len(lines) == 28
 
 
 def test_mistakes_are_one_line(files, capsys):
-    assert run(["audit", files["since"], files["after"]]) == 2
-    assert run(["audit", files["before"], files["after"], "--arrival", "soon"]) == 2
+    assert run(["verify", files["since"], files["after"]]) == 2
+    assert run(["verify", files["before"], files["after"], "--arrival", "soon"]) == 2
     said = capsys.readouterr().err.strip().splitlines()
     assert len(said) == 2
     assert said[1].startswith("darkmetrics: --arrival: unknown way of arriving 'soon'")

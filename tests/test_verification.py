@@ -1,4 +1,4 @@
-"""audit: labels that came since check what an earlier evaluation said of them."""
+"""verify: a sequential test of an earlier evaluation against labels that arrived later."""
 
 import itertools
 import json
@@ -87,13 +87,13 @@ def test_rows_that_got_labels_all_rows_and_sets_say_the_same():
     came = missing & (rng.random(y.size) < 0.5)
     now = np.where(missing & ~came, np.nan, y)
     answers = [
-        dm.audit(before, y[came], score[came]),
-        dm.audit(before, now, score),
-        dm.audit(before, dm.EvaluationSet(y[came], score[came])),
-        dm.audit(before, dm.EvaluationSet(now, score)),
-        dm.audit(before.data, dm.EvaluationSet(now, score), missingness="by_score", metrics=["precision", "recall"]),
+        dm.verify(before, y[came], score[came]),
+        dm.verify(before, now, score),
+        dm.verify(before, dm.EvaluationSet(y[came], score[came])),
+        dm.verify(before, dm.EvaluationSet(now, score)),
+        dm.verify(before.data, dm.EvaluationSet(now, score), missingness="by_score", metrics=["precision", "recall"]),
     ]
-    assert len({(one.n_labels, one.n_positives, one.log_path[-1], one.expected) for one in answers}) == 1
+    assert len({(one.n_labels, one.n_positives, one.log_e_values[-1], one.expected_positives) for one in answers}) == 1
     assert answers[0].n_labels == came.sum()
 
 
@@ -101,35 +101,35 @@ def test_the_order_of_rows_is_nothing_and_that_of_times_is_the_path():
     rng, y, score, missing = problem(1)
     before = evaluated(y, score, missing)
     time = np.where(missing, rng.integers(1, 8, y.size).astype(float), np.nan)
-    one = dm.audit(before, y, score, time=time)
+    one = dm.verify(before, y, score, time=time)
     order = np.argsort(-y)
-    assert one.to_dict() == dm.audit(before, y[order], score[order], time=time[order]).to_dict()
+    assert one.to_dict() == dm.verify(before, y[order], score[order], time=time[order]).to_dict()
     sets = {day: dm.EvaluationSet(y[time == day], score[time == day]) for day in range(7, 0, -1)}
-    assert one.to_dict() == dm.audit(before, sets).to_dict()
+    assert one.to_dict() == dm.verify(before, sets).to_dict()
     assert one.times is not None
     assert one.times.tolist() == list(range(1, 8))
-    whole = dm.audit(before, y, score)
-    assert one.log_path[-1] == pytest.approx(whole.log_path[-1], abs=1e-9)
+    whole = dm.verify(before, y, score)
+    assert one.log_e_values[-1] == pytest.approx(whole.log_e_values[-1], abs=1e-9)
     dates = np.datetime64("2026-06-01") + np.where(missing, time, 0).astype(int)
-    dated = dm.audit(before, y[missing], score[missing], time=dates[missing])
-    assert dated.log_path.tolist() == one.log_path.tolist()
+    dated = dm.verify(before, y[missing], score[missing], time=dates[missing])
+    assert dated.log_e_values.tolist() == one.log_e_values.tolist()
     assert dated.times is None
 
 
 def test_many_times_are_looked_at_in_fewer_batches_and_end_alike():
     rng, y, score, missing = problem(2, n=1000)
     before = evaluated(y, score, missing)
-    found = dm.audit(before, y, score, time=np.where(missing, rng.random(y.size), np.nan))
+    found = dm.verify(before, y, score, time=np.where(missing, rng.random(y.size), np.nan))
     assert found.labels.size == 200
-    assert found.log_path[-1] == pytest.approx(dm.audit(before, y, score).log_path[-1], abs=1e-9)
+    assert found.log_e_values[-1] == pytest.approx(dm.verify(before, y, score).log_e_values[-1], abs=1e-9)
 
 
 def test_metrics_are_known_once_no_missing_label_can_move_them():
     _, y, score, missing = problem(3)
     before = evaluated(y, score, missing)
     above = missing & (score >= 0.5)
-    assert list(dm.audit(before, y[above], score[above]).known) == ["precision"]
-    found = dm.audit(before, y, score).known
+    assert list(dm.verify(before, y[above], score[above]).resolved_metrics) == ["precision"]
+    found = dm.verify(before, y, score).resolved_metrics
     assert list(found) == ["precision", "recall"]
     truth = y[score >= 0.5].mean()
     assert found["precision"].value == pytest.approx(truth)
@@ -141,12 +141,12 @@ def test_expected_positives_equal_those_of_given_probabilities():
     before = dm.evaluate([1, 0, None, None, None], [0.9, 0.1, 0.3, 0.6, 0.8], label_model=p, metrics="accuracy")
     data = before.data
     late = dm.EvaluationSet([0, 1, 1], [0.3, 0.6, 0.8], probability=p)
-    found = dm.audit(before, late, arrival="alike")
+    found = dm.verify(before, late, arrival="alike")
     law = [
         sum(np.prod(np.where(y, p, 1 - np.array(p))) for y in itertools.product([0, 1], repeat=3) if sum(y) <= k)
         for k in range(4)
     ]
-    assert tuple(found.expected) == tuple(float(np.argmax(np.array(law) >= q)) for q in (0.05, 0.95))
+    assert tuple(found.expected_positives) == tuple(float(np.argmax(np.array(law) >= q)) for q in (0.05, 0.95))
     assert data.n_missing == found.n_missing == 3
 
 
@@ -185,7 +185,7 @@ def test_odds_of_late_labels_follow_from_the_hazards():
 
 
 def alarms(case, streams):
-    study = pytest.importorskip("experiments.audit", reason="experiments are not shipped")
+    study = pytest.importorskip("experiments.verification", reason="experiments are not shipped")
     found = study.measured(case, 5000, streams)
     return found["alarmed"], found["alarmed_before_half"]
 
@@ -220,13 +220,13 @@ def test_words_numbers_and_picture():
     score = rng.random(2000)
     y = rng.random(2000) < score
     missing = rng.random(2000) < np.where(y, 0.5, 0.2)
-    found = dm.audit(evaluated(y, score, missing), y[missing], score[missing], alpha=0.01)
-    assert found.refuted
-    assert "the reason stated, 'by_score', is refuted" in str(found)
-    assert "100 refutes them" in str(found)
-    assert json.loads(json.dumps(found.to_dict()))["schema"] == "darkmetrics.audit/1"
+    found = dm.verify(evaluated(y, score, missing), y[missing], score[missing], alpha=0.01)
+    assert found.is_rejected
+    assert "The stated mechanism 'by_score' is rejected" in str(found)
+    assert "rejected at 100" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["schema"] == "darkmetrics.verification/1"
     assert found.p_value <= 0.01
-    assert "refuted>" in repr(found)
+    assert "rejected>" in repr(found)
     assert "<table" in found._repr_html_()
     ax = found.plot()
     assert ax.get_yscale() == "log"
@@ -234,35 +234,35 @@ def test_words_numbers_and_picture():
 
 def test_nothing_has_come_yet():
     _, y, score, missing = problem()
-    found = dm.audit(evaluated(y, score, missing), np.where(missing, np.nan, y), score)
-    assert (found.n_labels, found.e_value, found.refuted) == (0, 1.0, False)
-    assert str(found).startswith("No label has come since")
+    found = dm.verify(evaluated(y, score, missing), np.where(missing, np.nan, y), score)
+    assert (found.n_labels, found.e_value, found.is_rejected) == (0, 1.0, False)
+    assert str(found).startswith("No label has arrived since")
 
 
-def audit_probabilities(p, labels, arrival=None):
+def verify_probabilities(p, labels, arrival=None):
     before = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], label_model=p, metrics="accuracy")
-    return dm.audit(before, dm.EvaluationSet(labels, [0.8, 0.3], probability=p), arrival=arrival)
+    return dm.verify(before, dm.EvaluationSet(labels, [0.8, 0.3], probability=p), arrival=arrival)
 
 
 @pytest.mark.parametrize("arrival", ["alike", "any"])
 @pytest.mark.parametrize("labels", [[0, 1], [0, 0], [1, 1], [0, None], [None, 1]])
 def test_e_value_is_infinite_if_the_labels_have_probability_zero(labels, arrival):
-    result = audit_probabilities([1.0, 0.0], labels, arrival)
-    assert (result.e_value, result.largest_e_value, result.p_value) == (np.inf, np.inf, 0.0)
-    assert result.refuted
-    assert result.log_path.tolist() == [np.inf]
+    result = verify_probabilities([1.0, 0.0], labels, arrival)
+    assert (result.e_value, result.max_e_value, result.p_value) == (np.inf, np.inf, 0.0)
+    assert result.is_rejected
+    assert result.log_e_values.tolist() == [np.inf]
 
 
 @pytest.mark.parametrize("arrival", ["alike", "any"])
 @pytest.mark.parametrize("labels", [[1, 0], [1, None], [None, 0]])
 def test_e_value_is_one_if_the_labels_were_certain(labels, arrival):
-    assert audit_probabilities([1.0, 0.0], labels, arrival).e_value == pytest.approx(1.0, abs=1e-12)
+    assert verify_probabilities([1.0, 0.0], labels, arrival).e_value == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("arrival", ["alike", "any"])
 @pytest.mark.parametrize("p", [[1.0, 0.0], [0.6, 0.3], [0.99, 0.01]])
 def test_e_value_is_one_without_a_new_label(p, arrival):
-    result = audit_probabilities(p, [None, None], arrival)
+    result = verify_probabilities(p, [None, None], arrival)
     assert (result.n_labels, result.e_value, result.p_value) == (0, 1.0, 1.0)
 
 
@@ -280,15 +280,15 @@ def test_capital_drops_only_the_nodes_that_the_labels_contradict():
 def test_infinite_e_value_is_printed_stored_and_plotted():
     before = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], label_model=[0.5, 0.0], metrics="accuracy")
     sets = {day: dm.EvaluationSet([1], [s], probability=[p]) for day, s, p in ((1, 0.8, 0.5), (2, 0.3, 0.0))}
-    result = dm.audit(before, sets, arrival="alike")
-    assert np.isfinite(result.path).tolist() == [True, False]
-    assert repr(result) == "<Audit of 2 labels: e-value infinite, refuted>"
-    assert "has become infinite;" in str(result)
-    assert "probability zero" in result._repr_html_()
+    result = dm.verify(before, sets, arrival="alike")
+    assert np.isfinite(result.e_values).tolist() == [True, False]
+    assert repr(result) == "<Verification with 2 labels: e-value infinite, rejected>"
+    assert "e-value infinite, rejected at 20" in str(result)
+    assert "impossible" in result._repr_html_()
     document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert (document["e_value"], document["largest_e_value"], document["p_value"]) == (None, None, 0.0)
-    assert document["refuted"] is True
-    assert [record["e_value"] for record in document["path"]] == [pytest.approx(result.path[0]), None]
+    assert (document["e_value"], document["max_e_value"], document["p_value"]) == (None, None, 0.0)
+    assert document["is_rejected"] is True
+    assert [record["e_value"] for record in document["batches"]] == [pytest.approx(result.e_values[0]), None]
     ax = result.plot()
     ax.figure.canvas.draw()
     lines = {line.get_label(): np.asarray(line.get_xdata()).tolist() for line in ax.get_lines()}
@@ -306,7 +306,7 @@ def test_infinite_e_value_is_printed_stored_and_plotted():
         ({"arrival": "late"}, "arrival: 'late', but the evaluation knows nothing of when"),
         ({"alpha": 5}, "alpha: 5. It must lie strictly between 0 and 1"),
         ({"time": [-1.0]}, "time: -1"),
-        ({"missingness": "by_score"}, "missingness: an Evaluation already fixes it"),
+        ({"missingness": "by_score"}, "missingness: the Evaluation already has it"),
         ({"before": [1, 0]}, "before: expected an Evaluation or an EvaluationSet, got list"),
         ({"after": {}, "y_score": None}, "after: a mapping must lead from times to EvaluationSets"),
     ],
@@ -317,7 +317,7 @@ def test_mistakes_are_named(change, message):
     )
     given = {"before": before, "after": [1], "y_score": [0.7]} | change
     with pytest.raises(dm.InputError) as error:
-        dm.audit(**given)
+        dm.verify(**given)
     assert str(error.value).startswith(message)
 
 
@@ -329,10 +329,10 @@ def test_late_labels_must_say_when_they_came():
     before = dm.evaluate(np.where(missing, np.nan, y), score, age=age, metrics="accuracy")
     came = missing & (delay <= age + 10)
     with pytest.raises(dm.InputError, match=r"^time: late labels come at an age, so say when"):
-        dm.audit(before, y[came], score[came], age=age[came])
+        dm.verify(before, y[came], score[came], age=age[came])
     with pytest.raises(dm.InputError, match=r"^after: age: it has none"):
-        dm.audit(before, y[came], score[came], elapsed=10)
-    found = dm.audit(before, y[came], score[came], age=age[came], elapsed=10)
+        dm.verify(before, y[came], score[came], elapsed=10)
+    found = dm.verify(before, y[came], score[came], age=age[came], elapsed=10)
     assert found.arrival == "late"
     assert found.n_labels == came.sum()
 
@@ -365,34 +365,34 @@ def evaluated_on(as_of="2026-07-01", *, hours=False):
 def test_dates_are_the_ages_and_times_that_they_mean(hours, as_of):
     rows, before = evaluated_on(as_of, hours=hours)
     start = pd.Timestamp("2026-07-02" if hours and as_of == "2026-07-01" else as_of)
-    found = dm.audit(before, rows.y, rows.p, age=rows.scored, time=rows.came)
+    found = dm.verify(before, rows.y, rows.p, age=rows.scored, time=rows.came)
     since = (rows.came - start) / pd.Timedelta(days=1)
     new = rows[since > 0.0]
-    expected = dm.audit(before, new.y, new.p, age=start - new.scored, time=since[since > 0.0])
+    expected = dm.verify(before, new.y, new.p, age=start - new.scored, time=since[since > 0.0])
     assert found.n_labels == expected.n_labels > 100
     np.testing.assert_allclose(np.array(found.times), np.array(expected.times), rtol=1e-12)
-    np.testing.assert_allclose(found.log_path, expected.log_path, atol=1e-9)
+    np.testing.assert_allclose(found.log_e_values, expected.log_e_values, atol=1e-9)
 
 
 def test_a_set_of_a_later_day_is_refused_with_what_to_give_instead():
     rows, before = evaluated_on()
     later = dm.EvaluationSet.from_frame(rows, **DATED, as_of="2026-07-20", threshold=0.3)
     with pytest.raises(dm.InputError, match=r"ages of a later as_of have moved on: give labels and scores as arrays"):
-        dm.audit(before, later)
+        dm.verify(before, later)
 
 
 def test_rows_that_were_scored_later_are_named_by_their_date():
     rows, before = evaluated_on()
     later = rows.scored.mask(rows.index == 5, pd.Timestamp("2026-07-03"))
     with pytest.raises(dm.InputError, match=r"^age: row 5 was scored on 2026-07-03, after the earlier .*2026-07-01"):
-        dm.audit(before, rows.y, rows.p, age=later, time=rows.came)
+        dm.verify(before, rows.y, rows.p, age=later, time=rows.came)
 
 
 def test_rows_that_were_scored_later_on_the_same_day_are_named_with_their_time():
     rows, before = evaluated_on("2026-07-01T12:00", hours=True)
     later = rows.scored.mask(np.arange(len(rows)) == 5, pd.Timestamp("2026-07-01T13:30"))
     with pytest.raises(dm.InputError, match=r"^age: row 5 was scored on 2026-07-01T13:30:00, after the earlier"):
-        dm.audit(before, rows.y, rows.p, age=later, time=rows.came)
+        dm.verify(before, rows.y, rows.p, age=later, time=rows.came)
 
 
 @pytest.mark.parametrize(("name", "said"), [("age", "has True and False"), ("time", "expected numbers, timedeltas or")])
@@ -400,21 +400,21 @@ def test_truth_values_are_no_dates(name, said):
     rows, before = evaluated_on()
     given = {"age": rows.scored, "time": rows.came} | {name: rows.came.notna()}
     with pytest.raises(dm.InputError, match=rf"^{name}: {said}"):
-        dm.audit(before, rows.y, rows.p, **given)
+        dm.verify(before, rows.y, rows.p, **given)
 
 
 def test_ages_that_the_evaluation_does_not_know_are_called_ages():
     y = np.tile([1.0, 0.0, 1.0, 0.0, np.nan, np.nan], 10)
     before = dm.evaluate(y, np.arange(60) / 60, missingness="random", metrics="recall")
     with pytest.raises(dm.InputError, match=r"^after: age: it has some, but the earlier set has not"):
-        dm.audit(before, [1], [4 / 60], age=[3])
+        dm.verify(before, [1], [4 / 60], age=[3])
 
 
 def test_with_every_label_in_nothing_is_still_missing():
     y, score = np.tile([1.0, 0.0, 1.0, 0.0, np.nan, np.nan], 10), np.arange(60) / 60
     before, gone = dm.evaluate(y, score, missingness="by_label", metrics="recall"), np.flatnonzero(np.isnan(y))
-    some, all_ = (dm.audit(before, np.arange(part.size) % 2, score[part]) for part in (gone[:6], gone))
-    assert "what is still missing may be anything" in str(some)
+    some, all_ = (dm.verify(before, np.arange(part.size) % 2, score[part]) for part in (gone[:6], gone))
+    assert "labels still missing may have any value" in str(some)
     assert "still missing" not in str(all_)
 
 
@@ -425,9 +425,9 @@ def test_dates_need_an_evaluation_that_knows_its_day():
     before = dm.evaluate(rows.y.where(known), rows.p, age=age, threshold=0.3, metrics="recall")
     new = rows[~known & rows.y.notna()]
     with pytest.raises(dm.InputError, match=r"^age: "):
-        dm.audit(before, new.y, new.p, age=new.scored, time=new.came)
+        dm.verify(before, new.y, new.p, age=new.scored, time=new.came)
     with pytest.raises(dm.InputError, match=r"^time: late labels come at an age, .* where it knows its as_of"):
-        dm.audit(before, new.y, new.p, age=age[new.index], time=new.came)
+        dm.verify(before, new.y, new.p, age=age[new.index], time=new.came)
 
 
 @pytest.mark.parametrize("labels", [["yes", "no"], ["no"]])
@@ -436,4 +436,4 @@ def test_labels_written_otherwise_are_refused_without_contradiction(labels):
     with pytest.raises(
         dm.InputError, match=r"^after: labels are .*'no'.*, but 1 was positive .* as they were written then"
     ):
-        dm.audit(before, labels, [0.7, 0.4][: len(labels)])
+        dm.verify(before, labels, [0.7, 0.4][: len(labels)])

@@ -1,4 +1,4 @@
-"""darkmetrics audit."""
+"""darkmetrics verify."""
 
 from __future__ import annotations  # names of the library in annotations must not import it
 
@@ -29,7 +29,7 @@ from darkmetrics.cli.output import (
 )
 from darkmetrics.cli.rendering import Check, Result, Table
 
-EXAMPLE = "Example: darkmetrics audit may.parquet since-may.csv --label fraud --score p --missingness by_score"
+EXAMPLE = "Example: darkmetrics verify may.parquet since-may.csv --label fraud --score p --missingness by_score"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class BeforeArgument:
         str,
         typer.Argument(
             metavar="BEFORE",
-            help="Cells of the earlier rows, as EvaluationSet.to_parquet stores them.",
+            help="Aggregated counts of the earlier rows, stored by EvaluationSet.to_parquet.",
             show_default=False,
         ),
     ]
@@ -48,14 +48,14 @@ class BeforeArgument:
 
 @dataclass(frozen=True)
 class ArrivalOptions:
-    """When labels came."""
+    """When labels arrived."""
 
     time: Annotated[
         str | None,
         typer.Option(
             "--time",
             metavar="COL",
-            help="When each label came: a date, or (for late labels) time since BEFORE. Without it all are one batch.",
+            help="When each label arrived: a date, or (delayed labels) time since BEFORE. [default: one batch]",
             rich_help_panel=COLUMNS,
         ),
     ] = None
@@ -68,39 +68,39 @@ class ArrivalOptions:
 
 
 @dataclass(frozen=True)
-class AuditOptions(
+class VerifyOptions(
     ArrivalOptions, ZeroDivisionOption, ReferenceOption, ModelOptions, MetricOptions, DataOptions, BeforeArgument
 ):
-    """The earlier cells, the labels that came since, and what was assumed then."""
+    """The earlier counts, the labels that arrived since, and the assumptions of the earlier evaluation."""
 
 
 def main(
-    options: AuditOptions,
+    options: VerifyOptions,
     common: CommonOptions,
     alpha: Annotated[
         float,
-        typer.Option(metavar="P", help="Largest chance of an alarm, ever, if the probabilities are right."),
+        typer.Option(metavar="P", help="Largest probability of ever rejecting correct probabilities."),
     ] = 0.05,
     arrival: Annotated[
         str | None,
         typer.Option(
             metavar="HOW",
-            help="Which labels come first: alike (at one score it is not the label that decides), late (as learnt from "
+            help="Which labels arrive first: alike (independent of the label at a given score), late (as learned from "
             "ages) or any.",
         ),
     ] = None,
     elapsed: Annotated[
-        float | None, typer.Option(metavar="T", help="For late labels without --time: time since BEFORE.")
+        float | None, typer.Option(metavar="T", help="For delayed labels without --time: time since BEFORE.")
     ] = None,
 ) -> int:
-    """Were the probabilities of an earlier evaluation right, by the labels that have come since?
+    """Test whether an earlier evaluation agrees with labels that arrived later.
 
-    BEFORE holds its cells, as EvaluationSet.to_parquet stores them; options say what was assumed then. FILE has the
-    rows whose labels have come since, or all of them again; or cells too. A stake of 1 is bet against the
-    probabilities; when it becomes 1 / --alpha they are refuted, and the exit code is 1.
+    BEFORE contains the aggregated counts of the earlier rows, as EvaluationSet.to_parquet stores them; set the options
+    of the earlier evaluation. FILE contains the rows whose labels have arrived since, or all rows again, or counts. The
+    test is sequential; if it rejects the probabilities at level --alpha, the exit code is 1.
     """
     check_writable(common.output, options.before, *paths_of(options.file), options.reference)
-    with progress("reading", "auditing") as begin:
+    with progress("reading", "verification") as begin:
         begin()
         with worded():
             before = dm.EvaluationSet.from_parquet(options.before)
@@ -108,7 +108,7 @@ def main(
         names = {"label": "label", "score": "score"} if rows is None else rows.names
         begin()
         with in_words(names):
-            found = dm.audit(
+            found = dm.verify(
                 before,
                 after,
                 elapsed=elapsed,
@@ -123,19 +123,21 @@ def main(
                 confidence_level=options.confidence_level,
                 rng=common.seed,
             )
-    refuted = "are refuted" if found.refuted else "are not refuted"
+    verdict = f"the probabilities are {'' if found.is_rejected else 'not '}rejected (--alpha {alpha:g})."
     result = Result(
         found.to_dict(),
         found.records(),
-        [Table(*found.table())] if found.known else [],
+        [Table(*found.table())] if found.resolved_metrics else [],
         above=[for_the_command_line(line) for line in found.words()],
         below=[for_the_command_line(line) for line in found.notes()],
-        checks=[Check("probabilities hold", not found.refuted, f"the probabilities {refuted} (--alpha {alpha:g}).")],
+        checks=[
+            Check("probabilities hold", not found.is_rejected, f"the probabilities are {verdict} (--alpha {alpha:g}).")
+        ],
     )
     return publish(result, common.result_format, common.output)
 
 
-def _after(options: AuditOptions, before: dm.EvaluationSet) -> tuple[Any, Rows | None]:
+def _after(options: VerifyOptions, before: dm.EvaluationSet) -> tuple[Any, Rows | None]:
     """The labels that came, as cells or as the rows of a file, by the time at which they came if that is a column."""
     if options.label is None and options.score is None and options.file.endswith(".parquet"):
         # A table of rows is no cells, and its columns are then guessed.

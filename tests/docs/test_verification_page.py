@@ -1,4 +1,4 @@
-"""The page on audits says how often they alarm, as it was measured (make audit), and that is what is promised."""
+"""The page on `verify` shows how often it rejects, as measured by `make verification`."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(not (ROOT / "experiments").exists(), reason="exp
 
 
 def of_cases(truth):
-    from experiments import audit as study
+    from experiments import verification as study
 
     for case, (said, _) in study.CASES.items():
         own = [line for line in study.results() if line["case"] == case]
@@ -19,7 +19,7 @@ def of_cases(truth):
 
 
 def test_the_table_is_what_was_measured():
-    from experiments import audit as study
+    from experiments import verification as study
 
     page = study.PAGE.read_text(encoding="utf-8")
     assert study.written(page, study.results()) == page

@@ -1,4 +1,4 @@
-"""audit(): were the probabilities of an earlier evaluation right, by the labels that have come since?"""
+"""verify(): test an earlier evaluation against labels that arrived later."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,8 +12,6 @@ from darkmetrics._kernels.hypothesis_tests import Capital, allows_labels, least_
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.argument_types import ArrayLike, Duration
-from darkmetrics.auditing.labels import Batch, batches_of
-from darkmetrics.auditing.result import Audit, KnownMetric
 from darkmetrics.data.ages import positive_span
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions import Interval, check_level
@@ -23,17 +21,18 @@ from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.label_models import Calibrated, Posterior
 from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.posterior import columns_of
+from darkmetrics.verification.labels import Batch, batches_of
+from darkmetrics.verification.result import ResolvedMetric, Verification
 
-# Nodes that stand for what an evaluation leaves open. Its own are few, and the more labels come, the more does it
-# count what lies between them: with 64, one audit in nine of right late labels without delays alarmed at 5%. A curve
-# over scores takes fewer than hazards of many ages.
-_FINE, _FINE_LATE = 256, 1024
-# Up to so many labels the law of their number of positives is exact; beyond, a mixture of Gaussians.
-_FEW = 1000
+# Number of posterior draws. An evaluation has 64; as labels arrive, what lies between draws matters: with 64, one in
+# nine tests of correct delayed labels rejected at 5%. A curve of scores needs fewer draws than hazards of many ages.
+_N_DRAWS, _N_DRAWS_DELAYED = 256, 1024
+# Up to this many labels, the distribution of their number of positives is exact; above, a mixture of Gaussians.
+_MAX_EXACT = 1000
 ARRIVALS = ("alike", "late", "any")
 
 
-def audit(
+def verify(
     before: Evaluation | EvaluationSet,
     after: ArrayLike | EvaluationSet | Mapping[Any, EvaluationSet],
     y_score: ArrayLike | None = None,
@@ -43,45 +42,46 @@ def audit(
     elapsed: Duration | None = None,
     arrival: str | None = None,
     alpha: float = 0.05,
-    **asked: Any,
-) -> Audit:
-    """Were the probabilities of an earlier evaluation right, by the labels that have come since?
+    **evaluate_arguments: Any,
+) -> Verification:
+    """Test whether the probabilities of an earlier evaluation agree with labels that arrived later.
 
-    A stake of 1 is bet against them, label by label. If they are right the stake never becomes `1 / alpha` with
-    probability `1 - alpha`, however often one looks; when it does, they are refuted.
+    The test is sequential: if the probabilities are correct, it rejects them with probability at most `alpha`, however
+    often it is repeated as labels arrive.
 
     Parameters
     ----------
     before : Evaluation or EvaluationSet
-        The earlier evaluation; or its rows, such as `EvaluationSet.from_parquet` has them, with what was asked then.
+        The earlier evaluation; or its rows, for example from `EvaluationSet.from_parquet`, with the arguments of the
+        earlier evaluation.
     after : array-like, EvaluationSet or mapping
-        Labels of the rows that have got one since, or of all rows, counted again: missing ones NaN, None or null.
-        Arrays, a set built as the earlier one, or a mapping from times to sets of the rows whose labels came then.
+        Labels of the rows that have received one since, or of all rows again: missing labels NaN, None or null.
+        Arrays, a set built like the earlier set, or a mapping from times to sets of the rows whose labels arrived then.
     y_score : array-like of float
-        Their scores, where labels are an array.
+        Scores, if `after` is an array.
     time : array-like, optional
-        When each label came: time since `before`, or dates. Rows that had their label before have none, or an earlier
-        date. Late labels need the time since `before`, or an evaluation of a table, whose `as_of` makes it of dates.
-        Unknown: all labels are one batch. The order of the rows is never taken for that of arrival.
+        When each label arrived: time since `before`, or dates. Rows that had their label before have none, or an
+        earlier date. Delayed labels need the time since `before`, or an evaluation of a table, whose `as_of` converts
+        dates. If not passed, all labels are one batch; the order of the rows does not matter.
     age : array-like, optional
-        For rows with ages: the age that each had in `before`; or the date when it was scored, where `before` is of a
-        table and knows its `as_of`.
+        For rows with ages: the age of each row in `before`; or the date when it was scored, if `before` is of a table
+        with `as_of`.
     elapsed : float or timedelta, optional
-        For late labels without `time`: how much time has passed since `before`.
+        For delayed labels without `time`: time since `before`.
     arrival : {"alike", "late", "any"}, optional
-        Which of the missing labels come first. "alike": among rows of one score, what a label is has no part in it, as
-        where rows are picked for review; the default where labels were said to be missing by score or at random.
-        "late": as fast as the label model of late labels found, the default for these. "any": nothing is assumed; the
-        default for all else. It says less until most labels are in.
+        Which of the missing labels arrive first. "alike": among rows with one score, the label does not matter, for
+        example if rows are selected for review; the default for labels missing by score or at random. "late": as fast
+        as the model of delayed labels predicts; the default for that model. "any": no assumption; the default
+        otherwise. It has little power until most labels have arrived.
     alpha : float
-        The largest chance of an alarm, ever, if the probabilities are right.
-    **asked
+        Largest probability of ever rejecting correct probabilities.
+    **evaluate_arguments
         For an EvaluationSet: arguments of `evaluate`, such as `missingness="by_score"`.
 
     Returns
     -------
-    Audit
-        E-value and verdict, expected positives against those that came, and the metrics that are known by now.
+    Verification
+        E-value and verdict, predicted and observed positives, and the metrics that are known by now.
 
     Examples
     --------
@@ -90,33 +90,35 @@ def audit(
     >>> rng = np.random.default_rng(0)
     >>> y_score = rng.random(2000)
     >>> y = rng.random(2000) < y_score
-    >>> missing = rng.random(2000) < np.where(y, 0.5, 0.2)  # by label, but it was said: by score
+    >>> missing = rng.random(2000) < np.where(y, 0.5, 0.2)  # by label, but by score was stated
     >>> may = dm.evaluate(np.where(missing, np.nan, y), y_score, missingness="by_score", metrics="precision")
-    >>> came = missing & (rng.random(2000) < 0.5)
-    >>> found = dm.audit(may, y[came], y_score[came])
-    >>> found
-    <Audit of 361 labels: e-value 3e+11, refuted>
-    >>> print(f"{found.n_positives} positives; {found.expected.low:.0f} to {found.expected.high:.0f} were expected")
-    252 positives; 167 to 196 were expected
+    >>> arrived = missing & (rng.random(2000) < 0.5)
+    >>> result = dm.verify(may, y[arrived], y_score[arrived])
+    >>> result
+    <Verification with 361 labels: e-value 3e+11, rejected>
+    >>> low, high = result.expected_positives
+    >>> print(f"{result.n_positives} positives; predicted {low:.0f} to {high:.0f}")
+    252 positives; predicted 167 to 196
     """
     alpha = check_level(alpha, "alpha")
     if isinstance(before, EvaluationSet):
-        before = evaluate(before, **asked)
+        before = evaluate(before, **evaluate_arguments)
     elif not isinstance(before, Evaluation):
         raise InputError(f"before: expected an Evaluation or an EvaluationSet, got {type(before).__name__}.")
-    elif asked:
-        raise InputError(f"{next(iter(asked))}: an Evaluation already fixes it; it belongs to an EvaluationSet.")
-    before = before.rows  # an audit is about labels, which are the same for rows and population
+    elif evaluate_arguments:
+        name = next(iter(evaluate_arguments))
+        raise InputError(f"{name}: the Evaluation already has it. Pass it together with an EvaluationSet only.")
+    before = before.rows  # labels are the same for rows and population
     if not before.data.n_missing:
-        raise InputError("before: no label was missing, so that there is nothing to audit.")
-    before.nodes.check_independent("an audit takes")
+        raise InputError("before: no label was missing, so there is nothing to verify.")
+    before.nodes.check_independent("verify assumes")
     chosen = _arrival_of(before, arrival)
     as_of = None if before.arrival is None else before.arrival.as_of
     batches = batches_of(before.data, after, y_score, time, age, as_of)
     ways = {"alike": _alike, "late": _late, "any": _any}
-    log_path, expected, skipped = ways[chosen](before, batches, elapsed)
+    log_e_values, expected, skipped = ways[chosen](before, batches, elapsed)
     labels = [int((batch.positives + batch.negatives).sum()) for batch in batches]
-    return Audit(
+    return Verification(
         arrival=chosen,
         alpha=alpha,
         stated=before.stated,
@@ -124,11 +126,11 @@ def audit(
         labels=np.cumsum(labels),
         positives=np.cumsum([int(batch.positives.sum()) for batch in batches]),
         times=None if batches[0].until is None else np.array([batch.until for batch in batches], dtype=np.float64),
-        log_path=log_path,
-        expected=expected,
+        log_e_values=log_e_values,
+        expected_positives=expected,
         confidence_level=before.confidence_level,
         n_skipped=skipped,
-        known=_known(before, batches),
+        resolved_metrics=_find_resolved_metrics(before, batches),
         metrics=tuple(before),
     )
 
@@ -172,7 +174,7 @@ def _finely(before: Evaluation) -> Posterior:
     model: Any = before.model
     if len(before.nodes) == 1 or not isinstance(model, Calibrated):
         return before.nodes
-    return replace(model, n_nodes=max(model.n_nodes, _FINE)).nodes(before.data)
+    return replace(model, n_nodes=max(model.n_nodes, _N_DRAWS)).nodes(before.data)
 
 
 def _flagged(before: Evaluation) -> Any:
@@ -197,8 +199,8 @@ def _late(before: Evaluation, batches: list[Batch], elapsed: Any) -> tuple[Float
     """Labels come as fast as those of their class did before."""
     model, data = before.model, before.data
     assert isinstance(model, FittedDelays)
-    arrivals, flagged = replace(model.model, n_nodes=_FINE_LATE).fit(data), _flagged(before)
-    weight = np.full(_FINE_LATE, 1.0 / _FINE_LATE)
+    arrivals, flagged = replace(model.model, n_nodes=_N_DRAWS_DELAYED).fit(data), _flagged(before)
+    weight = np.full(_N_DRAWS_DELAYED, 1.0 / _N_DRAWS_DELAYED)
     capital, path, skipped = Capital(weight), [], 0
     chances, labels = [], []
     since = 0.0
@@ -263,7 +265,7 @@ def _expected(weight: FloatArray, p: FloatArray, labels: IntArray, level: float)
     tails = (0.5 - level / 2.0, 0.5 + level / 2.0)
     if not labels.sum():
         return Interval(0.0, 0.0)
-    if labels.sum() <= _FEW:
+    if labels.sum() <= _MAX_EXACT:
         first, pmfs = poisson_binomial_pmfs(p, labels)
         low, high = np.searchsorted(np.cumsum(weight @ pmfs), tails).tolist()
         return Interval(float(first + low), float(first + high))
@@ -272,8 +274,8 @@ def _expected(weight: FloatArray, p: FloatArray, labels: IntArray, level: float)
     return Interval(float(max(0.0, np.floor(low))), float(min(labels.sum(), np.ceil(high))))
 
 
-def _known(before: Evaluation, batches: list[Batch]) -> dict[str, KnownMetric]:
-    """The metrics that the labels still missing cannot move any more."""
+def _find_resolved_metrics(before: Evaluation, batches: list[Batch]) -> dict[str, ResolvedMetric]:
+    """Return the metrics that the labels still missing cannot change."""
     data = before.data
     counts = {name: getattr(data.cells, name).astype(np.int64) for name in ("positives", "negatives", "missing")}
     for batch in batches:
@@ -289,5 +291,5 @@ def _known(before: Evaluation, batches: list[Batch]) -> dict[str, KnownMetric]:
         extremes = before.metrics[name].bind(now, before.fills[name]).extremes
         if extremes.low == extremes.high:
             value = float(extremes.low)
-            found[name] = KnownMetric(value, law.mean(), before.intervals[name], float(law.pit(value)))
+            found[name] = ResolvedMetric(value, law.mean(), before.intervals[name], float(law.pit(value)))
     return found

@@ -293,7 +293,7 @@ def _groups(number: IntArray) -> list[BoolArray]:
     """Which rows belong to each batch: one for each time, or for neighbouring ones where there are many."""
     n = int(number.max(initial=-1)) + 1
     if n == 0:
-        raise InputError("after: no label with a time. There is nothing to audit.")
+        raise InputError("after: no label with a time. There is nothing to verify.")
     rows = np.bincount(number[number >= 0], minlength=n)
     batch = np.arange(n) if n <= _MOST_BATCHES else (np.cumsum(rows) - 1) * _MOST_BATCHES // int(rows.sum())
     own = np.where(number >= 0, batch[number], -1)
