@@ -63,8 +63,9 @@ def test_prometheus_reads_the_numbers_of_an_evaluation(run, shops):
     result = dm.evaluate(shops.label, shops.score, missingness="by_label")
     for name, law in result.items():
         labels = (("metric", name), ("scope", "rows"))
-        assert found["darkmetrics_mean"][labels] == law.mean()
-        assert (found["darkmetrics_low"][labels], found["darkmetrics_high"][labels]) == law.interval(0.9)
+        assert found["darkmetrics_mean"][labels] == pytest.approx(law.mean(), rel=1e-11)
+        ends = found["darkmetrics_low"][labels], found["darkmetrics_high"][labels]
+        assert ends == pytest.approx(law.interval(0.9), rel=1e-11)
     labels = (("metric", "recall"), ("scope", "rows"))
     assert found["darkmetrics_target_met"] == {labels: 0.0}
     assert found["darkmetrics_target_probability"][labels] == pytest.approx(result.target_probability("recall", 0.99))
@@ -91,8 +92,8 @@ def test_a_change_is_no_gauge_of_the_metric_itself(run, shops):
     labels = (("metric", "recall"), ("scope", "rows"))
     for name in ("mean", "low", "high", "lowest_possible", "highest_possible", "undefined"):
         assert f"darkmetrics_{name}" not in found
-        assert found[f"darkmetrics_change_{name}"] == {labels: wanted[name]}
-    assert found["darkmetrics_fell"] == {labels: wanted["fell"]}
+        assert found[f"darkmetrics_change_{name}"] == pytest.approx({labels: wanted[name]}, rel=1e-11)
+    assert found["darkmetrics_fell"] == pytest.approx({labels: wanted["fell"]}, rel=1e-11)
     assert "darkmetrics_difference_mean" not in found
 
 
