@@ -146,7 +146,7 @@ class Functional(ABC):
         )
         return columns[first], kind
 
-    @property
+    @cached_property
     def moving(self) -> IntArray:
         """Number of missing rows per cell, 0 for cells that move no sum."""
         if not self.pairs and self.has_few_kinds and self.kinds is not None:
