@@ -81,10 +81,10 @@ def _outer(blocks: list[FloatArray]) -> FloatArray:
 
 def enumerate_assignments(functional: Functional, problem: Problem) -> Atoms | None:
     """Return the atoms of all label assignments; None if there are too many."""
-    values = functional.assignment_values
-    if values is None:
+    if functional.assignments is None:
         return None
-    halves = problem.assignment_probabilities(np.flatnonzero(functional.moving), functional.missing)
+    cells, values = functional.assignments
+    halves = problem.assignment_probabilities(cells, functional.missing)
     return Atoms(values.reshape(*values.shape[:-1], *(half.shape[1] for half in halves)), halves, problem.weight)
 
 
