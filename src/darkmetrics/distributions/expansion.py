@@ -319,7 +319,8 @@ def _compute_lattice_errors(z: FloatArray, v: FloatArray, sd: FloatArray) -> Flo
     high, low = _FREQUENCIES[::16, None] * angle, _FREQUENCIES[:16, None] * angle
     cosines = (np.cos(high) * v) @ np.cos(low).swapaxes(1, 2) - (np.sin(high) * v) @ np.sin(low).swapaxes(1, 2)
     bound = np.exp(cosines.reshape(len(z), -1)[:, _MIN_FREQUENCY:] - v.sum(axis=2))
-    return np.where(is_valid, bound @ (1.0 / (np.pi * _FREQUENCIES[_MIN_FREQUENCY:])), 1.0)
+    error = (bound / _FREQUENCIES[_MIN_FREQUENCY:]).sum(axis=1) / np.pi
+    return np.where(is_valid, error, 1.0).astype(np.float64)
 
 
 def _represent_by_quantiles(z: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
