@@ -89,7 +89,7 @@ def test_lattice_errors_equal_the_integral_of_the_characteristic_function(n_rows
 @pytest.mark.parametrize("spread", [0.1, 2.0, 15.0])
 def test_borrowed_shift_gives_the_expected_number_of_positives(spread):
     rng = np.random.default_rng(0)
-    log_odds, rows = rng.normal(-2.0, spread, 30), rng.integers(1, 50, 30).astype(float)
+    log_odds, rows = rng.normal(-2.0, spread, 30), np.full(30, 7.0)
     positives = np.linspace(0.0, rows.sum(), 9)
     target = (positives + 0.5) / (rows.sum() + 1.0) * rows.sum()
     expected = [brentq(lambda s, t=t: expit(log_odds + s) @ rows - t, -90.0, 90.0, xtol=1e-12) for t in target]
