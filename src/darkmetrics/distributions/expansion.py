@@ -313,12 +313,11 @@ def _compute_lattice_errors(z: FloatArray, v: FloatArray, sd: FloatArray) -> Flo
     if z.shape[1] > _MAX_ROWS:
         z, v = _represent_by_quantiles(z, v)
     is_valid = (sd > 0.0) & np.isfinite(sd)
-    angle = (z / np.where(is_valid, sd, 1.0)[:, None]).astype(np.float32)[:, None]
-    v = v.astype(np.float32)[:, None]
+    angle, mass = (x[:, None].astype(np.float32) for x in (z / np.where(is_valid, sd, 1.0)[:, None], v))
     # cos((a + b) x) = cos(a x) cos(b x) - sin(a x) sin(b x), with a multiple a of 16 and b below it.
     high, low = _FREQUENCIES[::16, None] * angle, _FREQUENCIES[:16, None] * angle
-    cosines = (np.cos(high) * v) @ np.cos(low).swapaxes(1, 2) - (np.sin(high) * v) @ np.sin(low).swapaxes(1, 2)
-    bound = np.exp(cosines.reshape(len(z), -1)[:, _MIN_FREQUENCY:] - v.sum(axis=2))
+    cosines = (np.cos(high) * mass) @ np.cos(low).swapaxes(1, 2) - (np.sin(high) * mass) @ np.sin(low).swapaxes(1, 2)
+    bound = np.exp(cosines.reshape(len(z), -1)[:, _MIN_FREQUENCY:] - mass.sum(axis=2))
     error = (bound / _FREQUENCIES[_MIN_FREQUENCY:]).sum(axis=1) / np.pi
     return np.where(is_valid, error, 1.0).astype(np.float64)
 
