@@ -59,13 +59,13 @@ def test_evaluate_by_equals_evaluate_of_each_group(missingness, n_groups, n_rows
 
 def test_evaluate_by_does_not_depend_on_n_jobs():
     table = simulate_groups(12, 10)
-    one, two = (
+    serial, parallel = (
         dm.evaluate_by(table, "group", label="label", score="score", metrics=METRICS, n_jobs=n_jobs)
         for n_jobs in (1, 2)
     )
-    for key in one.groups:
-        np.testing.assert_array_equal(list_numbers(one.groups[key]), list_numbers(two.groups[key]))
-    assert [one.total[name].mean() for name in METRICS] == [two.total[name].mean() for name in METRICS]
+    for key in serial.groups:
+        np.testing.assert_array_equal(list_numbers(serial.groups[key]), list_numbers(parallel.groups[key]))
+    assert [serial.total[name].mean() for name in METRICS] == [parallel.total[name].mean() for name in METRICS]
 
 
 @pytest.mark.parametrize("n_rows", [40, 300])

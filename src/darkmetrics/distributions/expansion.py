@@ -328,8 +328,8 @@ def _represent_by_quantiles(z: FloatArray, v: FloatArray) -> tuple[FloatArray, F
     cumulative = np.cumsum(np.take_along_axis(v, order, axis=1), axis=1)
     total = cumulative[:, -1:]
     levels = (np.arange(_MAX_ROWS) + 0.5) / _MAX_ROWS * total
-    places = [np.searchsorted(reached, level) for reached, level in zip(cumulative, levels, strict=True)]
-    quantiles = np.take_along_axis(z, np.take_along_axis(order, np.array(places), axis=1), axis=1)
+    index = [np.searchsorted(reached, level) for reached, level in zip(cumulative, levels, strict=True)]
+    quantiles = np.take_along_axis(z, np.take_along_axis(order, np.array(index), axis=1), axis=1)
     return quantiles, np.broadcast_to(total / _MAX_ROWS, quantiles.shape)
 
 
