@@ -379,6 +379,6 @@ def _least_correlated(
 
 def _correlate(before: FloatArray, candidates: FloatArray) -> FloatArray:
     """Return the correlations of the columns of `before` and of each candidate (n_candidates x 2 x 2)."""
-    scale = len(before) * np.outer(before.std(axis=0), candidates[0].std(axis=0))
-    covariance = np.einsum("ni,cnj->cij", before - before.mean(axis=0), candidates)
-    return np.asarray(covariance / np.where(scale > 0.0, scale, 1.0))
+    first, second = (values - values.mean(axis=0) for values in (before, candidates[0]))
+    scale = np.sqrt(np.outer((first * first).sum(axis=0), (second * second).sum(axis=0)))
+    return np.asarray(first.T @ candidates / np.where(scale > 0.0, scale, 1.0))

@@ -51,19 +51,22 @@ class Atoms:
         values = np.where(np.isnan(self.values), fill, self.values)
         defined = ~np.isnan(values)
         x = np.where(defined, values - centre, 0.0)
-        mean, square = self._expected(x), self._expected(x * x)
-        total = np.ones(self.weight.size) if defined.all() else self._expected(defined.astype(np.float64))
+        if defined.all():
+            mean, square = self._expected(np.stack([x, x * x]))
+            total = np.ones(self.weight.size)
+        else:
+            mean, square, total = self._expected(np.stack([x, x * x, defined]))
         with np.errstate(invalid="ignore", divide="ignore"):
             mean, square = mean / total, square / total
         weight = self.weight * total
         return NodeMoments.of(weight / weight.sum(), centre + mean, square - mean**2)
 
     def _expected(self, values: FloatArray) -> FloatArray:
-        """Return the expected value of a function of the atoms at every draw."""
+        """Return the expected values of functions of the atoms, on the first axis, at every draw (last axis)."""
         *first, last = self.blocks
-        result = np.tensordot(last, values, axes=(1, values.ndim - 1))  # n_draws x the other blocks
+        result = values @ last.T
         for block in reversed(first):
-            result = np.einsum("k...n,kn->k...", result, block)
+            result = np.einsum("...nk,kn->...k", result, block)
         return np.asarray(result)
 
 
@@ -78,10 +81,10 @@ def _outer(blocks: list[FloatArray]) -> FloatArray:
 
 def enumerate_assignments(functional: Functional, problem: Problem) -> Atoms | None:
     """Return the atoms of all label assignments; None if there are too many."""
-    values = functional.assignment_values
-    if values is None:
+    if functional.assignments is None:
         return None
-    halves = problem.assignment_probabilities(np.flatnonzero(functional.moving), functional.missing)
+    cells, values = functional.assignments
+    halves = problem.assignment_probabilities(cells, functional.missing)
     return Atoms(values.reshape(*values.shape[:-1], *(half.shape[1] for half in halves)), halves, problem.weight)
 
 

@@ -30,7 +30,7 @@ _CANCELED = 1e-9
 # Step of numerical derivatives, as a fraction of each sum's standard deviation.
 _STEP = 0.02
 # Frequencies of the characteristic function of the influences, and the number of rows that it uses.
-_FREQUENCIES, _MAX_ROWS = np.arange(4.0, 512.0, dtype=np.float32), 64
+_FREQUENCIES, _MIN_FREQUENCY, _MAX_ROWS = np.arange(512.0, dtype=np.float32), 4, 64
 # With at most this many kinds of rows, or from this error on, it is computed at several levels of the metric (in
 # standard deviations).
 _FEW_KINDS, _MIN_LATTICE_ERROR, _LATTICE_LEVELS = 16, 0.001, np.linspace(-2.0, 2.0, 17)
@@ -241,7 +241,7 @@ class Expansion:
             effective_rows = np.maximum(np.nan_to_num(spread**2 / fourth), 1e-9)
             curvature = self._curvature(gradient, hessian, k2, v)
         few_rows = 0.01 / effective_rows + 0.01 / effective_rows**2 + 2.0 * curvature**1.5
-        lattice_errors = np.array([_lattice_error(*draw_data) for draw_data in zip(z, v, np.sqrt(spread), strict=True)])
+        lattice_errors = _compute_lattice_errors(z, v, np.sqrt(spread))
         is_uneven = (lattice_errors > _MIN_LATTICE_ERROR) | (z.shape[1] <= _FEW_KINDS)
         at = np.flatnonzero(is_uneven & (few_rows <= MAX_EXPANSION_ERROR))
         if at.size:
@@ -261,12 +261,10 @@ class Expansion:
         """
         points, spread = self._points(mean, k2, _LATTICE_LEVELS), np.sqrt(np.einsum("aak->ak", k2))
         gradients, _ = compute_derivatives(self.functional, points, spread[..., None], hessian=False)
-        errors = []
-        for gradient in np.moveaxis(gradients, -1, 0):
-            z = _add_influences(gradient, increments, v.shape)
-            sd = np.sqrt(np.einsum("kn,kn,kn->k", v, z, z))
-            errors.append([_lattice_error(*draw_data) for draw_data in zip(z, v, sd, strict=True)])
-        return np.asarray(np.max(errors, axis=0))
+        influences = [_add_influences(gradient, increments, v.shape) for gradient in np.moveaxis(gradients, -1, 0)]
+        z, v = np.concatenate(influences), np.tile(v, (len(influences), 1))
+        errors = _compute_lattice_errors(z, v, np.sqrt(np.einsum("kn,kn,kn->k", v, z, z)))
+        return np.asarray(errors.reshape(len(influences), -1).max(axis=0))
 
     def _points(self, mean: FloatArray, k2: FloatArray, levels: FloatArray) -> FloatArray:
         """Return the most likely sums at each level of the metric (n_sums x n_draws x n_levels)."""
@@ -304,24 +302,35 @@ class Expansion:
         return _mix_draws(level, cdf, self.cells.weight)
 
 
-def _lattice_error(z: FloatArray, v: FloatArray, sd: float) -> float:
-    """Estimate the cdf error of an expansion that ignores the steps of influences on a lattice.
+def _compute_lattice_errors(z: FloatArray, v: FloatArray, sd: FloatArray) -> FloatArray:
+    """Estimate the cdf error of an expansion that ignores the steps of influences on a lattice, at each draw.
 
     The modulus of the characteristic function is at most exp(-sum v (1 - cos(t z))). An expansion assumes that it
     vanishes at large t; the integral of this bound over t, divided by pi t, is the estimate.
     """
-    if not sd > 0.0 or not np.isfinite(sd):
-        return 1.0
-    step = -(-z.size // _MAX_SORTED)
-    z, v = z[::step], step * v[::step]
-    if z.size > _MAX_ROWS:  # represent all rows by quantiles of z, weighted by the label variance
-        order = np.argsort(z)
-        cumulative = np.cumsum(v[order])
-        levels = (np.arange(_MAX_ROWS) + 0.5) / _MAX_ROWS * cumulative[-1]
-        z = z[order][np.searchsorted(cumulative, levels)]
-        v = np.full(_MAX_ROWS, cumulative[-1] / _MAX_ROWS)
-    bound = np.exp(np.cos(np.outer(_FREQUENCIES, (z / sd).astype(np.float32))) @ v - v.sum())
-    return float((bound / _FREQUENCIES).sum() / np.pi)
+    step = -(-z.shape[1] // _MAX_SORTED)
+    z, v = z[:, ::step], step * v[:, ::step]
+    if z.shape[1] > _MAX_ROWS:
+        z, v = _represent_by_quantiles(z, v)
+    is_valid = (sd > 0.0) & np.isfinite(sd)
+    angle, mass = (x[:, None].astype(np.float32) for x in (z / np.where(is_valid, sd, 1.0)[:, None], v))
+    # cos((a + b) x) = cos(a x) cos(b x) - sin(a x) sin(b x), with a multiple a of 16 and b below it.
+    high, low = _FREQUENCIES[::16, None] * angle, _FREQUENCIES[:16, None] * angle
+    cosines = (np.cos(high) * mass) @ np.cos(low).swapaxes(1, 2) - (np.sin(high) * mass) @ np.sin(low).swapaxes(1, 2)
+    bound = np.exp(cosines.reshape(len(z), -1)[:, _MIN_FREQUENCY:] - mass.sum(axis=2))
+    error = (bound / _FREQUENCIES[_MIN_FREQUENCY:]).sum(axis=1) / np.pi
+    return np.where(is_valid, error, 1.0).astype(np.float64)
+
+
+def _represent_by_quantiles(z: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Represent all rows by quantiles of z, weighted by the label variance, at each draw."""
+    order = np.argsort(z, axis=1)
+    cumulative = np.cumsum(np.take_along_axis(v, order, axis=1), axis=1)
+    total = cumulative[:, -1:]
+    levels = (np.arange(_MAX_ROWS) + 0.5) / _MAX_ROWS * total
+    index = [np.searchsorted(reached, level) for reached, level in zip(cumulative, levels, strict=True)]
+    quantiles = np.take_along_axis(z, np.take_along_axis(order, np.array(index), axis=1), axis=1)
+    return quantiles, np.broadcast_to(total / _MAX_ROWS, quantiles.shape)
 
 
 def _project_hessian(g: FloatArray, h: FloatArray, k2: FloatArray) -> FloatArray:
@@ -375,16 +384,16 @@ def _mix_draws(level: FloatArray, cdf: FloatArray, weight: FloatArray) -> tuple[
     used &= np.isfinite(level) & np.isfinite(cdf) & (weight > 0.0)[:, None]
     coarse = np.linspace(level[used].min(), level[used].max(), _N_COARSE)
     normal_scores = ndtri(np.clip(cdf, _TAIL, 1.0 - _TAIL))
-    mixed = np.zeros(_N_COARSE)
-    for draw_weight, at, score, is_used in zip(weight / weight.sum(), level, normal_scores, used, strict=True):
-        if is_used.any():
-            mixed += draw_weight * ndtr(_interpolate(coarse, at[is_used], np.maximum.accumulate(score[is_used])))
+    draws = np.flatnonzero(used.any(axis=1))
+    interpolated = np.empty((draws.size, _N_COARSE))
+    # The levels that are used are contiguous. Outside them the cdf is 0 or 1.
+    starts, stops = used.argmax(axis=1), used.shape[1] - used[:, ::-1].argmax(axis=1)
+    for row, draw in zip(interpolated, draws, strict=True):
+        inside = slice(starts[draw], stops[draw])
+        score = np.maximum.accumulate(normal_scores[draw, inside])
+        row[:] = np.interp(coarse, level[draw, inside], score, left=-np.inf, right=np.inf)
+    mixed = weight[draws] / weight.sum() @ ndtr(interpolated)
     grid = np.linspace(coarse[0], coarse[-1], _N_FINE)
     levels = ndtr(np.interp(grid, coarse, ndtri(np.clip(mixed, 1e-12, 1.0 - 1e-12))))
     levels[0], levels[-1] = 0.0, 1.0
     return grid, levels
-
-
-def _interpolate(x: FloatArray, at: FloatArray, score: FloatArray) -> FloatArray:
-    """Interpolate normal scores; outside the levels the cdf is 0 or 1."""
-    return np.interp(x, at, score, left=-np.inf, right=np.inf)

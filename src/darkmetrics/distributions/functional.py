@@ -164,11 +164,9 @@ class Functional(ABC):
         columns = self.columns
         if columns is None or self.pairs:
             return False
-        sample = (
-            columns[np.unique(np.linspace(0, len(columns) - 1, _N_SAMPLED).astype(np.int64))]
-            if len(columns)
-            else columns
-        )
+        if len(columns) <= MAX_FEW_KINDS:
+            return True
+        sample = columns[np.unique(np.linspace(0, len(columns) - 1, _N_SAMPLED).astype(np.int64))]
         return len(np.unique(sample, axis=0)) <= MAX_FEW_KINDS
 
     @cached_property
@@ -257,20 +255,20 @@ class Functional(ABC):
         return Extremes(low, high, sharp)
 
     @cached_property
-    def assignment_values(self) -> FloatArray | None:
-        """Values for all label assignments to the cells that move the metric; None if there are too many."""
+    def assignments(self) -> tuple[IntArray, FloatArray] | None:
+        """Cells that move the metric, and its values for all label assignments to them; None if there are too many."""
         moving = self.moving
         # Every cell has a missing row, so it at least doubles the number of assignments.
         if np.count_nonzero(moving) > np.log2(MAX_ENUMERATED) or count_assignments(moving) > MAX_ENUMERATED + 0.5:
             return None
         cells = np.flatnonzero(moving)
-        return self.values_on(cells, list_assignments(self.missing[cells]))
+        return cells, self.values_on(cells, list_assignments(self.missing[cells]))
 
     @cached_property
     def _all_values(self) -> FloatArray | None:
         """Values for all label assignments, or for all combinations of counts per kind; None if there are too many."""
-        if self.assignment_values is not None:
-            return self.assignment_values
+        if self.assignments is not None:
+            return self.assignments[1]
         if self.kinds is None:
             return None
         columns, kind = self.kinds

@@ -261,10 +261,11 @@ class CountFunctional(Functional):
         return bool(start + change[change < 0.0].sum() >= 0.0 or start + change[change > 0.0].sum() <= 0.0)
 
     def can_be_undefined(self) -> bool:
-        return bool(np.isnan(self.corners() if self._candidate_values is None else self._candidate_values).any())
+        values = self._candidate_values if self.assignments is None else self.assignments[1]
+        return bool(np.isnan(self.corners() if values is None else values).any())
 
     def _extremes(self) -> Extremes:
-        if self.assignment_values is None and self._candidate_values is not None:
+        if self.assignments is None and self._candidate_values is not None:
             return extremes_of(self._candidate_values)
         return self._extremes_or_range()
 

@@ -51,13 +51,11 @@ class RankFunctional(Functional):
 
     def at(self, sums: FloatArray) -> FloatArray:
         p, r = sums
-        pairs = p * (self.data.total - p)
-        absent = np.minimum(p, self.data.total - p) <= self.data.dust
-        auc = np.full(np.shape(p), np.nan)
-        np.divide(r, pairs, out=auc, where=~absent)
-        return self.affine(
-            np.clip(0.5 + auc, 0.0, 1.0)
-        )  # rounding errors can leave [0, 1], because the numerator cancels
+        negatives = self.data.total - p
+        is_undefined = np.minimum(p, negatives) <= self.data.dust
+        auc = 0.5 + r / np.where(is_undefined, np.nan, p * negatives)
+        # Rounding errors can leave [0, 1], because the numerator cancels.
+        return self.affine(np.clip(auc, 0.0, 1.0))
 
     def affine(self, auc: FloatArray) -> FloatArray:
         """Return the metric for these values of ROC-AUC."""

@@ -12,7 +12,7 @@ from darkmetrics._kernels.hypothesis_tests import mixture_test
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.missingness.base import LabelModel, missing_prevalence, takes_calibration
+from darkmetrics.missingness.base import LabelModel, missing_rows, takes_calibration
 from darkmetrics.missingness.by_label import LabelShift, fit_by_label
 from darkmetrics.missingness.by_score import Calibrated, add_by_score, fit_by_score
 from darkmetrics.missingness.by_score_and_label import Selection, fit_with_warnings
@@ -201,9 +201,12 @@ def reasons_differ(nodes: Posterior) -> bool:
 
 
 def reasons_in_words(data: EvaluationSet, nodes: Posterior) -> str:
-    """How many of the missing rows are positive by score, and by label."""
-    shares = [missing_prevalence(data, nodes_of_reason(nodes, k)) for k in (BY_SCORE, BY_LABEL)]
-    return " and ".join(f"{share.mean:.1%} {name!r}" for share, name in zip(shares, REASONS, strict=False))
+    """Return the fraction of missing rows that are positive by score, and by label."""
+    fractions, rows = [], missing_rows(data, nodes)
+    for mechanism in (BY_SCORE, BY_LABEL):
+        posterior = nodes_of_reason(nodes, mechanism)
+        fractions.append(float(posterior.weight @ (posterior.probability @ rows) / rows.sum()))
+    return " and ".join(f"{fraction:.1%} {name!r}" for fraction, name in zip(fractions, REASONS, strict=False))
 
 
 def mixture_p_value(table: ScoreTable) -> float:

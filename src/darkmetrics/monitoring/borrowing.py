@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.posterior import Posterior
 
@@ -20,8 +20,8 @@ from darkmetrics.posterior import Posterior
 _N_DRAWS = 128
 # Log odds at which a shape is kept, on each side of the threshold: enough for a sum over rows to a thousandth.
 _LEVELS = 64
-# Halvings of the interval that holds a shift; log odds beyond 40 are certainties.
-_HALVINGS, _WIDEST = 48, 40.0
+# Steps of the search for a shift; it ends with a step that is smaller than this.
+_MAX_STEPS, _MIN_STEP = 50, 1e-9
 
 
 class Lender(NamedTuple):
@@ -120,13 +120,24 @@ def _shift(log_odds: FloatArray, rows: FloatArray, positives: FloatArray) -> Flo
     aim = (positives + 0.5) / (rows.sum() + 1.0) * rows.sum()
     if log_odds.size == 1:
         return np.asarray(logit(aim / rows.sum()) - log_odds[0])
-    low: FloatArray = np.full(positives.size, -_WIDEST)
-    high: FloatArray = np.full(positives.size, _WIDEST)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        more: BoolArray = expit(middle[:, None] + log_odds) @ rows < aim
-        low, high = np.where(more, middle, low), np.where(more, high, middle)
-    return 0.5 * low + 0.5 * high
+    # Newton's method on the log odds of the mean probability, which are nearly linear in the shift; bisection where it
+    # leaves the interval that contains the shift.
+    share, target = rows / rows.sum(), logit(aim / rows.sum())
+    low, high = target - log_odds.max(), target - log_odds.min()
+    shift = np.clip(target - share @ log_odds, low, high)
+    for _ in range(_MAX_STEPS):
+        p = expit(shift[:, None] + log_odds)
+        mean, slope = p @ share, (p * (1.0 - p)) @ share
+        is_low = mean * rows.sum() < aim
+        low, high = np.where(is_low, shift, low), np.where(is_low, high, shift)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            new = shift + (target - logit(mean)) * mean * (1.0 - mean) / slope
+        new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
+        is_last = np.abs(new - shift).max(initial=0.0) < _MIN_STEP
+        shift = new
+        if is_last:
+            break
+    return np.asarray(shift)
 
 
 def _few_levels(log_odds: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
