@@ -27,6 +27,7 @@ from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, heard, reference_from, says_where
+from darkmetrics.footnotes import warn_of_default_threshold
 from darkmetrics.label_models import Features, LabelModel, Tilted, label_model_from
 from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
@@ -180,7 +181,9 @@ def evaluate(
     if groups is not None and age is not None:
         raise InputError("groups: cannot be given beside age; rows with ages are counted by their bins. Leave one out.")
     data = rows_asked_of(question.model, label_model, y_true, y_score, **settings)
-    return question.answer(data, arguments=arguments_given(evaluate, given))
+    with heard() as said:
+        warn_of_default_threshold([data], question.metrics)
+    return question.answer(data, arguments=arguments_given(evaluate, given), warned=said)
 
 
 @says_where("Columns have names of their own in a table; see evaluate.")
@@ -294,6 +297,7 @@ def evaluate_frame(
     settings |= {"propensity": propensity, "stratum": strata}
     with heard() as said, strata_by_name(strata):
         data = evaluation_set_from(EvaluationSet.from_frame(frame, **settings), None)
+        warn_of_default_threshold([data], question.metrics)
     today = None if as_of is None else frames.AsOf.of(as_of).given
     return question.answer(data, arguments=arguments_given(evaluate_frame, given), as_of=today, warned=said)
 
