@@ -131,9 +131,10 @@ def evaluate(
     confidence_level : float
         Probability of the intervals in the printed table and in `to_dict()`.
     scope : {"rows", "population"}
-        What the answer is about: these rows, or the population that they are a random sample of. The latter is wider,
-        by what another sample would change, and does not shrink to nothing as labels arrive. The result has the other
-        one as well, as `.rows` and `.population`.
+        Whether results are for these rows or for the population that they are a random sample of. Results for the
+        population include the variance of sampling, which remains when all labels have arrived. They are wider, unless
+        probabilities are passed: a population averages over the labels that these probabilities leave open. The result
+        has both, as `.rows` and `.population`.
     calibration
         An older word for `reference`, with a FutureWarning.
     label, score : str, optional

@@ -101,11 +101,11 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     @cached_property
     def population(self) -> "Evaluation":
-        """The same metrics in the population that the rows came from (made on first use; nothing is fitted again).
+        """Evaluate the same metrics in the population that the rows came from (computed on first use, without a fit).
 
-        What is known about other rows of the same kind: besides missing labels it has what another sample of so many
-        rows would change. It takes the rows for a random sample, each drawn by itself. With every label known the law
-        of precision is the Beta law of its two counts; ROC-AUC has DeLong's variance.
+        The rows are assumed to be a random sample. Distributions include the variance of sampling rows and of learned
+        probabilities; passed ones replace the labels, so the result can be narrower than on the rows. With every label
+        known, precision has the Beta distribution of its two counts, and ROC-AUC has DeLong's variance.
 
         Examples
         --------
