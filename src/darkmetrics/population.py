@@ -4,8 +4,9 @@ The rows are a sample, and so are their labels. Probabilities learned from the l
 labels (Rubin's rule with the exact distribution of the labels), and the variance of sampling rows is added.
 
 Probabilities that were passed are conditional on the row. The population averages over labels, so a metric there
-depends on these probabilities and on how often each kind of row occurs, not on the labels of these missing rows. The probability replaces the label of a missing row, and only the sampling of rows is random. The distribution can
-be narrower than that on the rows: if every row has probability 0.5, the rate in the population is 0.5 exactly, and the
+depends on these probabilities and on how often each kind of row occurs, not on the labels of these missing rows. The
+probability replaces the label of a missing row, and only the sampling of rows is random. The distribution can be
+narrower than that on the rows: if every row has probability 0.5, the rate in the population is 0.5 exactly, and the
 rate among ten rows is not.
 """
 
