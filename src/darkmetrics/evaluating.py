@@ -96,7 +96,8 @@ def evaluate(
     missingness : {"random", "by_score", "by_label", "by_score_and_label", "late", "unknown"}, optional
         Why labels are missing, if you know: by chance ("random", MCAR), the scores decide who gets a label
         ("by_score", MAR), or the label itself does (frauds take longer to confirm: "by_label", MNAR), or both, which
-        needs `reference`; or labels come with time ("late"), which needs `age`.
+        needs `reference`; or labels come with time ("late"), which needs `age`. "unknown" gives the results of the
+        default without the request to state a mechanism; findings stay in `.warnings` and in the printed assumption.
     reference : (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows, such as the test set of the model; they make it unnecessary to know why labels
         are missing, as long as the relation of score and label has not drifted since.
