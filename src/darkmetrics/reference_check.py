@@ -30,20 +30,19 @@ def contradiction_of_reference(evaluation: Evaluation) -> str:
     reference = _reference_rows(evaluation)
     if reference is None:
         return ""
-    here, there = Population(evaluation.data, evaluation.nodes), Population(reference, Half().nodes(reference))
     texts = []
     for name, metric in evaluation.metrics.items():
         if type(metric).row_influence is Metric.row_influence:
             continue
         if isinstance(metric, ConfusionMetric) and reference.threshold != evaluation.data.threshold:
             continue
-        on_reference = there.distribution(metric, _distribution_on(evaluation, name, reference))
-        on_rows = evaluation[name]
-        # The population takes longer to compute and has a wider distribution.
-        if _contradict(metric, on_rows, on_reference) and _contradict(
-            metric, here.distribution(metric, on_rows), on_reference
-        ):
-            values = [_in_words(distribution, evaluation.confidence_level) for distribution in (on_rows, on_reference)]
+        here, there = evaluation[name], _distribution_on(evaluation, name, reference)
+        if not _contradict(metric, here, there):  # the populations take longer to compute
+            continue
+        in_population = Population(evaluation.data, evaluation.nodes).distribution(metric, here)
+        there = Population(reference, Half().nodes(reference)).distribution(metric, there)
+        if _contradict(metric, in_population, there):
+            values = [_in_words(distribution, evaluation.confidence_level) for distribution in (here, there)]
             texts.append(f"{name} is {' here and '.join(values)} there")
     if not texts:
         return ""
