@@ -210,7 +210,7 @@ class _Search:
         self._grids: dict[str, tuple[list[Shift], ShiftedDistributions]] = {}
         for n in sorted(set(self._n_steps.values())):
             axis = [reach * i / n for i in range(-n, n + 1)]
-            grid = list(product(axis, repeat=2))
+            grid = list(product(axis, axis))
             group = [name for name in names if self._n_steps[name] == n]
             self._grids |= {
                 name: (grid, distributions) for name, distributions in metrics.approximate(group, grid).items()
@@ -288,8 +288,9 @@ class _Search:
         """Return whether the slope at the edge of the grid, from three values along an axis, points outward."""
         if abs(shift[axis]) < self._reach:
             return False
-        points = (tuple(x * f if i == axis else x for i, x in enumerate(shift)) for f in (1.0, 0.5, 0.0))
-        last, middle, first = (values[shift] for shift in points)
+        above, below = shift
+        points = [(above * f, below) if axis == 0 else (above, below * f) for f in (1.0, 0.5, 0.0)]
+        last, middle, first = (values[point] for point in points)
         return bool(3.0 * last - 4.0 * middle + first > 0.0)
 
 
