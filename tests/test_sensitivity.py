@@ -114,6 +114,19 @@ def test_roc_auc_is_lowest_inside_the_square_of_tilts():
     assert result.low <= inside.low
 
 
+def test_gaussian_method_reaches_its_own_ends_where_exact_quantiles_have_equal_steps():
+    rng = np.random.default_rng(0)
+    score = rng.random(40)
+    label = np.where(np.arange(40) < 14, np.nan, rng.random(40) < score)
+    p, settings = rng.uniform(0.2, 0.8, 14), {"metrics": ["precision", "recall"], "method": "gaussian"}
+    result = dm.evaluate(label, score, label_model=p, **settings).sensitivity(odds=3)
+    for above, below in product((-np.log(3), np.log(3)), repeat=2):
+        moved = expit(logit(p) + np.where(score[:14] >= 0.5, above, below))
+        for name, law in dm.evaluate(label, score, label_model=moved, **settings).items():
+            assert result[name].low <= law.interval(LEVEL).low + 1e-9, name
+            assert result[name].high >= law.interval(LEVEL).high - 1e-9, name
+
+
 @pytest.mark.parametrize("n", [11, 60])
 def test_a_larger_factor_never_has_a_narrower_interval(n):
     rng = np.random.default_rng(3)

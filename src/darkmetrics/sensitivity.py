@@ -236,7 +236,8 @@ class _Search:
         """Return the extreme shift of a quantile that is a step function of the shift.
 
         The probability of values beyond a step is smooth. Where it is largest, the quantile passes the step if it does
-        so anywhere.
+        so anywhere. Of shifts on the grid with the same step, the one with the largest probability up to the step suits
+        methods whose quantiles have no steps.
         """
         grid, distributions = self._grids[name]
         extreme = _largest(values, 0.0)
@@ -253,7 +254,9 @@ class _Search:
             if not value > step:
                 break
             extreme, step = shift, value
-        return extreme
+        reached = distributions.target_probabilities(sign * step, "higher" if sign > 0 else "lower")
+        shift = _largest(dict(zip(grid, reached.tolist(), strict=True)), 0.0)
+        return shift if float(compute_quantiles([shift])[0]) >= step else extreme
 
     def _count_steps(self, name: str) -> int:
         """Return the number of steps from 0 to the largest shift on the first grid."""
