@@ -217,6 +217,43 @@ def test_given_probabilities_stand_for_labels():
         assert law.std() == pytest.approx(values.std(), rel=0.07), name
 
 
+def simulate_passed_probabilities(added, n_samples=150):
+    """Return how often either 90% interval covers the population's precision, and the mean standard deviations.
+
+    9 of 10 labels are missing; the passed probabilities are the true ones plus `added`.
+    """
+    truth = 0.35 + 0.3 * 0.75  # scores of rows that are predicted positive are uniform on [1/2, 1]
+    covered, sd = np.zeros(2), np.zeros(2)
+    for seed in range(n_samples):
+        rng = np.random.default_rng(seed)
+        score = rng.random(400)
+        p = 0.35 + 0.3 * score
+        y = np.where(rng.random(400) < 0.9, np.nan, rng.random(400) < p)
+        result = dm.evaluate(y, score, label_model=p + added, metrics="precision")
+        laws = [getattr(result, scope)["precision"] for scope in ("rows", "population")]
+        covered += [law.interval(0.9).low <= truth <= law.interval(0.9).high for law in laws]
+        sd += [law.std() for law in laws]
+    return covered / n_samples, sd / n_samples
+
+
+def test_population_covers_with_true_probabilities_although_narrower_than_rows():
+    (rows_cover, population_covers), (sd_rows, sd_population) = simulate_passed_probabilities(added=0.0)
+    assert sd_population < 0.5 * sd_rows
+    assert 0.84 <= population_covers <= 0.96
+    assert rows_cover > 0.98  # control: an interval as wide as that of the rows covers too often
+
+
+def test_population_does_not_cover_with_wrong_probabilities():
+    """Negative control: the interval is right only as far as the probabilities are."""
+    assert simulate_passed_probabilities(added=0.05)[0][1] < 0.2
+
+
+def test_rows_with_one_probability_have_its_rate_in_the_population():
+    result = dm.evaluate([np.nan] * 10, np.arange(10) / 10, label_model=[0.5] * 10, metrics="prevalence")
+    assert result["prevalence"].std() == pytest.approx(np.sqrt(0.25 / 10))
+    assert result.population["prevalence"].std() < 0.05
+
+
 def test_missing_labels_widen_the_population_law_but_for_given_ones():
     y, score = rows(400, seed=8)
     hidden = np.where(np.arange(400) % 2 == 0, np.nan, y)

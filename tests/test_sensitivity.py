@@ -11,51 +11,138 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.posterior import Posterior
 from oracle import Problem, definition_of, labelings, undefined_as
 
-NAMES = ["precision", "recall", "accuracy", "f1", "mcc", "prevalence", "roc_auc", "brier"]
-# These move one way with the odds of either decision, so that a corner of the square of tilts has their extreme.
-MONOTONE = ("precision", "recall", "accuracy", "f1", "prevalence")
+NAMES = ["precision", "recall", "accuracy", "f1", "mcc", "prevalence", "roc_auc", "brier", "average_precision"]
 LEVEL, ODDS = 0.9, 3.0
+# Steps around a pair of tilts.
+AROUND = np.array([step for step in product((-1, 0, 1), repeat=2) if any(step)])
 
 
-def few_rows(seed):
+def random_rows(seed):
+    """Return labels, scores and probabilities of 1 to 9 missing rows and a few labeled ones, and a factor."""
     rng = np.random.default_rng(seed)
-    score = rng.random(24).round(3)
-    label = (rng.random(24) < score).astype(float)
-    label[:8] = np.nan
-    return label, score, rng.uniform(0.1, 0.9, 8)
+    n_missing, n_labeled = int(rng.integers(1, 10)), int(rng.integers(2, 14))
+    score = rng.random(n_missing + n_labeled).round(int(rng.integers(1, 4)))
+    label = (rng.random(score.size) < score).astype(float)
+    label[:n_missing] = np.nan
+    label[n_missing : n_missing + 2] = 0, 1
+    return label, score, rng.uniform(0.05, 0.95, n_missing).round(2), float(rng.choice([1.5, 3, 10, 100, 1000]))
 
 
-def by_enumeration(label, score, p, odds, steps):
-    """Lowest and highest end of the intervals of all metrics over a grid of tilts, through all 2^8 labelings."""
-    decision, weight = (score >= 0.5).astype(int), np.ones(score.size)
-    whole, _ = labelings(Problem(label, score, decision, weight, p))
-    values = {name: definition_of(name)(whole, score, decision, weight) for name in NAMES}
-    values = {name: np.where(np.isnan(value), undefined_as(name), value) for name, value in values.items()}
-    flagged = score[: p.size] >= 0.5
-    ends: dict[str, list[list[float]]] = {name: [] for name in NAMES}
-    for a, b in product(np.linspace(-np.log(odds), np.log(odds), steps), repeat=2):
-        q = expit(logit(p) + np.where(flagged, a, b))
-        mass = np.prod(np.where(whole[:, : p.size] == 1, q, 1 - q), axis=1)
-        for name, value in values.items():
-            order = np.argsort(value, kind="stable")
-            reached = np.cumsum(mass[order]) + 1e-12
-            ends[name].append([value[order][np.searchsorted(reached, tail)] for tail in (0.05, 0.95)])
-    return {name: (np.min(both, axis=0)[0], np.max(both, axis=0)[1]) for name, both in ends.items()}
+class BruteForce:
+    """The ends of intervals over all tilts, through all label assignments: a grid of tilts, and a local search."""
+
+    def __init__(self, label, score, p, odds, n_grid=41):
+        self.reach, self.p, self.flagged = np.log(odds), p, score[np.isnan(label)] >= 0.5
+        decision, weight = (score >= 0.5).astype(int), np.ones(score.size)
+        self.labels, _ = labelings(Problem(label, score, decision, weight, p))
+        self.open = self.labels[:, np.isnan(label)] == 1
+        self.values = {name: definition_of(name)(self.labels, score, decision, weight) for name in NAMES}
+        self.grid = np.array(list(product(np.linspace(-self.reach, self.reach, n_grid), repeat=2)))
+        self.mass = self.mass_at(self.grid)
+        self.step = 2 * self.reach / (n_grid - 1)
+
+    def mass_at(self, tilts):
+        q = expit(logit(self.p) + np.where(self.flagged, tilts[:, :1], tilts[:, 1:]))
+        result = np.ones((len(tilts), len(self.labels)))
+        for i in range(self.p.size):
+            result *= np.where(self.open[:, i], q[:, i : i + 1], 1 - q[:, i : i + 1])
+        return result
+
+    def largest_probability(self, event):
+        """Return the largest probability of an event over all tilts."""
+        on_grid = self.mass @ event
+        largest = on_grid.max()
+        for start in np.argsort(-on_grid)[:3]:
+            tilt, value, step = self.grid[start], on_grid[start], self.step
+            while step > 1e-6:
+                near = np.clip(tilt + step * AROUND, -self.reach, self.reach)
+                values = self.mass_at(near) @ event
+                if values.max() > value + 1e-15:
+                    tilt, value = near[values.argmax()], values.max()
+                else:
+                    step /= 2
+            largest = max(largest, value)
+        return largest
+
+    def ends(self, name):
+        """Return the lowest 5% and the highest 95% quantile over all tilts."""
+        values = np.where(np.isnan(self.values[name]), undefined_as(name), self.values[name])
+        steps = np.unique(values.round(12))
+        low = next(v for v in steps if self.largest_probability(values <= v + 1e-9) >= 0.05)
+        high = next(v for v in steps[::-1] if self.largest_probability(values >= v - 1e-9) > 0.05)
+        return low, high
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_few_rows_equal_enumeration_over_a_grid_of_tilts(seed):
-    label, score, p = few_rows(seed)
-    found = dm.evaluate(label, score, label_model=p, metrics=NAMES).sensitivity(odds=ODDS)
-    expected = by_enumeration(label, score, p, ODDS, steps=9)
-    for name in NAMES:
-        if name in MONOTONE:
-            assert found[name] == pytest.approx(expected[name], abs=1e-9), name
-        else:
-            # Ends are steps in the tilt, and the search looks at some of them: it may stop one value short, and the
-            # grid as well.
-            width = expected[name][1] - expected[name][0]
-            assert found[name] == pytest.approx(expected[name], abs=0.1 * width), name
+@pytest.mark.parametrize("block", range(3))
+def test_sensitivity_equals_brute_force_over_all_tilts_for_few_missing_rows(block):
+    for seed in range(8 * block, 8 * block + 8):
+        label, score, p, odds = random_rows(seed)
+        result = dm.evaluate(label, score, label_model=p, metrics=NAMES).sensitivity(odds)
+        expected = BruteForce(label, score, p, odds)
+        for name in NAMES:
+            assert result[name] == pytest.approx(expected.ends(name), abs=1e-9), (seed, name)
+
+
+def test_brute_force_at_the_corners_alone_misses_ends():
+    """Negative control: the extremes of ROC-AUC are not at the largest factors."""
+    missed = 0
+    for seed in range(24):
+        label, score, p, odds = random_rows(seed)
+        result = dm.evaluate(label, score, label_model=p, metrics=["roc_auc"]).sensitivity(odds)["roc_auc"]
+        corners = BruteForce(label, score, p, odds, n_grid=2)
+        values = corners.values["roc_auc"]
+        reached = [float((corners.mass @ (values <= v + 1e-9)).max()) for v in np.unique(values)]
+        missed += np.unique(values)[np.searchsorted(reached, 0.05)] > result.low + 1e-9
+    assert missed >= 2
+
+
+SEVEN_OPEN = (
+    [np.nan] * 7 + [0, 1, 1, 1],
+    [0.98, 0.54, 0.74, 0.99, 0.03, 0.6, 0.97, 0.12, 0.22, 0.55, 0.72],
+    [0.42, 0.52, 0.16, 0.78, 0.5, 0.27, 0.75],
+)
+
+
+def test_roc_auc_is_lowest_inside_the_square_of_tilts():
+    label, score, p = SEVEN_OPEN
+    settings = {"label_model": p, "metrics": "roc_auc"}
+    result = dm.evaluate(label, score, **settings).sensitivity(odds=10)["roc_auc"]
+    flagged = np.array(score[:7]) >= 0.5
+    moved = expit(logit(p) + np.where(flagged, np.log(0.1496), np.log(10)))
+    inside = dm.evaluate(label, score, label_model=moved, metrics="roc_auc")["roc_auc"].interval(LEVEL)
+    assert inside.low == pytest.approx(1 / 6)
+    assert result.low <= inside.low
+
+
+def test_gaussian_method_reaches_its_own_ends_where_exact_quantiles_have_equal_steps():
+    rng = np.random.default_rng(0)
+    score = rng.random(40)
+    label = np.where(np.arange(40) < 14, np.nan, rng.random(40) < score)
+    p, settings = rng.uniform(0.2, 0.8, 14), {"metrics": ["precision", "recall"], "method": "gaussian"}
+    result = dm.evaluate(label, score, label_model=p, **settings).sensitivity(odds=3)
+    for above, below in product((-np.log(3), np.log(3)), repeat=2):
+        moved = expit(logit(p) + np.where(score[:14] >= 0.5, above, below))
+        for name, law in dm.evaluate(label, score, label_model=moved, **settings).items():
+            assert result[name].low <= law.interval(LEVEL).low + 1e-9, name
+            assert result[name].high >= law.interval(LEVEL).high - 1e-9, name
+
+
+@pytest.mark.parametrize("n", [11, 60])
+def test_a_larger_factor_never_has_a_narrower_interval(n):
+    rng = np.random.default_rng(3)
+    label, score, p = SEVEN_OPEN
+    if n > 11:
+        score = rng.random(n)
+        label = np.where(rng.random(n) < 0.4, np.nan, rng.random(n) < score)
+        p = rng.uniform(0.1, 0.9, int(np.isnan(label).sum()))
+    result = dm.evaluate(label, score, label_model=p, metrics=["roc_auc", "mcc", "brier", "recall"])
+    last = result.intervals
+    for odds in (1.2, 3, 10, 100, 1000):
+        wider = result.sensitivity(odds)
+        for name, (low, high) in last.items():
+            assert wider[name].low <= low, (odds, name)
+            assert wider[name].high >= high, (odds, name)
+        last = wider
 
 
 def many_rows():

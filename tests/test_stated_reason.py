@@ -77,6 +77,38 @@ def test_no_warning_about_the_reason_where_one_was_stated(said):
     assert len(caught) == any(said is STATED[name] for name in ("reference rows", "reference rows of Auto"))
 
 
+@pytest.mark.parametrize("rows", [(Y, SCORE), by_score(seed=5), (Y[::7], SCORE[::7])], ids=["differ", "score", "few"])
+def test_unknown_silences_only_the_request_to_state_a_mechanism(rows):
+    def evaluate(missingness: str | None) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", dm.MissingnessWarning)
+            return dm.evaluate(*rows, metrics=METRICS, missingness=missingness)
+
+    default, unknown = evaluate(None), evaluate("unknown")
+    (reported,) = (str(warned) for warned in default.warnings if warned.category == "MissingnessWarning")
+    (kept,) = (str(warned) for warned in unknown.warnings if warned.category == "MissingnessWarning")
+    assert reported.startswith(kept)
+    assert re.match(r" (Say which|Say missingness|If only the score does say)", reported.removeprefix(kept))
+    assert unknown.assumption == default.assumption
+    assert unknown.assumption in str(unknown)
+
+
+def test_unknown_does_not_silence_that_the_reference_rows_are_contradicted():
+    with pytest.warns(dm.MissingnessWarning, match="contradict the reference rows"):
+        dm.evaluate(Y, SCORE, metrics=METRICS, missingness="unknown", reference=REFERENCE)
+
+
+def test_unknown_keeps_what_a_comparison_reports():
+    scores = {"one": SCORE, "two": SCORE**2}
+    with pytest.warns(dm.MissingnessWarning) as caught:
+        dm.compare(Y, scores, metrics=METRICS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dm.MissingnessWarning)
+        unknown = dm.compare(Y, scores, metrics=METRICS, missingness="unknown")
+    (kept,) = (str(warned) for warned in unknown.warnings if warned.category == "MissingnessWarning")
+    assert any(str(warning.message).startswith(f"{kept} Say which") for warning in caught)
+
+
 @pytest.mark.parametrize("said", STATED.values(), ids=STATED)
 def test_a_diagnosis_asks_nobody_to_state_what_was_stated(said):
     for y, score in ((Y, SCORE), by_score(n=Y.size), (Y[:60], SCORE[:60])):

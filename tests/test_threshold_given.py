@@ -127,7 +127,8 @@ def test_the_label_that_is_positive_in_the_set_may_be_said_again():
 def test_scores_that_are_no_probabilities_are_told_of_the_threshold_that_was_made_for_these():
     percent = [100 * p for p in SCORE]
     told = "Decided positive from a score of 0.5 on, which 8 of 8 rows reach. Scores go from 10 to 90"
-    assert told in str(dm.evaluate(Y, percent, label_model="half", metrics="recall"))
+    with pytest.warns(UserWarning, match="no threshold was passed"):
+        assert told in str(dm.evaluate(Y, percent, label_model="half", metrics="recall"))
     for other in (
         dm.evaluate(Y, percent, label_model="half", metrics="recall", threshold=40),
         dm.evaluate(Y, percent, label_model="half", metrics="recall", y_pred=PRED),

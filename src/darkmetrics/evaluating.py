@@ -27,6 +27,7 @@ from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, heard, reference_from, says_where
+from darkmetrics.footnotes import warn_of_default_threshold
 from darkmetrics.label_models import Features, LabelModel, Tilted, label_model_from
 from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
@@ -95,7 +96,8 @@ def evaluate(
     missingness : {"random", "by_score", "by_label", "by_score_and_label", "late", "unknown"}, optional
         Why labels are missing, if you know: by chance ("random", MCAR), the scores decide who gets a label
         ("by_score", MAR), or the label itself does (frauds take longer to confirm: "by_label", MNAR), or both, which
-        needs `reference`; or labels come with time ("late"), which needs `age`.
+        needs `reference`; or labels come with time ("late"), which needs `age`. "unknown" gives the results of the
+        default without the request to state a mechanism; findings stay in `.warnings` and in the printed assumption.
     reference : (labels, scores) or EvaluationSet, optional
         Fully labelled reference rows, such as the test set of the model; they make it unnecessary to know why labels
         are missing, as long as the relation of score and label has not drifted since.
@@ -130,9 +132,10 @@ def evaluate(
     confidence_level : float
         Probability of the intervals in the printed table and in `to_dict()`.
     scope : {"rows", "population"}
-        What the answer is about: these rows, or the population that they are a random sample of. The latter is wider,
-        by what another sample would change, and does not shrink to nothing as labels arrive. The result has the other
-        one as well, as `.rows` and `.population`.
+        Whether results are for these rows or for the population that they are a random sample of. Results for the
+        population include the variance of sampling, which remains when all labels have arrived. They are wider, unless
+        probabilities are passed: a population averages over the labels that these probabilities leave open. The result
+        has both, as `.rows` and `.population`.
     calibration
         An older word for `reference`, with a FutureWarning.
     label, score : str, optional
@@ -180,7 +183,9 @@ def evaluate(
     if groups is not None and age is not None:
         raise InputError("groups: cannot be given beside age; rows with ages are counted by their bins. Leave one out.")
     data = rows_asked_of(question.model, label_model, y_true, y_score, **settings)
-    return question.answer(data, arguments=arguments_given(evaluate, given))
+    with heard() as said:
+        warn_of_default_threshold([data], question.metrics)
+    return question.answer(data, arguments=arguments_given(evaluate, given), warned=said)
 
 
 @says_where("Columns have names of their own in a table; see evaluate.")
@@ -294,6 +299,7 @@ def evaluate_frame(
     settings |= {"propensity": propensity, "stratum": strata}
     with heard() as said, strata_by_name(strata):
         data = evaluation_set_from(EvaluationSet.from_frame(frame, **settings), None)
+        warn_of_default_threshold([data], question.metrics)
     today = None if as_of is None else frames.AsOf.of(as_of).given
     return question.answer(data, arguments=arguments_given(evaluate_frame, given), as_of=today, warned=said)
 

@@ -101,11 +101,11 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     @cached_property
     def population(self) -> "Evaluation":
-        """The same metrics in the population that the rows came from (made on first use; nothing is fitted again).
+        """Evaluate the same metrics in the population that the rows came from (computed on first use, without a fit).
 
-        What is known about other rows of the same kind: besides missing labels it has what another sample of so many
-        rows would change. It takes the rows for a random sample, each drawn by itself. With every label known the law
-        of precision is the Beta law of its two counts; ROC-AUC has DeLong's variance.
+        The rows are assumed to be a random sample. Distributions include the variance of sampling rows and of learned
+        probabilities; passed ones replace the labels, so the result can be narrower than on the rows. With every label
+        known, precision has the Beta distribution of its two counts, and ROC-AUC has DeLong's variance.
 
         Examples
         --------
@@ -149,12 +149,11 @@ class Evaluation(Mapping[str, MetricDistribution]):
         return {name: law.interval(self.confidence_level) for name, law in self.laws.items()}
 
     def sensitivity(self, odds: float = _SENSITIVITY_ODDS) -> "Sensitivity":
-        """How fragile is each metric: what if the odds of the missing rows are up to so many times off?
+        """Compute the interval of each metric if the odds of the missing rows are off by a factor.
 
-        For each metric the interval that holds all its intervals, of the evaluation's confidence level, when the odds
-        that a missing row is positive are up to `odds` times higher or lower than assumed, by one factor for rows
-        decided positive and another for rows decided negative. Nothing in the data speaks against such factors; 1
-        leaves the intervals as they are. Made on first use and kept.
+        The result contains all intervals of a metric if the odds that a missing row is positive are up to `odds` times
+        higher or lower than assumed. Rows predicted positive have one factor, rows predicted negative another. The data
+        cannot contradict such factors; 1 leaves the intervals as they are. Computed on first use and kept.
 
         Parameters
         ----------
@@ -164,7 +163,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
         Notes
         -----
         Approximate distributions find the factors at which an end is lowest or highest; the evaluation's method
-        computes the end there.
+        computes the end there. If few combinations of labels are possible, the ends are exact. An interval contains
+        those computed before for smaller factors.
 
         Examples
         --------
@@ -183,7 +183,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
         odds = check_odds(odds)
         if odds not in self._sensitivities:
-            self._sensitivities[odds] = sensitivity_of(self, odds)
+            self._sensitivities[odds] = sensitivity_of(self, odds, self._sensitivities)
         return self._sensitivities[odds]
 
     def tipping_point(self, metric: str, target: float) -> "TippingPoint":

@@ -1,17 +1,21 @@
 """What stands below the table of an evaluation: what its intervals are for, what is proven, what would narrow it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import THRESHOLD
+from darkmetrics.data.rules import THRESHOLD, DefaultThreshold
 from darkmetrics.distributions import Interval, MetricDistribution
+from darkmetrics.exceptions import warn
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.missingness.mixture import BY_LABEL, BY_REFERENCE, BY_SCORE, REFUTED, weight_of_reasons
 from darkmetrics.posterior import Posterior
 from darkmetrics.tables import level_text
+
+# Fraction of rows with scores outside [0, 1] that is ignored.
+_NEGLIGIBLE = 0.001
 
 
 def scope_in_words(scope: str, rows: int) -> str:
@@ -32,6 +36,30 @@ def threshold_in_words(data: EvaluationSet, metrics: Iterable[Metric]) -> list[s
     flagged = int(data.cells.total[data.cells.decision].sum())
     text = f"Decided positive from a score of {THRESHOLD:g} on, which {flagged:,} of {data.n_rows:,} rows reach. "
     return [f"{text}Scores go from {low:.4g} to {high:.4g}; state the threshold if another one is in use."]
+
+
+def warn_of_default_threshold(sets: Sequence[EvaluationSet], metrics: Iterable[Metric], model: str = "") -> None:
+    """Warn if the default threshold decides predictions that metrics use, and the scores are no probabilities.
+
+    A fraction of at most 0.1% of the rows may have a score outside [0, 1]. `sets` are disjoint sets of rows with scores
+    of the same model, `model` is its name if there are several.
+    """
+    if not any(isinstance(metric, ConfusionMetric) for metric in metrics):
+        return
+    cells = [data.cells for data in sets if isinstance(data.threshold, DefaultThreshold)]
+    n_rows = sum(int(group.total.sum()) for group in cells)
+    n_outside = sum(int(group.total[(group.score < 0.0) | (group.score > 1.0)].sum()) for group in cells)
+    if n_outside <= _NEGLIGIBLE * n_rows:
+        return
+    low, high = min(float(group.score.min()) for group in cells), max(float(group.score.max()) for group in cells)
+    n_positive = sum(int(group.total[group.decision].sum()) for group in cells)
+    warn(
+        f"Scores{model and f' of {model}'} range from {low:.4g} to {high:.4g}, so they are not probabilities, but no "
+        f"threshold was passed. Rows with a score of {THRESHOLD:g} or more were predicted positive: "
+        f"{n_positive:,} of {n_rows:,} rows ({n_positive / n_rows:.1%}). Pass threshold= or the predictions (y_pred=, "
+        f"decision=). Set threshold={THRESHOLD:g} to silence this warning.",
+        UserWarning,
+    )
 
 
 def proven(laws: dict[str, MetricDistribution]) -> str:

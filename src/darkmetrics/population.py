@@ -1,9 +1,13 @@
-"""The population that the rows came from: laws of metrics there, given those on the rows (mathematics, section 15).
+"""Distributions of metrics in the population that the rows came from (mathematics, section 15).
 
-The rows are a sample, and so are their labels. What the metric is on the rows has the law of `methods/`; what it is in
-the population differs from that by as much as another sample would. Probabilities that were learnt from the labelled
-rows are mixed over, labels drawn (Rubin's rule with an exact law of the labels); probabilities that were given stand
-for the labels themselves: drawing labels on top of them would count the same chance twice.
+The rows are a sample, and so are their labels. Probabilities learned from the labeled rows are mixed over, with random
+labels (Rubin's rule with the exact distribution of the labels), and the variance of sampling rows is added.
+
+Probabilities that were passed are conditional on the row. The population averages over labels, so a metric there
+depends on these probabilities and on how often each kind of row occurs, not on the labels of these missing rows. The
+probability replaces the label of a missing row, and only the sampling of rows is random. The distribution can be
+narrower than that on the rows: if every row has probability 0.5, the rate in the population is 0.5 exactly, and the
+rate among ten rows is not.
 """
 
 from collections.abc import Sequence
@@ -424,8 +428,8 @@ def draw_in_population(
     """Turn values drawn together on the rows into values in the population (both n_metrics x n, equally likely).
 
     Each metric has the distribution `in_population`; how the metrics depend on each other comes from the drawn values
-    plus sampling errors with this correlation (independent by default, as on different rows). `given`: probabilities
-    of missing labels that were given stand for the labels, so that drawn values add nothing.
+    plus sampling errors with this correlation (independent by default, as on different rows). `given`: passed
+    probabilities replace the missing labels, so that drawn values add nothing.
     """
     size, n = values.shape
     rng = np.random.default_rng([seed, 9])

@@ -54,6 +54,7 @@ from darkmetrics.missingness.mixture import (
 )
 from darkmetrics.missingness.score_table import score_table
 from darkmetrics.posterior import Posterior
+from darkmetrics.reference_check import contradiction_of_reference
 
 # The arguments that public functions share and that make a question.
 _ASKED = (
@@ -71,9 +72,9 @@ _REFUTED_MESSAGE = (
 )
 _UNTOLD_MESSAGE = (
     "It was not said why labels are missing. That missing rows have scores like those of labelled ones does not show "
-    "that labels are missing at random: score and label may both play a part, and cancel. The answer allows for that. "
-    "Say missingness='random', 'by_score' or 'by_label' if you know it."
+    "that labels are missing at random: score and label may both play a part, and cancel. The answer allows for that."
 )
+_UNTOLD_REQUEST = "Say missingness='random', 'by_score' or 'by_label' if you know it."
 _NOT_SO_FAR_MESSAGE = (
     "age: no row lacks a label, not even the youngest, and fewer of the young rows are positive. If 0 means 'not so "
     "far', say maturity=, the age from which it is final; if all labels are final, leave age= out."
@@ -199,18 +200,27 @@ class Question:
             about = " ".join(filter(None, (about, shared_in_words(nodes))))
             settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": reason}
             found = self.answer_given(nodes, data, rng, **settings)
-            if reason is None and nodes.reasons and weight_of_reasons(nodes)[BY_REFERENCE]:
+            is_open = reason in (None, "unknown") and bool(nodes.reasons)
+            if is_open and weight_of_reasons(nodes)[BY_REFERENCE]:
                 warn(_CONTRADICTED_MESSAGE, MissingnessWarning)
-            elif reason is None and reasons_differ(nodes):
-                warn(_reasons_message(data, nodes, found.laws), MissingnessWarning)
-            elif reason is None and nodes.reasons:
-                # No Python warning, because there is nothing that the data call into question; but no page without it.
-                said.append(Warned(MissingnessWarning.__name__, _UNTOLD_MESSAGE))
+            elif is_open:
+                differ = reasons_differ(nodes)
+                finding, request = (
+                    _reasons_messages(data, nodes, found.laws) if differ else (_UNTOLD_MESSAGE, _UNTOLD_REQUEST)
+                )
+                text = f"{finding} {request}" if reason is None else finding
+                if differ and reason is None:
+                    warn(text, MissingnessWarning)
+                else:  # no Python warning, because "unknown" declines it, or nothing calls the results into question
+                    said.append(Warned(MissingnessWarning.__name__, text))
             elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < CLEARLY:
                 warn(_REFUTED_MESSAGE, RefutedWarning)
             elif self._is_late(data) and has_provisional_zeros(data):
                 warn(_NOT_SO_FAR_MESSAGE, CalibrationWarning)
             arrival = None if learnt is None else arrival_of(learnt, data, as_of)
+            contradiction = contradiction_of_reference(found)
+            if contradiction:
+                warn(contradiction, MissingnessWarning)
             for category, text in [] if arrival is None else arrival.doubts():
                 warn(text, category)
         found = self.in_scope(
@@ -372,8 +382,8 @@ def _undefined_message(metric: Metric, law: MetricDistribution, scope: Scope, wh
     )
 
 
-def _reasons_message(data: EvaluationSet, nodes: Posterior, laws: Mapping[str, MetricDistribution]) -> str:
-    """Both answers, and how to choose between them."""
+def _reasons_messages(data: EvaluationSet, nodes: Posterior, laws: Mapping[str, MetricDistribution]) -> tuple[str, str]:
+    """Return the results under either mechanism, and the request to state one."""
     answers = []
     for name, law in list(laws.items())[:_METRICS_NAMED]:
         if law.by_node is not None:
@@ -381,18 +391,14 @@ def _reasons_message(data: EvaluationSet, nodes: Posterior, laws: Mapping[str, M
             answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
     text = (
         "Missing rows look different from labelled ones, and why they do changes the answer. Of the missing rows "
-        f"{reasons_in_words(data, nodes)} are positive; in that order {', '.join(answers)}. "
+        f"{reasons_in_words(data, nodes)} are positive; in that order {', '.join(answers)}."
     )
     give = "give reference=(labels, scores) of fully labelled rows"
     if weight_of_reasons(nodes)[BY_LABEL] < REFUTED:
-        return text + (
-            "The scores do not fit 'by label' alone; half of the answer allows for score and label to play a part. "
-            f"If only the score does say missingness='by_score'; else {give}. See .diagnosis."
-        )
-    return text + (
-        f"Say which it is with missingness='by_score' or 'by_label', or {give}; missingness='unknown' keeps all and "
-        "silences this. See .diagnosis."
-    )
+        text += " The scores do not fit 'by label' alone; half of the answer allows for score and label to play a part."
+        return text, f"If only the score does say missingness='by_score'; else {give}. See .diagnosis."
+    silence = "missingness='unknown' keeps all and silences this. See .diagnosis."
+    return text, f"Say which it is with missingness='by_score' or 'by_label', or {give}; {silence}"
 
 
 def _mean_of(law: MetricDistribution, own: Any) -> float:

@@ -13,7 +13,8 @@ from darkmetrics.comparison.beliefs import joint_beliefs
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import ReferenceRows, SharedRows, shared_cells, shared_rows
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, heard, says_where, warn
+from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, Warned, heard, says_where, warn
+from darkmetrics.footnotes import warn_of_default_threshold
 from darkmetrics.label_models import Features, Given, LateLabels, Propensity
 from darkmetrics.methods.base import MethodLike
 from darkmetrics.metrics import DEFAULT_METRICS
@@ -209,6 +210,8 @@ def _question(given: Mapping[str, Any]) -> Question:
 def compared(rows: SharedRows, question: Question, reference: Any, arguments: Mapping[str, str]) -> Comparison:
     """The comparison of rows."""
     with heard() as said:
+        for i, name in enumerate(rows.names):
+            warn_of_default_threshold([rows.of(i).data], question.metrics, name)
         try:
             beliefs = joint_beliefs(rows, question, reference)
         except InputError as error:
@@ -217,8 +220,12 @@ def compared(rows: SharedRows, question: Question, reference: Any, arguments: Ma
         found = Comparison(rows, question, beliefs, reference, int(question.rng.integers(2**62)), arguments=arguments)
         if question.scope == "population":
             found[rows.names[0]]  # refuses metrics that cannot be evaluated in the population
-        if question.missingness is None and reasons_differ(beliefs.of_data):
-            warn(_reasons_message(found), MissingnessWarning)
+        if question.missingness in (None, "unknown") and reasons_differ(beliefs.of_data):
+            finding, request = _reasons_message(found)
+            if question.missingness is None:
+                warn(f"{finding} {request}", MissingnessWarning)
+            else:
+                said.append(Warned(MissingnessWarning.__name__, finding))
         if rows.open.size and not isinstance(question.model, Given) and rows.counts["labelled"]:
             for metric in found.metrics:
                 text = _calibration_message(found, metric)
@@ -227,13 +234,17 @@ def compared(rows: SharedRows, question: Question, reference: Any, arguments: Ma
     return replace(found, warnings=tuple(dict.fromkeys(said)))
 
 
-def _reasons_message(found: Comparison) -> str:
-    return (
+def _reasons_message(found: Comparison) -> tuple[str, str]:
+    """Return how the fraction of positives depends on the mechanism, and the request to state it."""
+    finding = (
         "Missing rows look different from labelled ones, and why they do may change the answer. Of the missing rows "
-        f"{reasons_in_words(found.beliefs.data, found.beliefs.of_data)} are positive. Say which it is with "
-        "missingness='by_score' or 'by_label', or give reference=(labels, scores) of fully labelled rows; "
-        "missingness='unknown' keeps all and silences this."
+        f"{reasons_in_words(found.beliefs.data, found.beliefs.of_data)} are positive."
     )
+    request = (
+        "Say which it is with missingness='by_score' or 'by_label', or give reference=(labels, scores) of fully "
+        "labelled rows; missingness='unknown' keeps all and silences this."
+    )
+    return finding, request
 
 
 def _calibration_message(found: Comparison, metric: str) -> str | None:

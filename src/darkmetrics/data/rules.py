@@ -201,8 +201,12 @@ def _shown(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else repr(value)
 
 
-# From which score on rows are decided positive where nothing is said: that of probabilities.
-THRESHOLD = 0.5
+class DefaultThreshold(float):
+    """The threshold of rows for which neither a threshold nor predictions were passed."""
+
+
+# Suits probabilities.
+THRESHOLD = DefaultThreshold(0.5)
 
 
 def threshold_number(threshold: Any) -> float:
@@ -224,7 +228,7 @@ def threshold_number(threshold: Any) -> float:
 
 
 def decided_from(threshold: Any, given: str | None) -> float | None:
-    """The score from which on rows are decided positive, 0.5 unless said; None where the argument `given` decides."""
+    """Return the validated threshold, by default `THRESHOLD`; None if the argument `given` has the predictions."""
     if threshold is None:
         return THRESHOLD if given is None else None
     cut = threshold_number(threshold)

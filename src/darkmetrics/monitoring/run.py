@@ -36,6 +36,7 @@ from darkmetrics.exceptions import (
     reference_from,
     says_where,
 )
+from darkmetrics.footnotes import warn_of_default_threshold
 from darkmetrics.label_models import LateLabels
 from darkmetrics.methods.base import MethodLike, seed_from
 from darkmetrics.metrics import DEFAULT_METRICS
@@ -262,8 +263,9 @@ def evaluate_by(
             every=every,
             **table_times(given),
         )
-    name = columns.title("label")
-    sets = sets_from_counted(cells, threshold=cut, pos_label=pos_label, missing_label=missing_label, label=name)
+        name = columns.title("label")
+        sets = sets_from_counted(cells, threshold=cut, pos_label=pos_label, missing_label=missing_label, label=name)
+        warn_of_default_threshold(sets, chosen)
     keys = list(zip(*(cells.keys[name] for name in names), strict=True))
     watched = watched_from(since, last, names, time, every, keys)
     # Without rng=, a group has the numbers that `evaluate` has for its rows.

@@ -12,7 +12,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
 from darkmetrics.missingness.base import missing_prevalence, missing_rows
 from darkmetrics.missingness.tilted import find_shifts
-from darkmetrics.sensitivity import ShiftedMetrics
+from darkmetrics.shifted_metrics import ShiftedMetrics
 from darkmetrics.tables import finite
 
 STEPS = 40
