@@ -19,10 +19,10 @@ from darkmetrics._kernels.hypothesis_tests import (
     n_bins,
     per_bin,
 )
-from darkmetrics._kernels.logistic import logistic_mode
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.exceptions import CalibrationWarning, warn
 from darkmetrics.missingness.fit_data import FitData
+from darkmetrics.posterior.logistic import find_logistic_mode
 
 # Below this chance of a result as extreme, what was tested is called refuted.
 LEVEL = 0.05
@@ -170,7 +170,7 @@ class _Curve(NamedTuple):
 def _curve(calibrator: LogisticCalibrator, rows: _Labelled, X: FloatArray) -> _Curve:
     """The curve fitted to counts; the calibrator was prepared with all scores there are, so that curves are alike."""
     prior = calibrator.prior_mean_, calibrator.prior_scale_**-2.0
-    beta, _ = logistic_mode(X, rows.positives, rows.negatives, *prior)
+    beta = find_logistic_mode(X, rows.positives, rows.negatives, *prior).theta
     return _Curve(X, beta, np.asarray(expit(X @ beta), dtype=np.float64))
 
 

@@ -4,9 +4,11 @@ The curve is a logistic regression on the columns of a calibrator: beta calibrat
 probabilities), five hinges and a step at the threshold, with the calibrator's prior. Strata add a level each.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from darkmetrics._kernels.arrays import IntArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.missingness.rows import Rows, build_rows
 from darkmetrics.missingness.score_table import ScoreTable
@@ -15,6 +17,14 @@ from darkmetrics.posterior import Model
 # Prior standard deviation of the log odds of a stratum, relative to those of all rows. With 0.7 intervals are as wide,
 # but with six strata that differ by three in all, 90% intervals of accuracy cover 75% instead of 95%.
 STRATUM = 1.0
+
+
+class Columns(NamedTuple):
+    """Columns of a logistic regression, with means and standard deviations of the priors of their coefficients."""
+
+    columns: FloatArray
+    mean: FloatArray
+    sd: FloatArray
 
 
 def add_curve(model: Model, calibrator: LogisticCalibrator, rows: Rows) -> IntArray:
