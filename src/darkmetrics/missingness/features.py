@@ -138,9 +138,8 @@ class Features(LabelModel):
             power = check_informative(data, data.cells.propensity, "Features")
         table, (prediction, *propensities) = joint_table(data, *values)
         blocks, line = _build_columns(calibrator, table, prediction)
-        blocks += [
-            build_propensity_columns(p, list(blocks), line, table.labelled + table.missing) for p in propensities
-        ]
+        rows = table.labelled + table.missing
+        blocks += [build_propensity_columns(p, list(blocks), line, rows) for p in propensities]
         return fit_columns(table, blocks, line, self.n_nodes, power)
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:

@@ -137,7 +137,9 @@ def joint_table(data: EvaluationSet, *values: FloatArray) -> tuple[ScoreTable, l
     )
     table = ScoreTable(
         score,
-        **{name: _sums(place, getattr(cells, name)) for name in COUNTS},
+        positives=_sums(place, cells.positives),
+        negatives=_sums(place, cells.negatives),
+        missing=_sums(place, cells.missing),
         decided=_sums(place, cells.missing * cells.decision),
         column=place[data.missing_cells],
         place=place,
