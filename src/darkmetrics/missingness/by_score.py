@@ -15,7 +15,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.missingness.base import LabelModel, takes_calibration
 from darkmetrics.missingness.checks import warn_if_extrapolated, warn_if_misfit
-from darkmetrics.missingness.curve import Columns, add_curve, add_reference
+from darkmetrics.missingness.curve import Columns, add_curve, add_labeled, add_reference
 from darkmetrics.missingness.fit_data import (
     N_NODES,
     FitData,
@@ -106,8 +106,7 @@ class Calibrated(LabelModel):
 
 def add_by_score(model: Model, label: IntArray, rows: Rows) -> Cells:
     """Add rows with labels missing at random or by score (MCAR, MAR): missing rows say nothing about the curve."""
-    for y, count in enumerate((rows.negatives, rows.positives)):
-        model.add_cells(count, [(y, [label[:, y]])])
+    add_labeled(model, label, rows)
     return model.add_cells(0.0, [(y, [label[:, y]]) for y in (0, 1)])
 
 
