@@ -10,6 +10,8 @@ from sklearn.linear_model import LogisticRegression
 import darkmetrics as dm
 from darkmetrics.label_models import Features, Propensity
 from darkmetrics.missingness.choice import stated_reason
+from darkmetrics.missingness.curve import Columns
+from darkmetrics.missingness.propensity import build_propensity_columns
 
 
 def rows(n=2000, seed=0, overrides=0.1):
@@ -43,6 +45,17 @@ def test_intervals_hold_where_an_old_scorecard_decided_and_those_by_score_do_not
             hits[told] += low <= truth <= high
     assert hits["propensity"] >= 48  # of 60: at 90% fewer than that come once in two hundred times
     assert hits["by_score"] <= 15
+
+
+@pytest.mark.parametrize(
+    "propensities", [[0.1], [0.1, 1.0], [0.1, 0.3, 0.6, 1.0], [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9]]
+)
+def test_propensity_columns_represent_any_level_of_each_propensity(propensities):
+    propensity = np.repeat(propensities, 5)
+    constant = Columns(np.ones((propensity.size, 1)), np.zeros(1), np.ones(1))
+    columns = build_propensity_columns(propensity, [constant], np.zeros(propensity.size), np.ones(propensity.size))
+    assert np.linalg.matrix_rank(np.hstack([constant.columns, columns.columns])) == len(propensities)
+    assert columns.columns.shape[1] == columns.sd.size == columns.mean.size
 
 
 def test_propensity_covers_when_positives_depend_on_it_in_steps():
