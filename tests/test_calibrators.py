@@ -12,9 +12,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from darkmetrics._kernels.logistic import logistic_mode
 from darkmetrics.calibrators import Beta, Calibrator, Fitted, Flexible, Isotonic, Platt, ScalingBinning, calibrator_from
 from darkmetrics.exceptions import InputError, UnknownNameError
+from darkmetrics.posterior.logistic import find_logistic_mode
 
 ALL = [Platt(), Beta(), ScalingBinning(), Isotonic()]
 LOGISTIC = [Platt, Beta]
@@ -254,25 +254,26 @@ def test_scores_that_are_sure_and_wrong_are_turned_round(kind):
     np.testing.assert_allclose(kind(prior_sd=100.0).fit(s, y).predict(s), fitted.predict(s), atol=1e-3)
 
 
-def test_the_kernel_stays_finite_far_out():
+def test_logistic_mode_is_finite_for_extreme_columns():
     X = np.column_stack([np.ones(4), [-1e4, -900.0, 800.0, 1e4]])
     none, one = np.zeros(4), np.ones(4)
-    mode, hessian = logistic_mode(X, one * [0, 1, 0, 1], one * [1, 0, 1, 0], np.array([0.0, 5.0]), np.array([1.0, 1.0]))
-    assert np.all(np.isfinite(mode))
-    assert np.all(np.linalg.eigvalsh(hessian) > 0)
-    mode, hessian = logistic_mode(X, none, none, np.array([0.5, 2.0]), np.array([4.0, 0.25]))
-    np.testing.assert_array_equal(mode, [0.5, 2.0])
-    np.testing.assert_array_equal(hessian, np.diag([4.0, 0.25]))
+    prior = np.array([0.0, 5.0]), np.array([1.0, 1.0])
+    mode = find_logistic_mode(X, one * [0, 1, 0, 1], one * [1, 0, 1, 0], *prior)
+    assert np.all(np.isfinite(mode.theta))
+    assert np.all(np.linalg.eigvalsh(mode.precision) > 0)
+    mode = find_logistic_mode(X, none, none, np.array([0.5, 2.0]), np.array([4.0, 0.25]))
+    np.testing.assert_array_equal(mode.theta, [0.5, 2.0])
+    np.testing.assert_array_equal(mode.precision, np.diag([4.0, 0.25]))
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1e-3, 1e6, 1e30])
-def test_the_kernel_converges_whatever_the_size_of_the_counts(scale):
+def test_logistic_mode_is_the_same_for_counts_of_any_size(scale):
     s, y, _ = problem(8)
     X = np.column_stack([np.ones(s.size), features(Beta, s)])
-    mode, hessian = logistic_mode(X, scale * y, scale * (1 - y), np.zeros(3), np.zeros(3))
-    np.testing.assert_allclose(mode, maximum_likelihood(X[:, 1:], y), rtol=1e-6, atol=1e-6)
-    v = expit(X @ mode) * expit(-X @ mode)
-    np.testing.assert_allclose(hessian, scale * (X.T * v) @ X, rtol=1e-6)
+    mode = find_logistic_mode(X, scale * y, scale * (1 - y), np.zeros(3), np.zeros(3))
+    np.testing.assert_allclose(mode.theta, maximum_likelihood(X[:, 1:], y), rtol=1e-6, atol=1e-6)
+    v = expit(X @ mode.theta) * expit(-X @ mode.theta)
+    np.testing.assert_allclose(mode.precision, scale * (X.T * v) @ X, rtol=1e-6)
 
 
 # --- scaling-binning --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Rows of one group share their fate: dependence learnt, siblings that tell, groups sampled whole."""
+"""Clusters: labels of rows of one group are correlated, and groups are sampled together."""
 
 from itertools import product
 from typing import Any
@@ -10,9 +10,8 @@ from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm, t
 
 import darkmetrics as dm
-from darkmetrics._kernels.shared_fate import correlation, luck_of_groups, thresholds
 from darkmetrics.distributions import Discrete, drawing
-from darkmetrics.missingness.clusters import ClusteredPosterior
+from darkmetrics.missingness.clusters import ClusteredPosterior, compute_correlation, compute_z, infer_effects
 from darkmetrics.population import Population
 
 FEW = dm.methods.Auto(2000)
@@ -35,7 +34,7 @@ def test_likelihood_of_a_group_is_its_integral(rho):
         chance = norm.cdf((norm.ppf(p) - np.sqrt(rho) * u) / np.sqrt(1.0 - rho))
         return norm.pdf(u) * np.prod(np.where(y == 1, chance, 1.0 - chance))
 
-    law, found = luck_of_groups(thresholds(p), y, 1.0 - y, np.zeros(3, dtype=np.int64), 1, rho)
+    law, found = infer_effects(compute_z(p), y, 1.0 - y, np.zeros(3, dtype=np.int64), 1, rho)
     assert np.exp(found) == pytest.approx(quad(whole, -8, 8)[0], rel=1e-4)
     assert law.sum() == pytest.approx(1.0)
 
@@ -44,7 +43,7 @@ def test_correlation_is_that_of_two_normals():
     for p, rho in product((0.1, 0.5), (0.2, 0.7)):
         both = multivariate_normal([0, 0], [[1, rho], [rho, 1]]).cdf([norm.ppf(p)] * 2)
         expected = (both - p * p) / (p * (1 - p))
-        assert correlation(thresholds(np.array([p])), np.ones(1), rho) == pytest.approx(expected, abs=1e-3)
+        assert compute_correlation(compute_z(np.array([p])), np.ones(1), rho) == pytest.approx(expected, abs=1e-3)
 
 
 def test_labels_that_are_drawn_keep_their_chances_and_go_together():
@@ -90,8 +89,8 @@ def test_independent_rows_in_groups_are_found_to_be_independent():
     apart = dm.evaluate(labels, score, missingness="random", metrics="accuracy")["accuracy"]
     found = dm.evaluate(labels, score, groups=group, missingness="random", metrics="accuracy", method=FEW, rng=0)
     assert isinstance(found.nodes, ClusteredPosterior)
-    assert found.nodes.fate is not None
-    assert found.nodes.fate.mean < 0.1
+    assert found.nodes.clusters is not None
+    assert found.nodes.clusters.mean < 0.1
     assert found["accuracy"].std() == pytest.approx(apart.std(), rel=0.25)
 
 
@@ -172,11 +171,12 @@ def test_what_groups_cannot_do_is_said():
         dm.evaluate(labels, score, groups=group, missingness="random", method="exact")
 
 
-def test_the_answer_says_that_rows_share_their_fate():
+def test_result_states_the_correlation_of_labels_in_groups():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(200) < 0.3, np.nan, np.repeat(rng.random(50) < 0.4, 4))
     result = dm.evaluate(y, rng.random(200), groups=np.repeat(np.arange(50), 4), missingness="random", metrics="recall")
-    assert "Rows of one group share their fate: 50 groups" in result.assumption
+    assert "Labels within a group are correlated: by" in result.assumption
+    assert "over 50 groups" in result.assumption
 
 
 def test_one_group_says_nothing_about_a_population_of_groups():
@@ -243,13 +243,13 @@ def test_few_groups_have_the_interval_of_students_t(number):
     assert 0.5 * (high - low) == pytest.approx(half, rel=0.12)
 
 
-def test_probabilities_of_rows_that_share_their_fate_are_not_called_independent():
+def test_probabilities_of_clustered_rows_are_not_called_independent():
     rng = np.random.default_rng(0)
     p = rng.random(200)
     y = np.where(rng.random(200) < 0.3, np.nan, rng.random(200) < p)
     found = dm.evaluate(y, p, groups=np.arange(200) // 4, label_model=p, metrics="recall", rng=0)
     assert "independent" not in str(found)
-    assert "Rows of one group share their fate" in str(found)
+    assert "Labels within a group are correlated" in str(found)
     assert "independent of each other" not in found.report().html
 
 

@@ -1,4 +1,4 @@
-"""Propensity: labelled rows weighted to look like missing ones, against scikit-learn, sums over rows and simulation."""
+"""Propensity: the probability of each row to get its label is known, and the label may depend on it."""
 
 from typing import Any
 
@@ -8,9 +8,10 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import darkmetrics as dm
-from darkmetrics._kernels.logistic import WeightedLabels, gaussian_draws, sandwich
 from darkmetrics.label_models import Features, Propensity
 from darkmetrics.missingness.choice import stated_reason
+from darkmetrics.missingness.curve import Columns
+from darkmetrics.missingness.propensity import build_propensity_columns
 
 
 def rows(n=2000, seed=0, overrides=0.1):
@@ -21,65 +22,6 @@ def rows(n=2000, seed=0, overrides=0.1):
     propensity = np.where(old < 0.0, 1.0, overrides)
     y_true = np.where(rng.random(n) < propensity, y, np.nan)
     return y, y_true, expit(new - 1.2), propensity
-
-
-def weighted_problem(n=400, seed=0):
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
-    y = (rng.random(n) < expit(X @ [0.3, 1.0, -0.7])).astype(float)
-    w = rng.choice([0.2, 1.0, 9.0], n)
-    return X, y, w
-
-
-def labels_of(y, w):
-    return WeightedLabels.normalised(y * w, (1 - y) * w, y * w**2, (1 - y) * w**2)
-
-
-def test_the_mode_is_that_of_scikit_learn():
-    X, y, w = weighted_problem()
-    scale = np.array([3.0, 1.0, 0.5])
-    mode, _ = sandwich(X, labels_of(y, w), np.zeros(3), scale)
-    effective = w * w.sum() / (w**2).sum()
-    assert effective.sum() == pytest.approx(w.sum() ** 2 / (w**2).sum())
-    own = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000)
-    own.fit(X * scale, y, sample_weight=effective)
-    np.testing.assert_allclose(mode, own.coef_[0] * scale, atol=1e-6)
-
-
-def test_the_covariance_is_the_sum_over_rows():
-    X, y, w = weighted_problem(60)
-    scale, credit = np.array([3.0, 1.0, 0.5]), 0.8
-    mode, covariance = sandwich(X, labels_of(y, w), np.array([0.1, 0.2, 0.3]), scale, credit)
-    w = w * w.sum() / (w**2).sum()
-    bread = np.diag(scale**-2.0)
-    filling = np.diag(scale**-2.0)
-    for x, label, weight in zip(X, y, w, strict=True):
-        p = 1.0 / (1.0 + np.exp(-x @ mode))
-        bread = bread + credit * weight * p * (1 - p) * np.outer(x, x)
-        filling = filling + credit * np.outer(weight * (label - p) * x, weight * (label - p) * x)
-    inverse = np.linalg.inv(bread)
-    np.testing.assert_allclose(covariance, inverse @ filling @ inverse, rtol=1e-8)
-
-
-def test_the_covariance_is_what_the_fit_varies_by_and_that_of_equal_weights_is_not():
-    wide, modes, said, naive = np.full(3, 1e3), [], [], []
-    for seed in range(400):
-        X, y, w = weighted_problem(seed=seed)
-        mode, covariance = sandwich(X, labels_of(y, w), np.zeros(3), wide)
-        modes.append(mode)
-        said.append(np.diag(covariance))
-        even = WeightedLabels(y * w, (1 - y) * w, y * w, (1 - y) * w)  # as if a weight of 9 were 9 rows
-        naive.append(np.diag(sandwich(X, even, np.zeros(3), wide)[1]))
-    seen = np.var(modes, axis=0)
-    np.testing.assert_allclose(np.mean(said, axis=0), seen, rtol=0.25)
-    assert np.all(np.mean(naive, axis=0) < 0.5 * seen)
-
-
-def test_draws_have_the_mean_and_covariance_asked_for():
-    covariance = np.array([[2.0, 0.9], [0.9, 0.5]])
-    draws = gaussian_draws(np.array([1.0, -1.0]), covariance, 4096)
-    np.testing.assert_allclose(draws.mean(axis=0), [1.0, -1.0], atol=0.01)
-    np.testing.assert_allclose(np.cov(draws.T), covariance, rtol=0.02)
 
 
 def test_one_propensity_for_all_is_calibration_of_rows_missing_at_random():
@@ -103,6 +45,35 @@ def test_intervals_hold_where_an_old_scorecard_decided_and_those_by_score_do_not
             hits[told] += low <= truth <= high
     assert hits["propensity"] >= 48  # of 60: at 90% fewer than that come once in two hundred times
     assert hits["by_score"] <= 15
+
+
+@pytest.mark.parametrize(
+    "propensities", [[0.1], [0.1, 1.0], [0.1, 0.3, 0.6, 1.0], [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9]]
+)
+def test_propensity_columns_represent_any_level_of_each_propensity(propensities):
+    propensity = np.repeat(propensities, 5)
+    constant = Columns(np.ones((propensity.size, 1)), np.zeros(1), np.ones(1))
+    columns = build_propensity_columns(propensity, [constant], np.zeros(propensity.size), np.ones(propensity.size))
+    assert np.linalg.matrix_rank(np.hstack([constant.columns, columns.columns])) == len(propensities)
+    assert columns.columns.shape[1] == columns.sd.size == columns.mean.size
+
+
+def test_propensity_covers_when_positives_depend_on_it_in_steps():
+    """Rates of positives alternate between four propensities; by score alone is the control."""
+    hits = {"propensity": 0, "by_score": 0}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        kind, new = rng.integers(0, 4, 2000), rng.normal(size=2000)
+        y = (rng.random(2000) < expit(np.array([-2.0, 0.0, -2.0, 0.0])[kind] + new)).astype(float)
+        propensity = np.array([0.1, 0.3, 0.6, 1.0])[kind]
+        y_true, score = np.where(rng.random(2000) < propensity, y, np.nan), expit(new - 1.2)
+        truth = ((score >= 0.5) == y).mean()
+        arguments: dict[str, Any] = {"propensity": {"propensity": propensity}, "by_score": {"missingness": "by_score"}}
+        for mechanism, stated in arguments.items():
+            low, high = dm.evaluate(y_true, score, metrics="accuracy", **stated)["accuracy"].interval(0.9)
+            hits[mechanism] += low <= truth <= high
+    assert hits["propensity"] >= 31  # of 40: at 90% fewer come once in seventy times
+    assert hits["by_score"] <= 20
 
 
 def test_tables_and_sets_say_the_same_as_arrays(tmp_path):

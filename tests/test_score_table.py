@@ -190,14 +190,13 @@ def test_the_joint_table_counts_scores_and_probabilities_together(monkeypatch):
     score, chance = rng.random(5000), rng.random(5000)
     y = np.where(rng.random(5000) < 0.4, np.nan, rng.integers(0, 2, 5000))
     data = EvaluationSet(y, score, probability=chance)
-    table, prediction = joint_table(data)
+    table, (prediction,) = joint_table(data, chance[np.argsort(score)])
     assert table.score.size == 5000
     order = np.argsort(score)
     np.testing.assert_array_equal(prediction, chance[order])
     np.testing.assert_array_equal(table.missing, np.isnan(y[order]))
-    monkeypatch.setattr(module, "_MOST_JOINT", 4999)
-    monkeypatch.setattr(module, "_SIDE", 20)
-    merged, mean = joint_table(data)
+    monkeypatch.setattr(module, "_MAX_JOINT", 800)
+    merged, (mean,) = joint_table(data, chance[np.argsort(score)])
     assert 300 < merged.score.size <= 2 * 400
     rows = merged.labelled + merged.missing
     np.testing.assert_allclose([rows @ merged.score, rows @ mean], [score.sum(), chance.sum()])

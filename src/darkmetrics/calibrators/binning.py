@@ -6,7 +6,6 @@ import numpy as np
 from scipy.special import betaincinv, expit, logit
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.logistic import logistic_mode
 from darkmetrics.argument_types import ArrayLike
 from darkmetrics.calibrators.base import (
     Calibrator,
@@ -16,6 +15,7 @@ from darkmetrics.calibrators.base import (
     uniform_points,
 )
 from darkmetrics.exceptions import InputError
+from darkmetrics.posterior.logistic import find_logistic_mode
 
 # Both as in the authors' package: `LogisticRegression(C=1e10)` on log odds clipped here.
 _CLIP, _SLOPE_PRECISION = 1e-12, 1e-10
@@ -69,7 +69,7 @@ class ScalingBinning(Calibrator):
             found = "only positives" if positives.any() else "only negatives" if negatives.any() else "no rows"
             raise InputError(f"labels: {found}. Scaling-binning needs both classes; Beta() and Platt() do not.")
         precision = np.array([0.0, _SLOPE_PRECISION])
-        self.coef_, _ = logistic_mode(_design(scores), positives, negatives, np.zeros(2), precision)
+        self.coef_ = find_logistic_mode(_design(scores), positives, negatives, np.zeros(2), precision).theta
         scaled, counts = self._scaled(scores), positives + negatives
         self.edges_ = _equal_mass_edges(scaled, counts, n_bins)
         of_bin = self._bin_of(scaled)

@@ -7,7 +7,6 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._kernels.logistic import logistic_mode
 from darkmetrics.argument_types import ArrayLike
 from darkmetrics.calibrators.base import (
     Calibrator,
@@ -18,6 +17,7 @@ from darkmetrics.calibrators.base import (
 )
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
+from darkmetrics.posterior.logistic import find_logistic_mode
 
 _SMALLEST_CLIP, _LARGEST_CLIP = 1e-12, 1e-3
 _SUSPICIOUS_LOG_ODDS = 15.0
@@ -80,12 +80,12 @@ class LogisticCalibrator(Calibrator):
         if self.prior_sd is None:
             _check_determined(X, scores, positives, negatives, type(self).__name__)
         precision = self.prior_scale_**-2.0
-        mode, hessian = logistic_mode(X, positives, negatives, self.prior_mean_, precision)
+        mode = find_logistic_mode(X, positives, negatives, self.prior_mean_, precision)
         # Without a mode the search runs off until nothing more can be gained, far beyond these odds; odds like these
         # also occur in earnest, so the slow exact test decides.
-        if self.prior_sd is None and np.abs(X @ mode).max() > _SUSPICIOUS_LOG_ODDS:
+        if self.prior_sd is None and np.abs(X @ mode.theta).max() > _SUSPICIOUS_LOG_ODDS:
             _check_overlap(X, positives, negatives, type(self).__name__)
-        self.coef_, self.covariance_ = mode, _inverse(hessian, precision)
+        self.coef_, self.covariance_ = mode.theta, _inverse(mode.precision, precision)
 
     def predict(self, scores: ArrayLike) -> FloatArray:
         self._check_fitted("coef_")

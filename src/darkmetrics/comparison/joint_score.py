@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, logit, ndtri
+from scipy.special import expit, logit, ndtri
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics._kernels.logistic import logistic_mode
 from darkmetrics._kernels.sobol import normal_points
 from darkmetrics.calibrators import Platt
 from darkmetrics.missingness.fit_data import credit_of
+from darkmetrics.posterior.logistic import approximate_log_integral, find_logistic_mode
 
 # Standard deviations, before labels are seen, of how far a model's normal score, its square or its decision moves the
 # log odds beyond what the average of all models does. Labels choose among them. The unit is what they would be if one
@@ -133,22 +133,17 @@ class JointScore:
         slope = spread if inside else 0.0
         start = np.array([centre if inside else 0.0, slope])
         wide = np.array([3.0, max(slope, 1e-3)]) if inside else np.array([5.0, 5.0])
-        alone, _ = logistic_mode(np.ascontiguousarray(X[:, :2]), positives, negatives, start, wide**-2.0)
-        unit = max(abs(float(alone[1])), _LEAST_SLOPE) / np.sqrt(len(score))
-        found, evidence = [], []
+        alone = find_logistic_mode(X[:, :2], positives, negatives, start, wide**-2.0)
+        unit = max(abs(float(alone.theta[1])), _LEAST_SLOPE) / np.sqrt(len(score))
+        modes = []
         for sd in _SPREADS * unit:
             prior = np.append(wide**-2.0, np.full(X.shape[1] - 2, sd**-2.0))
             at = np.append(start, np.zeros(X.shape[1] - 2))
-            mode, hessian = logistic_mode(X, positives, negatives, at, prior)
-            root = np.linalg.cholesky(hessian)
-            line = X @ mode
-            fit = positives @ log_expit(line) + negatives @ log_expit(-line) - 0.5 * prior @ (mode - at) ** 2
-            evidence.append(float(fit) - float(np.log(np.diag(root)).sum()) + 0.5 * float(np.log(prior).sum()))
-            covariance = np.linalg.inv(hessian)[2:, 2:]
-            found.append((mode, np.linalg.cholesky(covariance)))
-        share = np.exp(np.array(evidence) - max(evidence))
+            modes.append(find_logistic_mode(X, positives, negatives, at, prior))
+        evidence = np.array([approximate_log_integral(mode) for mode in modes])
+        share = np.exp(evidence - evidence.max())
         share /= share.sum()
-        coefficients = share @ np.array([mode for mode, _ in found])
+        coefficients = share @ np.array([mode.theta for mode in modes])
         line = axes.design(score) @ coefficients
         mean = float(line @ rows / total)
         return cls(
@@ -159,8 +154,8 @@ class JointScore:
             coefficients,
             line_sd=float(np.sqrt((line - mean) ** 2 @ rows / total)) or 1.0,
             share=share,
-            modes=np.array([mode[2:] for mode, _ in found]),
-            roots=np.array([root for _, root in found]),
+            modes=np.array([mode.theta[2:] for mode in modes]),
+            roots=np.linalg.cholesky([np.linalg.inv(mode.precision)[2:, 2:] for mode in modes]),
         )
 
     def of(self, score: FloatArray) -> FloatArray:

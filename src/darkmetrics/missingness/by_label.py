@@ -11,7 +11,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import LabelModel, takes_calibration
-from darkmetrics.missingness.curve import STRATUM, add_curve, add_reference
+from darkmetrics.missingness.curve import STRATUM, add_curve, add_missing_by_class, add_reference
 from darkmetrics.missingness.fit_data import (
     N_NODES,
     FitData,
@@ -111,11 +111,8 @@ def add_by_label(model: Model, label: IntArray, rows: Rows, scale: float = _DIFF
         effect.append((model.add_parameters(np.zeros(n), STRATUM), strata))
     by_class = [[(indices, (y - 0.5) * columns) for indices, columns in effect] for y in (0, 1)]
     is_missing = [model.add_decisions(*level, *terms)[rows.stratum] for terms in by_class]
-    for y, count in enumerate((rows.negatives, rows.positives)):
-        model.add_cells(count, [(y, [label[:, y], is_missing[y][:, 0]])])
-    missing = model.add_cells(rows.missing, [(y, [label[:, y], is_missing[y][:, 1]]) for y in (0, 1)])
     indices, columns = (np.concatenate(values, axis=-1) for values in zip(*effect, strict=True))
-    return missing, (indices, columns[rows.stratum])
+    return add_missing_by_class(model, label, rows, is_missing), (indices, columns[rows.stratum])
 
 
 def fit_by_label(settings: LabelShift, fit_data: FitData) -> MechanismPosterior:

@@ -1,11 +1,12 @@
 """Calibrated probabilities: labels missing at random, or by score."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import IntArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.calibrators import Calibrator, Flexible
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.choice import Fitted
@@ -14,7 +15,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.missingness.base import LabelModel, takes_calibration
 from darkmetrics.missingness.checks import warn_if_extrapolated, warn_if_misfit
-from darkmetrics.missingness.curve import add_curve, add_reference
+from darkmetrics.missingness.curve import Columns, add_curve, add_labeled, add_reference
 from darkmetrics.missingness.fit_data import (
     N_NODES,
     FitData,
@@ -22,9 +23,9 @@ from darkmetrics.missingness.fit_data import (
     check_n_nodes,
     warn_if_few_labels,
 )
-from darkmetrics.missingness.rows import Rows
+from darkmetrics.missingness.rows import Rows, build_rows
 from darkmetrics.missingness.sampling import sample_posterior
-from darkmetrics.missingness.score_table import ReferenceLike
+from darkmetrics.missingness.score_table import ReferenceLike, ScoreTable
 from darkmetrics.posterior import Cells, Model, Posterior
 
 _SOURCES = ("all", "labelled", "reference")
@@ -105,9 +106,32 @@ class Calibrated(LabelModel):
 
 def add_by_score(model: Model, label: IntArray, rows: Rows) -> Cells:
     """Add rows with labels missing at random or by score (MCAR, MAR): missing rows say nothing about the curve."""
-    for y, count in enumerate((rows.negatives, rows.positives)):
-        model.add_cells(count, [(y, [label[:, y]])])
+    add_labeled(model, label, rows)
     return model.add_cells(0.0, [(y, [label[:, y]]) for y in (0, 1)])
+
+
+def fit_columns(
+    table: ScoreTable, blocks: Sequence[Columns], line: FloatArray, n_nodes: int, likelihood_power: float
+) -> Posterior:
+    """Return the posterior of labels that are missing at random given the score and other values of the rows.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        Joint table of the score and the other values.
+    blocks : sequence of Columns
+        Columns for the rows of the table.
+    line : array (n,)
+        Position of the rows on the score axis.
+    n_nodes : int
+        Number of draws.
+    likelihood_power : float
+        Exponent of the likelihood.
+    """
+    columns, mean, sd = (np.concatenate(values, axis=-1) for values in zip(*blocks, strict=True))
+    rows, model = build_rows(table, columns, line, None, max_bins=table.score.size), Model()
+    missing = add_by_score(model, model.add_decisions((model.add_parameters(mean, sd), rows.columns)), rows)
+    return sample_posterior(model, rows, missing, n_nodes, likelihood_power).posterior
 
 
 def fit_by_score(settings: Calibrated, fit_data: FitData, what: str) -> Posterior:

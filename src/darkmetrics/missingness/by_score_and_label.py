@@ -9,7 +9,7 @@ from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import LabelModel, takes_calibration
-from darkmetrics.missingness.curve import add_curve, add_reference
+from darkmetrics.missingness.curve import add_curve, add_missing_by_class, add_reference
 from darkmetrics.missingness.fit_data import (
     N_NODES,
     FitData,
@@ -114,10 +114,7 @@ def add_by_score_and_label(model: Model, label: IntArray, rows: Rows) -> tuple[C
     indices = model.add_parameters(np.zeros(2), np.array(_DIFFERENCE), cauchy=True)
     columns = np.column_stack([np.ones(z.size), 2.0 * z - 1.0])
     is_missing = [model.add_decisions(level, rates, (indices, (y - 0.5) * columns))[rate] for y in (0, 1)]
-    for y, count in enumerate((rows.negatives, rows.positives)):
-        model.add_cells(count, [(y, [label[:, y], is_missing[y][:, 0]])])
-    missing = model.add_cells(rows.missing, [(y, [label[:, y], is_missing[y][:, 1]]) for y in (0, 1)])
-    return missing, (indices, columns[rate])
+    return add_missing_by_class(model, label, rows, is_missing), (indices, columns[rate])
 
 
 def fit_by_score_and_label(settings: Selection, fit_data: FitData) -> MechanismPosterior:

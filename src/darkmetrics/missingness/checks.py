@@ -13,16 +13,15 @@ from scipy.special import bdtr, bdtrc, chdtrc, expit
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.hypothesis_tests import (
     LEAST_ROWS,
-    ScoreTest,
     equal_bins,
     logistic_score_test,
     n_bins,
     per_bin,
 )
-from darkmetrics._kernels.logistic import logistic_mode
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.exceptions import CalibrationWarning, warn
 from darkmetrics.missingness.fit_data import FitData
+from darkmetrics.posterior.logistic import find_logistic_mode
 
 # Below this chance of a result as extreme, what was tested is called refuted.
 LEVEL = 0.05
@@ -128,9 +127,13 @@ class CalibrationCheck:
 
 
 def calibration_check(fit_data: FitData) -> CalibrationCheck:
-    """The calibration curve fitted to the labelled rows, against those rows: Tsiatis's test."""
-    test, rows, p, bins = _tested(fit_data)
-    return CalibrationCheck(test.statistic, test.dof, test.p_value, _reliability(rows, p, bins))
+    """Test the calibration curve that is fitted to the labeled rows against those rows (Tsiatis 1980)."""
+    rows, curve, bins = _fitted_to_labels(fit_data)
+    in_bin = np.eye(int(bins[-1]) + 1)[bins]
+    test = logistic_score_test(curve.X, in_bin, rows.positives, rows.negatives, curve.beta)
+    if test.dof == 0:
+        raise AbsentError("the scores take too few different values: any shares of positives fit them.")
+    return CalibrationCheck(test.statistic, test.dof, test.p_value, _reliability(rows, curve.p, bins))
 
 
 def raw_check(fit_data: FitData) -> CalibrationCheck:
@@ -167,10 +170,10 @@ class _Curve(NamedTuple):
     p: FloatArray
 
 
-def _curve(calibrator: LogisticCalibrator, rows: _Labelled, X: FloatArray) -> _Curve:
-    """The curve fitted to counts; the calibrator was prepared with all scores there are, so that curves are alike."""
-    prior = calibrator.prior_mean_, calibrator.prior_scale_**-2.0
-    beta, _ = logistic_mode(X, rows.positives, rows.negatives, *prior)
+def _fit_curve(calibrator: LogisticCalibrator, rows: _Labelled) -> _Curve:
+    """Fit a curve to counts; the calibrator was prepared with all scores, so that curves are comparable."""
+    X, prior = calibrator.design(rows.score), (calibrator.prior_mean_, calibrator.prior_scale_**-2.0)
+    beta = find_logistic_mode(X, rows.positives, rows.negatives, *prior).theta
     return _Curve(X, beta, np.asarray(expit(X @ beta), dtype=np.float64))
 
 
@@ -191,20 +194,9 @@ def _fitted_to_labels(fit_data: FitData) -> tuple[_Labelled, _Curve, IntArray]:
             f"needs {LEAST_ROWS} labelled rows of either class; there are {positives:,.0f} positives and "
             f"{negatives:,.0f} negatives."
         )
-    calibrator = fit_data.logistic_calibrator("flexible")
-    curve = _curve(calibrator, rows, calibrator.design(rows.score))
+    curve = _fit_curve(fit_data.logistic_calibrator("flexible"), rows)
     # Equally much variance: with rare positives, equally many rows would leave most bins without any.
     return rows, curve, equal_bins(rows.total * curve.p * (1.0 - curve.p), most)
-
-
-def _tested(fit_data: FitData) -> tuple[ScoreTest, _Labelled, FloatArray, IntArray]:
-    """The test, and what its table is made of: labelled rows, their probabilities, and their bins."""
-    rows, curve, bins = _fitted_to_labels(fit_data)
-    in_bin = np.eye(int(bins[-1]) + 1)[bins]
-    test = logistic_score_test(curve.X, in_bin, rows.positives, rows.negatives, curve.beta)
-    if test.dof == 0:
-        raise AbsentError("the scores take too few different values: any shares of positives fit them.")
-    return test, rows, curve.p, bins
 
 
 def _reliability(rows: _Labelled, p: FloatArray, bins: IntArray) -> tuple[ReliabilityBin, ...]:
@@ -256,9 +248,7 @@ def reference_check(fit_data: FitData) -> ReferenceCheck:
     if not (both.positives.any() and both.negatives.any()):
         raise AbsentError("all labels, those of the reference rows included, are of one class.")
     calibrator = fit_data.logistic_calibrator("beta")
-    common, now, then = (
-        _curve(calibrator, rows, calibrator.design(rows.score)) for rows in (both, labelled, reference)
-    )
+    common, now, then = (_fit_curve(calibrator, rows) for rows in (both, labelled, reference))
     of_labelled = common.X * (np.arange(both.score.size) < labelled.score.size)[:, None]
     test = logistic_score_test(common.X, of_labelled, both.positives, both.negatives, common.beta)
     expected = expit(now.X @ then.beta)
@@ -274,17 +264,14 @@ def reference_check(fit_data: FitData) -> ReferenceCheck:
 
 
 def warn_if_misfit(fit_data: FitData, what: str) -> None:
-    """A warning when the curve clearly does not fit the labelled rows: not once in a thousand times without cause."""
+    """Warn if the curve clearly does not fit the labeled rows: less than once in a thousand times without cause."""
     try:
-        test, rows, p, bins = _tested(fit_data)
+        check = calibration_check(fit_data)
     except AbsentError:
         return
-    if test.p_value >= CLEARLY:
+    if check.p_value >= CLEARLY or check.is_adequate:
         return
-    found = CalibrationCheck(test.statistic, test.dof, test.p_value, _reliability(rows, p, bins))
-    if found.is_adequate:
-        return
-    off = max(found.table, key=lambda b: b.apart)
+    off = max(check.table, key=lambda b: b.apart)
     warn(
         f"y_true: the calibration curve does not fit the labelled rows ({what}): {off.positive:.1%} of {off.rows:,} "
         f"rows with scores from {off.low:.3g} to {off.high:.3g} are positive where it says {off.predicted:.1%}. Try "

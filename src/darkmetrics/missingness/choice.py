@@ -79,11 +79,13 @@ def label_model_from(
     `propensity`, `strata`, `age`: whether rows come with them, for the model to use.
     """
     reference = reference_from(reference, calibration)
+    stated = {"missingness": missingness, "reference": reference, "propensity": propensity, "strata": strata}
     if age:
-        others = {"missingness": missingness, "reference": reference, "propensity": propensity, "strata": strata}
-        return _by_age(label_model, others)
+        stated["missingness"] = None if missingness == "late" else missingness
+        return _select_by_column("age", label_model, (LateLabels,), stated)
     if propensity:
-        return _by_propensity(label_model, {"missingness": missingness, "reference": reference, "strata": strata})
+        del stated["propensity"]
+        return _select_by_column("propensity", label_model, (Propensity, Features), stated)
     if strata:
         return _within_strata(label_model_from(label_model, missingness=missingness, reference=reference))
     missingness = reason_from(missingness)
@@ -113,33 +115,16 @@ def label_model_from(
     raise InputError(f"label_model: expected {words}, a label model or probabilities, got {label_model!r}.")
 
 
-def _by_propensity(label_model: Any, others: dict[str, Any]) -> LabelModel:
-    """The model for rows with propensities, which say all there is to say about why labels are missing."""
+def _select_by_column(argument: str, label_model: Any, types: tuple[type[LabelModel], ...], others: Any) -> LabelModel:
+    """Return the model for rows with propensities or ages, which state why labels are missing."""
     for name, value in others.items():
         if value is not None and value is not False:
-            raise InputError(f"propensity: {name} also says why labels are missing. Give one of them.")
-    if isinstance(label_model, (Propensity, Features)):
+            raise InputError(f"{argument}: {name} also says why labels are missing. Give one of them.")
+    if isinstance(label_model, types):
         return label_model
-    if label_model is None or (isinstance(label_model, str) and label_model in ("auto", "propensity")):
-        return Propensity()
-    raise InputError(
-        f"propensity: label_model={_named(label_model)} does not use it. Leave label_model out, or give "
-        "label_models.Features, which can learn from both."
-    )
-
-
-def _by_age(label_model: Any, others: dict[str, Any]) -> LabelModel:
-    """The model for rows with ages, which say why labels are missing."""
-    if others["missingness"] == "late":
-        others = {**others, "missingness": None}
-    for name, value in others.items():
-        if value is not None and value is not False:
-            raise InputError(f"age: {name} also says why labels are missing. Give one of them.")
-    if isinstance(label_model, LateLabels):
-        return label_model
-    if label_model is None or (isinstance(label_model, str) and label_model in ("auto", "late")):
-        return LateLabels()
-    raise InputError(f"age: label_model={_named(label_model)} does not use it. Leave one of them out.")
+    if label_model is None or (isinstance(label_model, str) and label_model in ("auto", _TAKEN[types[0]])):
+        return types[0]()
+    raise InputError(f"{argument}: label_model={_named(label_model)} does not use it. Leave one of them out.")
 
 
 def _within_strata(model: LabelModel) -> LabelModel:

@@ -1,71 +1,80 @@
-"""Rows of one group (a customer, a household) share a part of their luck: nodes whose labels depend on each other."""
+"""Clusters: labels of rows of one group (a customer, a household) are correlated.
+
+Row i of group g is positive where `sqrt(rho) u_g + sqrt(1 - rho) e_i < z_i`, with standard normal u_g and e_i, and
+`z_i = Phi^-1(p_i)`. Its probability is p_i for every rho, so that clusters go with any mechanism. Labeled rows of a
+group determine rho and the effect u_g of the group, on a grid.
+"""
 
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import logit, ndtr, ndtri
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._kernels.shared_fate import (
-    LUCK,
-    RHO,
-    correlation,
-    luck_of_groups,
-    posterior_of_rho,
-    thresholds,
-    updated_chances,
-)
 from darkmetrics._text import counted
 from darkmetrics.calibrators import Beta, Platt
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.posterior import Posterior, columns_of
 
-# Log odds that are this large are certain.
-_CERTAIN = 1e-9
-# Values of rho that are less likely than this are left out.
-_UNLIKELY = 1e-3
+# Values of rho, with a uniform prior from 0 to 1; those below this fraction of the highest weight are dropped.
+_RHO = np.array([0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.96, 0.99, 0.999, 0.9999])
+_MIN_WEIGHT = 1e-3
+# Values of the effect of a group and their prior masses.
+_EFFECT = np.linspace(-5.0, 5.0, 101)
+_MASS = np.exp(-0.5 * _EFFECT**2) / np.exp(-0.5 * _EFFECT**2).sum()
+# Probabilities this close to 0 or 1 are certain; those of labels are clipped for logarithms.
+_CERTAIN, _MIN_PROBABILITY = 1e-9, 1e-12
 
 
-class SharedFate(NamedTuple):
-    """What the labelled rows of the groups say: how much rows of one group share, and the luck of each group.
+class Clusters(NamedTuple):
+    """Posterior of rho and of the effects of groups, given the labeled rows.
 
-    `luck` has the law of u for each value of rho that is kept (values x groups x places); `group` is that of each
-    missing cell, `correlation` that of two labels of one group. `curve` has the threshold of each missing cell that the
-    labelled rows would give it, NaN where its group has none.
+    Attributes
+    ----------
+    rho, weight : array (n_rho,)
+        Values of rho and their probabilities.
+    effect : array (n_rho, n_groups, n_values)
+        Distribution of the effect of each group.
+    group : array of int
+        Group of each missing cell.
+    curve : array
+        z of each missing cell under a curve through the labeled rows; NaN if its group has no label.
+    correlation : float
+        Correlation of two labels of one group.
     """
 
     rho: FloatArray
     weight: FloatArray
-    luck: FloatArray
+    effect: FloatArray
     group: IntArray
-    correlation: float
     curve: FloatArray
+    correlation: float
 
     @property
     def mean(self) -> float:
-        """The mean of rho."""
+        """Mean of rho."""
         return float(self.rho @ self.weight)
 
-    def thresholds(self, p: FloatArray, rho: float) -> FloatArray:
-        """Thresholds of the missing cells with these chances (cells, or nodes x cells).
+    def compute_z(self, p: FloatArray, rho: float) -> FloatArray:
+        """Return z of the missing cells with these probabilities (cells, or draws x cells).
 
-        The more a group shares, the more its missing rows go by the curve by which the labelled rows beside them tell
-        of its luck: where two rows have one label, another curve must not tell them apart.
+        The effect of a group was inferred with the curve of the labeled rows. If two rows share a label, a different
+        curve must not separate them: the larger rho, the closer z is to that curve.
         """
-        z = thresholds(p)
+        z = compute_z(p)
         return np.where(np.isnan(self.curve), z, z + rho * (np.nan_to_num(self.curve) - z))
 
 
 @dataclass(frozen=True, eq=False)
 class ClusteredPosterior(Posterior):
-    """Nodes at which rows of one group depend on each other; `probability` has what siblings say, `base` has not.
+    """Posterior draws with correlated labels in groups.
 
-    `base` is aligned with the missing cells of the set (nodes x cells).
+    `probability` is given the labels of the group; `base`, aligned with the missing cells of the set, is without them.
     """
 
     base: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
-    fate: SharedFate | None = None
+    clusters: Clusters | None = None
 
     independent: ClassVar[bool] = False
 
@@ -83,121 +92,146 @@ class ClusteredPosterior(Posterior):
         rng: np.random.Generator,
         of_ties: np.random.Generator | None = None,
     ) -> IntArray:
-        """Random labelings at a node: for each a value of rho, the luck of every group, and then the rows."""
-        fate = self.fate
-        assert fate is not None
+        """Draw label assignments: for each a value of rho, the effect of every group, and then the rows."""
+        clusters = self.clusters
+        assert clusters is not None
         row = np.repeat(np.arange(missing.size), missing)
-        groups = np.unique(fate.group)
-        place = np.searchsorted(groups, fate.group)
-        own, told = place[row], np.zeros(groups.size, dtype=np.bool_)
-        told[place[~np.isnan(fate.curve)]] = True
-        which = np.searchsorted(np.cumsum(fate.weight), (np.arange(size) + rng.random()) / size)
-        labelings = np.zeros((size, missing.size), dtype=np.int64)
-        single, starts = bool(np.all(missing == 1)), np.concatenate(([0], np.cumsum(missing)[:-1]))
-        for r in np.unique(which):
-            draws = np.flatnonzero(which == r)
-            rho = float(fate.rho[min(r, fate.rho.size - 1)])
-            luck = rng.standard_normal((draws.size, groups.size))
-            luck[:, told] = _drawn(fate.luck[min(r, fate.rho.size - 1)][groups[told]], draws.size, rng)
+        groups, column = np.unique(clusters.group, return_inverse=True)
+        has_label = np.zeros(groups.size, dtype=np.bool_)
+        has_label[column[~np.isnan(clusters.curve)]] = True
+        # Stratified draws of rho; rounding may leave the cumulative weight below 1.
+        level = (np.arange(size) + rng.random()) / size
+        index = np.minimum(np.searchsorted(np.cumsum(clusters.weight), level), clusters.rho.size - 1)
+        labels = np.zeros((size, missing.size), dtype=np.int64)
+        starts = np.cumsum(missing) - missing
+        for r in np.unique(index):
+            draws, rho = np.flatnonzero(index == r), float(clusters.rho[r])
+            effect = rng.standard_normal((draws.size, groups.size))
+            effect[:, has_label] = _draw_effects(clusters.effect[r][groups[has_label]], draws.size, rng)
             value = rng.standard_normal((draws.size, row.size))
             value *= np.sqrt(1.0 - rho)
-            luck *= np.sqrt(rho)
-            value += np.take(luck, own, axis=1)
-            positive = value < fate.thresholds(self.base[node], rho)[row]
-            if single:
-                labelings[draws] = positive
+            effect *= np.sqrt(rho)
+            value += np.take(effect, column[row], axis=1)
+            is_positive = value < clusters.compute_z(self.base[node], rho)[row]
+            if np.all(missing == 1):
+                labels[draws] = is_positive
             elif row.size:
-                labelings[draws] = np.add.reduceat(positive.astype(np.int64), starts, axis=1)
-        return labelings
+                labels[draws] = np.add.reduceat(is_positive.astype(np.int64), starts, axis=1)
+        return labels
 
 
-def _drawn(law: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
-    """Draws of the luck of groups (draws x groups) with these laws on the places of u."""
-    reached = np.cumsum(law, axis=1)
-    reached[:, -1] = 1.0
-    flat = (reached + np.arange(len(law))[:, None]).ravel()
-    uniform = rng.random((size, len(law)))
-    place = np.searchsorted(flat, (uniform + np.arange(len(law))).ravel()).reshape(size, -1) % LUCK.size
-    return LUCK[place]
+def _draw_effects(masses: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+    """Draw effects of groups (draws x groups) with these masses of the values."""
+    cdf = np.cumsum(masses, axis=1)
+    cdf[:, -1] = 1.0
+    first = np.arange(len(masses))
+    index = np.searchsorted((cdf + first[:, None]).ravel(), (rng.random((size, len(masses))) + first).ravel())
+    return _EFFECT[index.reshape(size, -1) % _EFFECT.size]
 
 
 def clustered(nodes: Posterior, data: EvaluationSet) -> Posterior:
-    """The nodes with rows of one group depending on each other as much as labelled rows of one group do.
+    """Return a posterior with correlated labels in the groups of the set, as far as its labeled rows are correlated.
 
-    What is open about the probabilities was learnt as if every labelled row were one of its own: within a reason, nodes
-    are moved apart by the root of what the sum of labels of a group varies more than that.
+    A mechanism treats labeled rows as independent. The draws are therefore spread by the root of the design effect.
     """
     cells, group = data.cells, data.groups
     if group is None or np.all(np.bincount(group, cells.total) <= 1):
-        return nodes  # every row is a group of its own
-    fate = _fate(data, group)
-    labelled = (cells.positives + cells.negatives).astype(np.float64)
-    sizes = np.bincount(group, labelled)
-    typical = float((sizes**2).sum() / max(float(sizes.sum()), 1.0))
-    base = _widen(nodes.on_all_cells, np.sqrt(1.0 + fate.correlation * max(typical - 1.0, 0.0)))
-    at = int(np.argmin(np.abs(fate.rho - fate.mean)))
-    rho = float(fate.rho[at])
-    updated = updated_chances(fate.thresholds(base, rho), fate.luck[at][fate.group], rho)
-    sure = (base <= _CERTAIN) | (base >= 1.0 - _CERTAIN)
+        return nodes  # every row is a group
+    clusters = _fit_clusters(data, group)
+    n_labeled = np.bincount(group, cells.positives + cells.negatives)
+    size = float((n_labeled**2).sum() / max(float(n_labeled.sum()), 1.0))
+    base = _spread_draws(nodes.on_all_cells, np.sqrt(1.0 + clusters.correlation * max(size - 1.0, 0.0)))
+    r = int(np.argmin(np.abs(clusters.rho - clusters.mean)))
+    rho = float(clusters.rho[r])
+    z, masses = clusters.compute_z(base, rho), clusters.effect[r][clusters.group]
+    mean = masses @ _EFFECT
+    variance = np.maximum(masses @ _EFFECT**2 - mean**2, 0.0)
+    updated = ndtr((z - np.sqrt(rho) * mean) / np.sqrt(1.0 - rho + rho * variance))
+    is_certain = (base <= _CERTAIN) | (base >= 1.0 - _CERTAIN)
     return ClusteredPosterior(
         weight=nodes.weight,
-        probability=np.where(sure, base, updated),
+        probability=np.where(is_certain, base, updated),
         shift=nodes.shift,
         reason=nodes.reason,
         reasons=nodes.reasons,
         base=base,
-        fate=fate,
+        clusters=clusters,
     )
 
 
 def shared_in_words(nodes: Posterior) -> str:
-    """What is taken for granted about rows of one group; empty where every row stands for itself."""
-    if not isinstance(nodes, ClusteredPosterior) or nodes.fate is None:
+    """Describe the correlation of labels in groups; empty if every row is a group."""
+    if not isinstance(nodes, ClusteredPosterior) or nodes.clusters is None:
         return ""
-    number, shared = nodes.fate.luck.shape[1], nodes.fate.correlation
-    among = counted(number, "group")
-    return f"Rows of one group share their fate: {among}, labels within one are correlated by {shared:.2f}."
+    n_groups, correlation = nodes.clusters.effect.shape[1], nodes.clusters.correlation
+    return f"Labels within a group are correlated: by {correlation:.2f}, over {counted(n_groups, 'group')}."
 
 
-def _fate(data: EvaluationSet, group: IntArray) -> SharedFate:
-    """What the labels say about rho and the luck of every group."""
+def compute_z(p: FloatArray) -> FloatArray:
+    """Return Phi^-1 of probabilities, which may be 0 and 1."""
+    return np.asarray(ndtri(np.clip(p, _MIN_PROBABILITY, 1.0 - _MIN_PROBABILITY)))
+
+
+def _compute_probability(z: FloatArray, rho: float) -> FloatArray:
+    """Return the probability of each row at every value of the effect (rows x values)."""
+    return np.asarray(ndtr((z[:, None] - np.sqrt(rho) * _EFFECT) / np.sqrt(1.0 - rho)))
+
+
+def infer_effects(
+    z: FloatArray, positives: FloatArray, negatives: FloatArray, group: IntArray, n_groups: int, rho: float
+) -> tuple[FloatArray, float]:
+    """Return the distribution of the effect of each group given its labels, and the log likelihood of the labels."""
+    log_mass = np.zeros((n_groups, _EFFECT.size))
+    p = np.clip(_compute_probability(z, rho), _MIN_PROBABILITY, 1.0 - _MIN_PROBABILITY)
+    np.add.at(log_mass, group, positives[:, None] * np.log(p) + negatives[:, None] * np.log1p(-p))
+    peak = log_mass.max(axis=1, keepdims=True)
+    mass = np.exp(log_mass - peak) * _MASS
+    total = mass.sum(axis=1, keepdims=True)
+    return mass / total, float((peak + np.log(total)).sum())
+
+
+def compute_correlation(z: FloatArray, rows: FloatArray, rho: float) -> float:
+    """Return the correlation of the labels of two rows of a group with equal probabilities, over all rows."""
+    p, both = ndtr(z), _compute_probability(z, rho) ** 2 @ _MASS
+    return float(rows @ (both - p**2) / max(float(rows @ (p * (1.0 - p))), 1e-300))
+
+
+def _fit_clusters(data: EvaluationSet, group: IntArray) -> Clusters:
     cells = data.cells
     positives, negatives = cells.positives.astype(np.float64), cells.negatives.astype(np.float64)
     seen = np.flatnonzero(positives + negatives)
     z, curve = np.zeros(seen.size), np.full(data.missing_cells.size, np.nan)
     if seen.size:
-        unit = cells.score[0] >= 0.0 and cells.score[-1] <= 1.0
-        fitted = (Beta() if unit else Platt()).fit_counts(cells.score, positives, negatives)
-        every = thresholds(fitted.predict(cells.score))
-        z, beside = every[seen], np.isin(group[data.missing_cells], group[seen])
-        curve = np.where(beside, every[data.missing_cells], np.nan)
-    n_groups = int(group.max()) + 1
-    found = [luck_of_groups(z, positives[seen], negatives[seen], group[seen], n_groups, float(rho)) for rho in RHO]
-    weight = posterior_of_rho(np.array([log_likelihood for _, log_likelihood in found]))
-    kept = np.flatnonzero(weight >= _UNLIKELY * weight.max())
-    rows = (positives + negatives)[seen]
-    alike = [correlation(z, rows, float(rho)) for rho in RHO[kept]] if seen.size else RHO[kept]
-    share = weight[kept] / weight[kept].sum()
-    return SharedFate(
-        rho=RHO[kept],
-        weight=share,
-        luck=np.stack([found[i][0] for i in kept]),
+        is_probability = cells.score[0] >= 0.0 and cells.score[-1] <= 1.0
+        fitted = (Beta() if is_probability else Platt()).fit_counts(cells.score, positives, negatives)
+        all_z = compute_z(fitted.predict(cells.score))
+        z, has_label = all_z[seen], np.isin(group[data.missing_cells], group[seen])
+        curve = np.where(has_label, all_z[data.missing_cells], np.nan)
+    labels = z, positives[seen], negatives[seen], group[seen], int(group.max()) + 1
+    effects, log_likelihoods = zip(*(infer_effects(*labels, float(rho)) for rho in _RHO), strict=True)
+    weight = np.gradient(_RHO) * np.exp(np.array(log_likelihoods) - max(log_likelihoods))
+    kept = np.flatnonzero(weight >= _MIN_WEIGHT * weight.max())
+    weight = weight[kept] / weight[kept].sum()
+    correlations = [compute_correlation(z, (positives + negatives)[seen], float(rho)) for rho in _RHO[kept]]
+    return Clusters(
+        rho=_RHO[kept],
+        weight=weight,
+        effect=np.stack([effects[r] for r in kept]),
         group=group[data.missing_cells],
-        correlation=float(share @ np.asarray(alike)),
         curve=curve,
+        correlation=float(weight @ (correlations if seen.size else _RHO[kept])),
     )
 
 
-def _widen(posterior: Posterior, factor: float) -> FloatArray:
-    """Move the log odds of the draws away from their mean under the same mechanism by this factor."""
+def _spread_draws(posterior: Posterior, factor: float) -> FloatArray:
+    """Return probabilities whose log odds are this many times as far from their mean under the same mechanism."""
     p = posterior.probability
     log_odds = logit(np.clip(p, _CERTAIN, 1.0 - _CERTAIN))
+    mechanism = np.zeros(len(posterior), dtype=np.int64) if posterior.reason is None else posterior.reason
     shift = np.zeros_like(log_odds)
-    reason = np.zeros(len(posterior), dtype=np.int64) if posterior.reason is None else posterior.reason
-    for kind in np.unique(reason):
-        draws = reason == kind
+    for k in np.unique(mechanism):
+        draws = mechanism == k
         weight = posterior.weight[draws] if posterior.weight[draws].sum() > 0.0 else np.ones(int(draws.sum()))
-        center = weight @ log_odds[draws] / weight.sum()
-        shift[draws] = (factor - 1.0) * (log_odds[draws] - center)
+        shift[draws] = (factor - 1.0) * (log_odds[draws] - weight @ log_odds[draws] / weight.sum())
     shift[(p <= _CERTAIN) | (p >= 1.0 - _CERTAIN)] = 0.0
     return posterior.shift_log_odds(shift).probability

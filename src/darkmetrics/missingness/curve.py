@@ -4,17 +4,28 @@ The curve is a logistic regression on the columns of a calibrator: beta calibrat
 probabilities), five hinges and a step at the threshold, with the calibrator's prior. Strata add a level each.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
-from darkmetrics._kernels.arrays import IntArray
+from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.missingness.rows import Rows, build_rows
 from darkmetrics.missingness.score_table import ScoreTable
-from darkmetrics.posterior import Model
+from darkmetrics.posterior import Cells, Model
 
 # Prior standard deviation of the log odds of a stratum, relative to those of all rows. With 0.7 intervals are as wide,
 # but with six strata that differ by three in all, 90% intervals of accuracy cover 75% instead of 95%.
 STRATUM = 1.0
+
+
+class Columns(NamedTuple):
+    """Columns of a logistic regression, with means and standard deviations of the priors of their coefficients."""
+
+    columns: FloatArray
+    mean: FloatArray
+    sd: FloatArray
 
 
 def add_curve(model: Model, calibrator: LogisticCalibrator, rows: Rows) -> IntArray:
@@ -31,6 +42,17 @@ def add_reference(model: Model, calibrator: LogisticCalibrator, reference: Score
         return
     columns, line = calibrator.design(reference.score), calibrator.line(reference.score)
     rows = build_rows(reference, columns, line, None)
-    label = model.add_decisions((np.arange(columns.shape[1]), rows.columns))
+    add_labeled(model, model.add_decisions((np.arange(columns.shape[1]), rows.columns)), rows)
+
+
+def add_labeled(model: Model, label: IntArray, rows: Rows, is_missing: Sequence[IntArray] | None = None) -> None:
+    """Add rows with labels, by the decisions "the label is 1" and, for each class, "the label is missing"."""
     for y, count in enumerate((rows.negatives, rows.positives)):
-        model.add_cells(count, [(y, [label[:, y]])])
+        kept = [] if is_missing is None else [is_missing[y][:, 0]]
+        model.add_cells(count, [(y, [label[:, y], *kept])])
+
+
+def add_missing_by_class(model: Model, label: IntArray, rows: Rows, is_missing: Sequence[IntArray]) -> Cells:
+    """Add rows with and without labels whose missing rate differs between the classes; return those without."""
+    add_labeled(model, label, rows, is_missing)
+    return model.add_cells(rows.missing, [(y, [label[:, y], is_missing[y][:, 1]]) for y in (0, 1)])

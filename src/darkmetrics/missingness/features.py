@@ -16,8 +16,9 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import LabelModel
-from darkmetrics.missingness.by_score import Calibrated, add_by_score, fit_by_score
+from darkmetrics.missingness.by_score import Calibrated, fit_by_score, fit_columns
 from darkmetrics.missingness.checks import warn_if_extrapolated
+from darkmetrics.missingness.curve import Columns
 from darkmetrics.missingness.fit_data import (
     N_NODES,
     FitData,
@@ -25,11 +26,9 @@ from darkmetrics.missingness.fit_data import (
     check_n_nodes,
     warn_if_few_labels,
 )
-from darkmetrics.missingness.propensity import weighted_nodes
-from darkmetrics.missingness.rows import build_rows
-from darkmetrics.missingness.sampling import sample_posterior
+from darkmetrics.missingness.propensity import build_propensity_columns, check_informative
 from darkmetrics.missingness.score_table import ScoreTable, joint_table
-from darkmetrics.posterior import Model, Posterior
+from darkmetrics.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,15 +130,17 @@ class Features(LabelModel):
             return fit_by_score(Calibrated(self.calibrator, n_nodes=self.n_nodes), fit_data, "Features")
         check_labelled(fit_data, "Features")
         warn_if_extrapolated(FitData.of(data), "Features")
-        table, prediction = joint_table(data)
-        X, prior_mean, prior_scale = _joint_design(calibrator, table, prediction)
-        if data.cells.propensity is not None:
-            return weighted_nodes(X, prior_mean, prior_scale, table, self.n_nodes, "Features")
-        warn_if_few_labels(fit_data, "Features")
-        rows, model = build_rows(table, X, prediction, None, max_bins=table.score.size), Model()
-        label = model.add_decisions((model.add_parameters(prior_mean, prior_scale), rows.columns))
-        missing = add_by_score(model, label, rows)
-        return sample_posterior(model, rows, missing, self.n_nodes, fit_data.credit).posterior
+        values, power = [data.cells.probability], fit_data.credit
+        if data.cells.propensity is None:
+            warn_if_few_labels(fit_data, "Features")
+        else:
+            values.append(data.cells.propensity)
+            power = check_informative(data, data.cells.propensity, "Features")
+        table, (prediction, *propensities) = joint_table(data, *values)
+        blocks, line = _build_columns(calibrator, table, prediction)
+        rows = table.labelled + table.missing
+        blocks += [build_propensity_columns(p, list(blocks), line, rows) for p in propensities]
+        return fit_columns(table, blocks, line, self.n_nodes, power)
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         return (
@@ -148,21 +149,24 @@ class Features(LabelModel):
         )
 
 
-def _joint_design(
+def _build_columns(
     calibrator: LogisticCalibrator, table: ScoreTable, prediction: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Columns of predictions and score together, with mean and standard deviation of their prior.
+) -> tuple[list[Columns], FloatArray]:
+    """Return columns of predictions and scores, and the positions of the rows on the axis of predictions.
 
-    The calibrator's own columns are those of the predictions. The score judged, which they may have forgotten, adds its
-    logarithms (itself where it is no probability); beforehand it is taken to say nothing more.
+    The score, which the predictions may have lost, adds its logarithms (itself if it is no probability). The prior is
+    that it adds no information.
     """
     rows = table.labelled + table.missing
-    own = calibrator.prepare(prediction, rows)
-    inside = bool(table.score.min() >= 0.0 and table.score.max() <= 1.0)
-    score = (Beta if inside else Platt)().prepare(table.score, rows)
-    X = np.hstack([own.design(prediction), score.design(table.score)[:, 1:]])
-    more = score.prior_scale_[1:]
-    return X, np.append(own.prior_mean_, np.zeros(more.size)), np.append(own.prior_scale_, more)
+    calibrator.prepare(prediction, rows)
+    is_probability = bool(table.score.min() >= 0.0 and table.score.max() <= 1.0)
+    score = (Beta if is_probability else Platt)().prepare(table.score, rows)
+    sd = score.prior_scale_[1:]
+    blocks = [
+        Columns(calibrator.design(prediction), calibrator.prior_mean_, calibrator.prior_scale_),
+        Columns(score.design(table.score)[:, 1:], np.zeros(sd.size), sd),
+    ]
+    return blocks, calibrator.line(prediction)
 
 
 def _indexable(X: Any) -> Any:

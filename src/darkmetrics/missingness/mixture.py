@@ -108,20 +108,17 @@ class Auto(LabelModel):
     def _of_labels(self, fit_data: FitData) -> dict[int, tuple[Posterior, float]]:
         """The nodes and weights of three reasons, of which data can weigh the first two against each other alone."""
         positives, negatives = fit_data.label_counts()
-        # A batch without a positive is nothing unusual where they are rare; its scores are all there is to go by.
-        none = positives == 0 < negatives
-        if not none:
+        # If positives are rare, a batch may have none; its scores are then the only information.
+        if positives or not negatives:
             check_both_classes(fit_data, "Auto")
         fit_data.logistic_calibrator(self.calibrator)  # refuses those that no effect of the label can be added to
         n_each, rest = max(1, self.n_nodes // 2), 1.0 - _WEIGHT_BOTH
         score = fit_by_score(Calibrated(self.calibrator, n_nodes=n_each), fit_data, "Auto")
         both = add_unidentified_effect(score, fit_data, self.n_nodes), _WEIGHT_BOTH
-        if none:
-            return {BY_SCORE: (score, rest), BOTH: both}
         try:
             label = fit_by_label(LabelShift(self.calibrator, n_nodes=n_each), fit_data)
         except InputError:
-            # A slice without a class says nothing about it by label; nobody has asked for that reason alone.
+            # Without labels of a class, or in a stratum, nothing is known by label.
             return {BY_SCORE: (score, rest), BOTH: both}
         by_label = rest * _share_by_label(fit_data, self.calibrator, label)
         return {

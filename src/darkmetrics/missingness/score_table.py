@@ -21,8 +21,8 @@ from darkmetrics.exceptions import InputError
 # Up to twice this many rows: buckets hold at most 1/512 of the rows and span at most 1/512 of the range.
 _BUCKETS = 512
 MOST_STRATA = 30
-# Up to so many cells scores and probabilities are counted as they are; beyond that in so many levels of each.
-_MOST_JOINT, _SIDE = 20_000, 96
+# Joint tables have about this many rows at most.
+_MAX_JOINT = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,27 +110,33 @@ def score_table(data: EvaluationSet, *, by_probability: bool = False, by_stratum
     )
 
 
-def joint_table(data: EvaluationSet) -> tuple[ScoreTable, FloatArray]:
-    """The table of a set by score and by the probabilities that come with it, which are returned row by row as well.
+def joint_table(data: EvaluationSet, *values: FloatArray) -> tuple[ScoreTable, list[FloatArray]]:
+    """Return a table by score and by other values of the set's cells, with the means of these values.
 
-    A row per cell while these are few; else cells that are neighbours in both share one.
+    Parameters
+    ----------
+    data : EvaluationSet
+        Rows to count.
+    *values : array (n_cells,)
+        Values, such as probabilities or propensities. Up to 10,000 cells have a row of the table each. In larger sets
+        cells that are similar in all values share a row.
     """
     cells = data.cells
-    assert cells.probability is not None
     place = np.arange(cells.score.size)
-    if place.size > _MOST_JOINT:
-        above = np.zeros(place.size) if data.threshold is None else cells.score >= data.threshold
-        levels = [_levels(value, cells.total) for value in (cells.score, cells.probability)]
-        code = (2 * _SIDE) * levels[0] + 2 * levels[1] + above.astype(np.int64)
+    if place.size > _MAX_JOINT:
+        n_levels = int((_MAX_JOINT / 2) ** (1.0 / (1 + len(values))))
+        code = _levels(cells.score, cells.total, n_levels)
+        code = 2 * code + (0 if data.threshold is None else (cells.score >= data.threshold).astype(np.int64))
+        for value in values:
+            code = n_levels * code + _levels(value, cells.total, n_levels)
         place = np.unique(code, return_inverse=True)[1]
     rows = cells.total.astype(np.float64)
     total = _sums(place, rows)
-
-    def mean(value: FloatArray) -> FloatArray:
-        return value if place.size == total.size else _sums(place, rows * value) / total
-
+    score, *means = (
+        value if place.size == total.size else _sums(place, rows * value) / total for value in (cells.score, *values)
+    )
     table = ScoreTable(
-        mean(cells.score),
+        score,
         positives=_sums(place, cells.positives),
         negatives=_sums(place, cells.negatives),
         missing=_sums(place, cells.missing),
@@ -139,18 +145,18 @@ def joint_table(data: EvaluationSet) -> tuple[ScoreTable, FloatArray]:
         place=place,
         cells=cells,
     )
-    return table, mean(cells.probability)
+    return table, means
 
 
 def _sums(place: IntArray, values: AnyArray) -> FloatArray:
     return np.asarray(np.bincount(place, values), dtype=np.float64)
 
 
-def _levels(value: FloatArray, rows: IntArray) -> IntArray:
-    """The rank of each value in `_SIDE` levels of about as many rows each; equal values share a level."""
+def _levels(value: FloatArray, rows: IntArray, n_levels: int) -> IntArray:
+    """Return the level of each value, of `n_levels` with about equally many rows; equal values share a level."""
     distinct, code = np.unique(value, return_inverse=True)
     before = np.cumsum(np.bincount(code, rows, distinct.size))
-    level: IntArray = np.minimum((before / before[-1] * _SIDE).astype(np.int64), _SIDE - 1)[code]
+    level: IntArray = np.minimum((before / before[-1] * n_levels).astype(np.int64), n_levels - 1)[code]
     return level
 
 

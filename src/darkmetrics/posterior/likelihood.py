@@ -30,7 +30,8 @@ class Prior:
             start, stop = stop, stop + len(block)
             self.precision[start:stop, start:stop] = block
         self.cauchy = np.flatnonzero(model.is_cauchy)
-        gaussian = np.flatnonzero(~np.array(model.is_cauchy, dtype=np.bool_))
+        # A flat prior (precision 0) has no constant.
+        gaussian = np.flatnonzero(~np.array(model.is_cauchy, dtype=np.bool_) & (self.precision.diagonal() > 0.0))
         self.scale = np.diag(self.precision)[self.cauchy] ** -0.5
         self._gaussian_precision = self.precision.copy()
         self._gaussian_precision[self.cauchy, self.cauchy] = 0.0
