@@ -87,20 +87,22 @@ class FittedModel:
         used[cells.outcomes] = True
         forms = FormTable(self.model, used[:-1])
         terms, needed = forms.list_differences(cells.outcomes)
-        result, size = np.empty((n, theta.shape[1])), max(1, _BATCH // max(1, forms.size))
+        batches, size = [], max(1, _BATCH // max(1, forms.size))
         for start in range(0, theta.shape[1], size):
-            batch = slice(start, start + size)
-            values = forms.evaluate(theta[:, batch], needed)
+            values = forms.evaluate(theta[:, start : start + size], needed)
             log_ratio = np.zeros((k - 1, n, values.shape[1]))  # of the weights of a history and of the first history
             for term in terms:
-                log_ratio[term.history, term.cells] += term.sign * values[term.forms]
+                if term.sign > 0.0:
+                    log_ratio[term.history, term.cells] += values[term.forms]
+                else:
+                    log_ratio[term.history, term.cells] -= values[term.forms]
             if k == 2:
-                result[:, batch] = chance(log_ratio[0] if is_label[1] else -log_ratio[0])
+                batches.append(chance(log_ratio[0] if is_label[1] else -log_ratio[0]))
                 continue
             peak = np.maximum(log_ratio.max(axis=0), 0.0)
             weight = np.exp(np.concatenate([-peak[None], log_ratio - peak]))
-            result[:, batch] = weight[is_label].sum(axis=0) / weight.sum(axis=0)
-        return result.T
+            batches.append(weight[is_label].sum(axis=0) / weight.sum(axis=0))
+        return batches[0].T if len(batches) == 1 else np.concatenate(batches, axis=1).T
 
 
 def fit_model(

@@ -138,7 +138,7 @@ class NuisanceIntegral:
         for block in self.blocks:
             norm, linear = _shift(block.norm, self.first), _shift(block.eta, self.first)
             log_odds = forms[linear].reshape(*block.shape, -1)
-            forms[norm] = block.compute_norm(log_odds)
+            block.compute_norm(log_odds, forms[norm])
             p = np.exp(log_odds - forms[norm])
             mean = (p * slopes[:, linear].reshape(self.m, *p.shape)).sum(axis=1)
             slopes[:, norm] = mean

@@ -7,7 +7,7 @@ on it, whose mode follows the grid by cubic Hermite interpolation.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +36,8 @@ _MAX_GRIDS = 2
 # Widths on either side of an axis are measured at this distance and limited to this range.
 _WIDTH_DISTANCE, _WIDTHS = 1.5, (0.5, 3.0)
 _MIN_DROP = 0.05
+# Newton steps to the mode of the marginal density are measured at this distance. Curvatures and steps are limited.
+_STEP_DISTANCE, _CURVATURES, _MAX_STEP = 0.5, (0.5, 2.0), 2.0
 # The grid ends where the density has dropped by exp(-9). Its steps grow geometrically; that many are tried at once.
 _GRID_DROP, _GRID_STEPS, _GRID_START, _GRID_GROWTH = 9.0, (4, 3, 3, 4), 0.8, 1.3
 # Conditional modes are searched from the best of points so far along a line.
@@ -258,7 +260,8 @@ def iterate_proposals(likelihood: Likelihood, mode: Mode, log_density: LogDensit
     covariance = center.axes @ center.axes.T
     sd = np.sqrt(np.diag(covariance)[main])
     moves, steps = _BENT_DISTANCE * covariance[:, main] / sd, _WIDTH_DISTANCE * center.axes
-    drop = _measure_drops(log_density, mode.theta, np.concatenate([moves, steps], axis=1))
+    (center,) = _recenter(likelihood, log_density, [center])
+    drop = _measure_drops(log_density, center.mode, np.concatenate([moves, steps], axis=1))
     deviation = np.abs(np.log(drop[:, : main.size] / (0.5 * _BENT_DISTANCE**2))).max(axis=0)
     cauchy = np.searchsorted(main, likelihood.prior.cauchy)
     deviation[cauchy] += sd[cauchy] > _HEAVY * likelihood.prior.scale
@@ -268,10 +271,30 @@ def iterate_proposals(likelihood: Likelihood, mode: Mode, log_density: LogDensit
         yield Proposal(main, None, [center], _compute_widths(drop[:, main.size :]))
     for index in np.argsort(-deviation)[:_MAX_GRIDS]:
         parameter = int(main[index])
-        grid = _build_grid(likelihood, mode, parameter, float(sd[index]))
+        grid = _recenter(likelihood, log_density, _build_grid(likelihood, mode, parameter, float(sd[index])))
         middle = max(grid, key=lambda gaussian: gaussian.log_integral)
         drop = _measure_drops(log_density, middle.mode, _WIDTH_DISTANCE * middle.axes)
         yield Proposal(main, parameter, grid, _compute_widths(drop))
+
+
+def _recenter(
+    likelihood: Likelihood, log_density: LogDensity, grid: list[ConditionalGaussian]
+) -> list[ConditionalGaussian]:
+    """Move Gaussians to about the mode of the log density, by a Newton step along each axis.
+
+    With nuisance parameters integrated out, the mode is another one than that of all parameters together. The step is
+    measured at the most likely Gaussian.
+    """
+    if not likelihood.nuisance.size:
+        return grid
+    middle = max(grid, key=lambda gaussian: gaussian.log_integral)
+    moves = _STEP_DISTANCE * middle.axes
+    points = np.concatenate([np.zeros((len(moves), 1)), -moves, moves], axis=1)
+    value = log_density(middle.mode[:, None] + points)
+    left, right = value[1:].reshape(2, -1) - value[0]
+    gradient, curvature = (right - left) / (2.0 * _STEP_DISTANCE), -(right + left) / _STEP_DISTANCE**2
+    step = np.clip(gradient / np.clip(curvature, *_CURVATURES), -_MAX_STEP, _MAX_STEP)
+    return [replace(gaussian, mode=gaussian.mode + gaussian.axes @ step) for gaussian in grid]
 
 
 def _measure_drops(log_density: LogDensity, center: FloatArray, moves: FloatArray) -> FloatArray:
