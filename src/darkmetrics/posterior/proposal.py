@@ -135,9 +135,9 @@ class Proposal:
             return self.grid[0].log_integral
         return LogLinearDensity(self._grid_values, np.array([g.log_integral for g in self.grid])).log_integral
 
-    def propose(self, u: FloatArray, *, inflate: bool = True) -> Proposed:
+    def propose(self, u: FloatArray) -> Proposed:
         """Transform uniform points (n_draws x n_axes) to parameters."""
-        inflation = 1.0 + _INFLATION * min(1.0, _INFLATED_AXES / max(1, self.widths.shape[1])) if inflate else 1.0
+        inflation = 1.0 + _INFLATION * min(1.0, _INFLATED_AXES / max(1, self.widths.shape[1]))
         z, log_density = _draw_two_sided_normal(u[:, self.n_axes - self.widths.shape[1] :], self.widths, inflation)
         if self.grid_parameter is None:
             center = self.grid[0]
