@@ -38,10 +38,8 @@ _WIDTH_DISTANCE, _WIDTHS = 1.5, (0.5, 3.0)
 _MIN_DROP = 0.05
 # Newton steps to the mode of the marginal density are measured at this distance. Curvatures and steps are limited.
 _STEP_DISTANCE, _CURVATURES, _MAX_STEP = 0.5, (0.5, 2.0), 2.0
-# The grid ends where the density has dropped by exp(-9). Its steps grow geometrically; that many are tried at once.
-_GRID_DROP, _GRID_STEPS, _GRID_START, _GRID_GROWTH = 9.0, (4, 3, 3, 4), 0.8, 1.3
-# Conditional modes are searched from the best of points so far along a line.
-_LINE_FRACTIONS = (1.0, 0.5, 0.0)
+# The grid ends where the density has dropped by exp(-9). Its steps grow geometrically.
+_GRID_DROP, _GRID_STEPS, _GRID_START, _GRID_GROWTH = 9.0, 14, 0.8, 1.3
 # Conditional modes on the grid need not be exact, because weights correct the proposal.
 _GRID_GAIN = 0.05
 # A proposal wider than the posterior limits the importance weights: less so in many dimensions.
@@ -307,48 +305,25 @@ def _measure_drops(log_density: LogDensity, center: FloatArray, moves: FloatArra
 def _build_grid(likelihood: Likelihood, center: Mode, parameter: int, sd: float) -> list[ConditionalGaussian]:
     """Extend a grid from the mode in both directions until the density is negligible, in growing steps.
 
-    The conditional modes of a batch of steps are searched at once.
+    Conditional modes are searched from the line through the last mode.
     """
     main, nuisance = likelihood.main, likelihood.nuisance
     free = np.delete(np.arange(center.theta.size), parameter)
     middle = ConditionalGaussian.from_mode(center, main, nuisance, parameter)
-    sides, peak, step = {-1.0: [middle], 1.0: [middle]}, middle.log_integral, _GRID_START * sd
-    for size in _GRID_STEPS:
-        distance = np.cumsum(step * _GRID_GROWTH ** np.arange(size))
-        step *= _GRID_GROWTH**size
+    sides, peak = {-1.0: [middle], 1.0: [middle]}, middle.log_integral
+    for step in _GRID_START * sd * _GRID_GROWTH ** np.arange(_GRID_STEPS):
         extended = [direction for direction in sides if sides[direction][-1].log_integral >= peak - _GRID_DROP]
         if not extended:
             break
-        ends = [(sides[direction][-1], direction * distance) for direction in extended]
-        starts = _choose_starts(likelihood, ends, parameter)
-        modes = find_modes(likelihood.expand_points, starts, free, _GRID_GAIN)
-        for i, direction in enumerate(extended):
-            for mode in modes[i * size : (i + 1) * size]:
-                sides[direction].append(ConditionalGaussian.from_mode(mode, main, nuisance, parameter))
-                peak = max(peak, sides[direction][-1].log_integral)
-                if sides[direction][-1].log_integral < peak - _GRID_DROP:
-                    break
+        ends = [(sides[direction][-1], direction * step) for direction in extended]
+        starts = np.stack([end.mode + move * end.slope for end, move in ends], axis=1)
+        for direction, mode in zip(
+            extended, find_modes(likelihood.expand_points, starts, free, _GRID_GAIN), strict=True
+        ):
+            gaussian = ConditionalGaussian.from_mode(mode, main, nuisance, parameter)
+            sides[direction].append(gaussian)
+            peak = max(peak, gaussian.log_integral)
     return [*sides[-1.0][:0:-1], *sides[1.0]]
-
-
-def _choose_starts(
-    likelihood: Likelihood, ends: list[tuple[ConditionalGaussian, FloatArray]], parameter: int
-) -> FloatArray:
-    """Return points near the conditional modes at moves of the grid parameter from the ends of a grid.
-
-    The other parameters move along the line through the last mode, part of the way, or not at all.
-    """
-    candidates = []
-    for fraction in _LINE_FRACTIONS:
-        slopes = [np.where(np.arange(end.slope.size) == parameter, 1.0, fraction)[:, None] for end, _ in ends]
-        lines = [
-            end.mode[:, None] + moves * (slope * end.slope[:, None])
-            for (end, moves), slope in zip(ends, slopes, strict=True)
-        ]
-        candidates.append(np.concatenate(lines, axis=1))
-    points = np.stack(candidates)  # n_fractions x n_parameters x n_points
-    value = likelihood.log_posterior(np.concatenate(candidates, axis=1)).reshape(len(candidates), -1)
-    return np.asarray(points[value.argmax(axis=0), :, np.arange(value.shape[1])].T)
 
 
 def _draw_two_sided_normal(u: FloatArray, widths: FloatArray, inflation: float) -> tuple[FloatArray, FloatArray]:
