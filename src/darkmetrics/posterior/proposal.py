@@ -142,19 +142,18 @@ class Proposal:
             return Proposed(center.mode[:, None] + center.axes @ z.T, log_density - center.log_root)
         segments = LogLinearDensity(self._grid_values, np.array([gaussian.log_integral for gaussian in self.grid]))
         low, fraction, log_grid_density = segments.draw(u[:, 0])
-        axes, modes, slopes = (
-            np.stack([getattr(gaussian, name) for gaussian in self.grid]) for name in ("axes", "mode", "slope")
-        )
-        t, width = fraction[:, None], segments.width[low][:, None]
-        # Linear interpolation between modes would leave a narrow curved ridge.
-        theta = (1 + 2 * t) * (1 - t) ** 2 * modes[low] + t**2 * (3 - 2 * t) * modes[low + 1]
-        theta += width * (t * (1 - t) ** 2 * slopes[low] - t**2 * (1 - t) * slopes[low + 1])
-        moves, draws = axes @ z.T, np.arange(low.size)  # n_grid x n_parameters x n_draws
-        theta += (1 - t) * moves[low, :, draws] + t * moves[low + 1, :, draws]
-        free = self.main[self.main != self.grid_parameter]
-        diagonal = axes[:, free, np.arange(free.size)]
-        log_root = np.log((1 - t) * diagonal[low] + t * diagonal[low + 1]).sum(axis=1)
-        return Proposed(theta.T, log_density - log_root + log_grid_density)
+        theta, free = np.empty((self.grid[0].mode.size, low.size)), self.main[self.main != self.grid_parameter]
+        for k in np.unique(low):
+            draws, left, right = np.flatnonzero(low == k), self.grid[k], self.grid[k + 1]
+            t, width = fraction[draws], segments.width[k]
+            # Linear interpolation between modes would leave a narrow curved ridge.
+            weights = np.stack([(1 + 2 * t) * (1 - t) ** 2, t**2 * (3 - 2 * t), t * (1 - t) ** 2, t**2 * (t - 1)])
+            path = np.stack([left.mode, right.mode, width * left.slope, width * right.slope], axis=1) @ weights
+            moves = (1 - t) * (left.axes @ z[draws].T) + t * (right.axes @ z[draws].T)
+            theta[:, draws] = path + moves
+            left_root, right_root = (gaussian.axes[free].diagonal()[:, None] for gaussian in (left, right))
+            log_density[draws] -= np.log((1 - t) * left_root + t * right_root).sum(axis=0)
+        return Proposed(theta, log_density + log_grid_density)
 
     @property
     def _grid_values(self) -> FloatArray:
@@ -233,11 +232,6 @@ def _invert(matrix: FloatArray) -> tuple[FloatArray, float]:
     return np.asarray(np.linalg.inv(mended), dtype=np.float64), -0.5 * float(np.linalg.slogdet(mended)[1])
 
 
-def _compute_widths(drop: FloatArray) -> FloatArray:
-    """Return widths on the left and right of each axis (2 x n_axes), relative to the Gaussian."""
-    return np.clip(_WIDTH_DISTANCE / np.sqrt(2.0 * drop), *_WIDTHS)
-
-
 def iterate_proposals(likelihood: Likelihood, mode: Mode, log_density: LogDensity) -> Iterator[Proposal]:
     """Build proposals for the main parameters, the most promising one first.
 
@@ -257,22 +251,20 @@ def iterate_proposals(likelihood: Likelihood, mode: Mode, log_density: LogDensit
     center = ConditionalGaussian.from_mode(mode, main, likelihood.nuisance, None)
     covariance = center.axes @ center.axes.T
     sd = np.sqrt(np.diag(covariance)[main])
-    moves, steps = _BENT_DISTANCE * covariance[:, main] / sd, _WIDTH_DISTANCE * center.axes
     (center,) = _recenter(likelihood, log_density, [center])
-    drop = _measure_drops(log_density, center.mode, np.concatenate([moves, steps], axis=1))
-    deviation = np.abs(np.log(drop[:, : main.size] / (0.5 * _BENT_DISTANCE**2))).max(axis=0)
+    drop = _measure_drops(log_density, center.mode, _BENT_DISTANCE * covariance[:, main] / sd)
+    deviation = np.abs(np.log(drop / (0.5 * _BENT_DISTANCE**2))).max(axis=0)
     cauchy = np.searchsorted(main, likelihood.prior.cauchy)
     deviation[cauchy] += sd[cauchy] > _HEAVY * likelihood.prior.scale
     limit = np.full(main.size, _BENT if main.size > MAX_RETRIED else _VERY_BENT)
     limit[cauchy] = _BENT
     if (deviation <= limit).all():
-        yield Proposal(main, None, [center], _compute_widths(drop[:, main.size :]))
+        yield Proposal(main, None, [center], _measure_widths(log_density, center))
     for index in np.argsort(-deviation)[:_MAX_GRIDS]:
         parameter = int(main[index])
         grid = _recenter(likelihood, log_density, _build_grid(likelihood, mode, parameter, float(sd[index])))
         middle = max(grid, key=lambda gaussian: gaussian.log_integral)
-        drop = _measure_drops(log_density, middle.mode, _WIDTH_DISTANCE * middle.axes)
-        yield Proposal(main, parameter, grid, _compute_widths(drop))
+        yield Proposal(main, parameter, grid, _measure_widths(log_density, middle))
 
 
 def _recenter(
@@ -300,6 +292,12 @@ def _measure_drops(log_density: LogDensity, center: FloatArray, moves: FloatArra
     points = np.concatenate([np.zeros((center.size, 1)), -moves, moves], axis=1)
     value = log_density(center[:, None] + points)
     return np.asarray(np.maximum(value[0] - value[1:], _MIN_DROP).reshape(2, -1))
+
+
+def _measure_widths(log_density: LogDensity, gaussian: ConditionalGaussian) -> FloatArray:
+    """Return widths on the left and right of each axis (2 x n_axes), relative to the Gaussian."""
+    drop = _measure_drops(log_density, gaussian.mode, _WIDTH_DISTANCE * gaussian.axes)
+    return np.clip(_WIDTH_DISTANCE / np.sqrt(2.0 * drop), *_WIDTHS)
 
 
 def _build_grid(likelihood: Likelihood, center: Mode, parameter: int, sd: float) -> list[ConditionalGaussian]:
