@@ -15,7 +15,7 @@ from darkmetrics.posterior.tables import SparseMatrix, log_sum_exp
 
 _MAX_STEPS = 12
 # A step below this length, in standard deviations, is the last. The value is corrected for it to second order.
-_MIN_STEP = 0.25
+_MIN_STEP = 0.5
 # Parameters move by at most this much in one step (log odds).
 _MAX_MOVE = 3.0
 # The curvature is at least this fraction of the curvature with known histories.
