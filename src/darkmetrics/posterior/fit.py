@@ -26,8 +26,8 @@ _GOOD_EFFICIENCY = 0.4
 _TRUNCATED = 1.0 / 16.0
 # Conditional modes of nuisance parameters need not be exact where only the proposal depends on them.
 _ROUGH_STEP = 1.0
-# The search for the mode ends with a step that raises the log posterior by less.
-_MIN_GAIN = 1e-3
+# The search for the mode of an approximate evidence ends where a step raises the log posterior by less.
+_EVIDENCE_GAIN = 1e-3
 # Of 24 seeds the one whose 256 points have the smallest errors of means and standard deviations.
 _SEED = 9
 # Predictions are computed for about this many numbers at once.
@@ -127,7 +127,7 @@ def fit_model(
     """
     likelihood = Likelihood(model, likelihood_power)
     nuisance = NuisanceIntegral(likelihood)
-    mode = find_mode(likelihood.expand, likelihood.prior.mean if start is None else start, min_gain=_MIN_GAIN)
+    mode = find_mode(likelihood.expand, likelihood.prior.mean if start is None else start)
     n_tries = 1 if likelihood.main.size > MAX_RETRIED else 3
     proposals = iterate_proposals(likelihood, mode, lambda theta: nuisance.integrate(theta, _ROUGH_STEP).log_posterior)
     attempt = None
@@ -167,7 +167,7 @@ def approximate_log_evidence(model: Model, start: FloatArray | None = None) -> f
         Where to start looking for the mode; the prior mean if not passed.
     """
     likelihood = Likelihood(model)
-    mode = find_mode(likelihood.expand, likelihood.prior.mean if start is None else start, min_gain=_MIN_GAIN)
+    mode = find_mode(likelihood.expand, likelihood.prior.mean if start is None else start, min_gain=_EVIDENCE_GAIN)
     gaussian = ConditionalGaussian.from_mode(mode, likelihood.main, likelihood.nuisance, None)
     return gaussian.log_integral + model.log_constant
 
