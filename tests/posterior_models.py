@@ -121,19 +121,24 @@ def log_posterior_by_rows(model, theta, power=1.0):
 
 
 def sample_posterior_by_metropolis(model, *, power=1.0, n_chains=128, n_steps=2000, seed=0):
-    """Return draws (n_draws x n_parameters) by random-walk Metropolis in many chains, started at the mode."""
+    """Return draws (n_draws x n_parameters) by random-walk Metropolis in many chains, started at the mode.
+
+    The first quarter of the steps is dropped; its second half sets the covariance of the steps that follow.
+    """
     rng, likelihood = np.random.default_rng(seed), Likelihood(model, power)
     mode = find_mode(likelihood.expand, likelihood.prior.mean)
     root = np.linalg.cholesky(np.linalg.inv(mode.precision))
     size = mode.theta.size
     theta = mode.theta[:, None] + root @ rng.standard_normal((size, n_chains))
-    value, draws = likelihood.log_posterior(theta), []
+    value, draws, n_dropped = likelihood.log_posterior(theta), [], n_steps // 4
     for step in range(n_steps):
+        if step == n_dropped:
+            root, draws = np.linalg.cholesky(np.cov(np.concatenate(draws, axis=1))), []
         length = np.where(rng.random(n_chains) < 0.1, 6.0, 2.2) / np.sqrt(size)  # long steps reach heavy tails
         candidate = theta + root @ rng.standard_normal((size, n_chains)) * length
         new = likelihood.log_posterior(candidate)
         accepted = np.log(rng.random(n_chains)) < new - value
         theta, value = np.where(accepted, candidate, theta), np.where(accepted, new, value)
-        if step >= n_steps // 4 and step % 10 == 0:
+        if step >= n_dropped // 2 and step % 10 == 0:
             draws.append(theta)
     return np.concatenate(draws, axis=1).T

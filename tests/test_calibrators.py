@@ -525,6 +525,8 @@ def test_the_number_of_draws_is_a_positive_whole_number(calibrator, n_draws):
         (Platt, -1, "prior_sd: -1"),
         (Platt, np.nan, "prior_sd: nan"),
         (Platt, np.inf, "prior_sd: inf"),
+        (Platt, 1e-200, "prior_sd: 1e-200"),
+        (Platt, 1e200, r"prior_sd: 1e\+200"),
         (Platt, "wide", "prior_sd: 'wide'"),
         (Platt, True, "prior_sd: True"),
         (ScalingBinning, 0, "n_bins: 0"),

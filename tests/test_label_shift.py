@@ -80,7 +80,7 @@ def test_a_calibrator_without_a_likelihood_is_refused(calibrator):
             model.nodes(EvaluationSet(np.where(missing, NAN, y), s))
 
 
-@pytest.mark.parametrize("prior_scale", [0.0, -1.0, NAN, float("inf"), "2", None, True])
+@pytest.mark.parametrize("prior_scale", [0.0, 1e-200, 1e200, -1.0, NAN, float("inf"), "2", None, True])
 def test_a_bad_prior_is_refused(prior_scale):
     with pytest.raises(InputError, match=r"prior_scale: .* must be a positive number"):
         LabelShift(prior_scale=prior_scale)

@@ -68,10 +68,12 @@ class LogisticCalibrator(Calibrator):
         given: Any = self.prior_sd
         if given is None:
             factor = np.inf
-        elif is_number(given) and 0.0 < given < np.inf:
+        elif is_number(given) and 1e-6 <= given <= 1e6:
             factor = float(given)
         else:
-            raise InputError(f"prior_sd: {given!r}. It must be a positive number, or None for no prior.")
+            raise InputError(
+                f"prior_sd: {given!r}. It must be a positive number from 1e-6 to 1e6, or None for no prior."
+            )
         self.prior_mean_, self.prior_scale_ = np.array(mean), factor * np.array(scale)
 
     def _fit(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> None:

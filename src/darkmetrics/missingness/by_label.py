@@ -81,8 +81,8 @@ class LabelShift(LabelModel):
     def __post_init__(self) -> None:
         check_n_nodes(self.n_nodes)
         given: Any = self.prior_scale
-        if not (is_number(given) and 0.0 < given < np.inf):
-            raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number.")
+        if not (is_number(given) and 1e-6 <= given <= 1e6):
+            raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number from 1e-6 to 1e6.")
 
     def nodes(self, data: EvaluationSet) -> Posterior:
         fit_data = FitData.of(data, self.reference, by_stratum=self.strata)

@@ -147,7 +147,8 @@ class FittedSetting:
             # A Cauchy prior is a mixture of Gaussian ones: the sd of each step is fixed at its most likely value.
             step = self.mode.theta[declared.rates[2:]]
             declared = declare(self.data, self.setting, rate_sd=np.sqrt(0.5 * (RATE_SCALE**2 + step**2)))
-        else:
+        elif (self.data.counts.full + self.data.counts.partial).any():
+            # With arrival times the posterior is nearly Gaussian.
             root, n_weighted = _cholesky(self.mode.precision), 2 * n_draws
             z = normal_points(n_weighted, len(root), _SEED).T
             theta = self.mode.theta[:, None] + scipy.linalg.solve_triangular(root, z, trans="T", lower=True)
@@ -155,7 +156,7 @@ class FittedSetting:
             if estimate_pareto_k(weight) <= MAX_PARETO_K:
                 weight = np.minimum(weight, n_weighted**-0.5)
                 return self.to_draws(theta.T), weight / weight.sum()
-        fitted = fit_model(declared.model, n_draws, likelihood_power=self.data.credit, start=self.mode.theta)
+        fitted = fit_model(declared.model, 2 * n_draws, likelihood_power=self.data.credit, start=self.mode.theta)
         return self.to_draws(fitted.theta), fitted.weight
 
     def to_draws(self, theta: FloatArray) -> DelayDraws:

@@ -165,14 +165,14 @@ class Likelihood:
         return np.asarray(matrix @ self.compute_linear_columns()), matrix[:, np.concatenate(norms)], decisions
 
     def _expand_histories(self, weights: list[FloatArray]) -> FloatArray:
-        """Return the gradients of the log weights of histories (n_histories x n_parameters x n_points)."""
+        """Return the gradients of the log weights of histories (n_histories x n_points x n_parameters)."""
         slopes, columns, decisions = self._history_slopes
-        norms = np.zeros((columns.shape[1], slopes.shape[1], weights[0].shape[2]))
+        norms = np.zeros((columns.shape[1], weights[0].shape[2], slopes.shape[1]))
         for block, p, (selected, rows) in zip(self.forms.blocks, weights, decisions, strict=True):
             if selected.size:
-                norms[rows[:, None], block.indices] = _average(block.columns[:, selected], p[:, selected])
+                norms[rows[:, None], :, block.indices] = _average(block.columns[:, selected], p[:, selected])
         product = columns @ norms.reshape(len(norms), norms.shape[1] * norms.shape[2])
-        return np.asarray(slopes[:, :, None] + product.reshape(len(slopes), *norms.shape[1:]))
+        return np.asarray(slopes[:, None] + product.reshape(len(slopes), *norms.shape[1:]))
 
     @staticmethod
     def _expand_group(
@@ -185,11 +185,11 @@ class Likelihood:
         count = group.count[:, None]
         weight[group.rows] = (count * w).reshape(-1, w.shape[2])
         if group.n_histories == 2:
-            precision -= _weigh_products(np.moveaxis(gradient[1] - gradient[0], 2, 0), count * w[0] * w[1])
+            precision -= _weigh_products(np.moveaxis(gradient[1] - gradient[0], 1, 0), count * w[0] * w[1])
         else:
-            centered = gradient - (w[:, :, None] * gradient).sum(axis=0)
+            centered = gradient - (w[:, :, :, None] * gradient).sum(axis=0)
             flat = centered.reshape(-1, *centered.shape[2:])
-            precision -= _weigh_products(np.moveaxis(flat, 2, 0), weight[group.rows])
+            precision -= _weigh_products(np.moveaxis(flat, 1, 0), weight[group.rows])
         return np.asarray(group.count @ log_sum)
 
 

@@ -15,7 +15,7 @@ from darkmetrics.posterior.tables import SparseMatrix, log_sum_exp
 
 _MAX_STEPS = 12
 # A step below this length, in standard deviations, is the last. The value is corrected for it to second order.
-_MIN_STEP = 0.25
+_MIN_STEP = 0.5
 # Parameters move by at most this much in one step (log odds).
 _MAX_MOVE = 3.0
 # The curvature is at least this fraction of the curvature with known histories.
@@ -138,7 +138,7 @@ class NuisanceIntegral:
         for block in self.blocks:
             norm, linear = _shift(block.norm, self.first), _shift(block.eta, self.first)
             log_odds = forms[linear].reshape(*block.shape, -1)
-            forms[norm] = block.compute_norm(log_odds)
+            block.compute_norm(log_odds, forms[norm])
             p = np.exp(log_odds - forms[norm])
             mean = (p * slopes[:, linear].reshape(self.m, *p.shape)).sum(axis=1)
             slopes[:, norm] = mean

@@ -7,7 +7,7 @@ on it, whose mode follows the grid by cubic Hermite interpolation.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,10 +36,10 @@ _MAX_GRIDS = 2
 # Widths on either side of an axis are measured at this distance and limited to this range.
 _WIDTH_DISTANCE, _WIDTHS = 1.5, (0.5, 3.0)
 _MIN_DROP = 0.05
-# The grid ends where the density has dropped by exp(-9). Its steps grow geometrically; that many are tried at once.
-_GRID_DROP, _GRID_STEPS, _GRID_START, _GRID_GROWTH = 9.0, (4, 3, 3, 4), 0.8, 1.3
-# Conditional modes are searched from the best of points so far along a line.
-_LINE_FRACTIONS = (1.0, 0.5, 0.0)
+# Newton steps to the mode of the marginal density are measured at this distance. Curvatures and steps are limited.
+_STEP_DISTANCE, _CURVATURES, _MAX_STEP = 0.5, (0.5, 2.0), 2.0
+# The grid ends where the density has dropped by exp(-9). Its steps grow geometrically.
+_GRID_DROP, _GRID_STEPS, _GRID_START, _GRID_GROWTH = 9.0, 14, 0.8, 1.3
 # Conditional modes on the grid need not be exact, because weights correct the proposal.
 _GRID_GAIN = 0.05
 # A proposal wider than the posterior limits the importance weights: less so in many dimensions.
@@ -133,28 +133,27 @@ class Proposal:
             return self.grid[0].log_integral
         return LogLinearDensity(self._grid_values, np.array([g.log_integral for g in self.grid])).log_integral
 
-    def propose(self, u: FloatArray, *, inflate: bool = True) -> Proposed:
+    def propose(self, u: FloatArray) -> Proposed:
         """Transform uniform points (n_draws x n_axes) to parameters."""
-        inflation = 1.0 + _INFLATION * min(1.0, _INFLATED_AXES / max(1, self.widths.shape[1])) if inflate else 1.0
+        inflation = 1.0 + _INFLATION * min(1.0, _INFLATED_AXES / max(1, self.widths.shape[1]))
         z, log_density = _draw_two_sided_normal(u[:, self.n_axes - self.widths.shape[1] :], self.widths, inflation)
         if self.grid_parameter is None:
             center = self.grid[0]
             return Proposed(center.mode[:, None] + center.axes @ z.T, log_density - center.log_root)
         segments = LogLinearDensity(self._grid_values, np.array([gaussian.log_integral for gaussian in self.grid]))
         low, fraction, log_grid_density = segments.draw(u[:, 0])
-        axes, modes, slopes = (
-            np.stack([getattr(gaussian, name) for gaussian in self.grid]) for name in ("axes", "mode", "slope")
-        )
-        t, width = fraction[:, None], segments.width[low][:, None]
-        # Linear interpolation between modes would leave a narrow curved ridge.
-        theta = (1 + 2 * t) * (1 - t) ** 2 * modes[low] + t**2 * (3 - 2 * t) * modes[low + 1]
-        theta += width * (t * (1 - t) ** 2 * slopes[low] - t**2 * (1 - t) * slopes[low + 1])
-        moves, draws = axes @ z.T, np.arange(low.size)  # n_grid x n_parameters x n_draws
-        theta += (1 - t) * moves[low, :, draws] + t * moves[low + 1, :, draws]
-        free = self.main[self.main != self.grid_parameter]
-        diagonal = axes[:, free, np.arange(free.size)]
-        log_root = np.log((1 - t) * diagonal[low] + t * diagonal[low + 1]).sum(axis=1)
-        return Proposed(theta.T, log_density - log_root + log_grid_density)
+        theta, free = np.empty((self.grid[0].mode.size, low.size)), self.main[self.main != self.grid_parameter]
+        for k in np.unique(low):
+            draws, left, right = np.flatnonzero(low == k), self.grid[k], self.grid[k + 1]
+            t, width = fraction[draws], segments.width[k]
+            # Linear interpolation between modes would leave a narrow curved ridge.
+            weights = np.stack([(1 + 2 * t) * (1 - t) ** 2, t**2 * (3 - 2 * t), t * (1 - t) ** 2, t**2 * (t - 1)])
+            path = np.stack([left.mode, right.mode, width * left.slope, width * right.slope], axis=1) @ weights
+            moves = (1 - t) * (left.axes @ z[draws].T) + t * (right.axes @ z[draws].T)
+            theta[:, draws] = path + moves
+            left_root, right_root = (gaussian.axes[free].diagonal()[:, None] for gaussian in (left, right))
+            log_density[draws] -= np.log((1 - t) * left_root + t * right_root).sum(axis=0)
+        return Proposed(theta, log_density + log_grid_density)
 
     @property
     def _grid_values(self) -> FloatArray:
@@ -233,11 +232,6 @@ def _invert(matrix: FloatArray) -> tuple[FloatArray, float]:
     return np.asarray(np.linalg.inv(mended), dtype=np.float64), -0.5 * float(np.linalg.slogdet(mended)[1])
 
 
-def _compute_widths(drop: FloatArray) -> FloatArray:
-    """Return widths on the left and right of each axis (2 x n_axes), relative to the Gaussian."""
-    return np.clip(_WIDTH_DISTANCE / np.sqrt(2.0 * drop), *_WIDTHS)
-
-
 def iterate_proposals(likelihood: Likelihood, mode: Mode, log_density: LogDensity) -> Iterator[Proposal]:
     """Build proposals for the main parameters, the most promising one first.
 
@@ -257,21 +251,40 @@ def iterate_proposals(likelihood: Likelihood, mode: Mode, log_density: LogDensit
     center = ConditionalGaussian.from_mode(mode, main, likelihood.nuisance, None)
     covariance = center.axes @ center.axes.T
     sd = np.sqrt(np.diag(covariance)[main])
-    moves, steps = _BENT_DISTANCE * covariance[:, main] / sd, _WIDTH_DISTANCE * center.axes
-    drop = _measure_drops(log_density, mode.theta, np.concatenate([moves, steps], axis=1))
-    deviation = np.abs(np.log(drop[:, : main.size] / (0.5 * _BENT_DISTANCE**2))).max(axis=0)
+    (center,) = _recenter(likelihood, log_density, [center])
+    drop = _measure_drops(log_density, center.mode, _BENT_DISTANCE * covariance[:, main] / sd)
+    deviation = np.abs(np.log(drop / (0.5 * _BENT_DISTANCE**2))).max(axis=0)
     cauchy = np.searchsorted(main, likelihood.prior.cauchy)
     deviation[cauchy] += sd[cauchy] > _HEAVY * likelihood.prior.scale
     limit = np.full(main.size, _BENT if main.size > MAX_RETRIED else _VERY_BENT)
     limit[cauchy] = _BENT
     if (deviation <= limit).all():
-        yield Proposal(main, None, [center], _compute_widths(drop[:, main.size :]))
+        yield Proposal(main, None, [center], _measure_widths(log_density, center))
     for index in np.argsort(-deviation)[:_MAX_GRIDS]:
         parameter = int(main[index])
-        grid = _build_grid(likelihood, mode, parameter, float(sd[index]))
+        grid = _recenter(likelihood, log_density, _build_grid(likelihood, mode, parameter, float(sd[index])))
         middle = max(grid, key=lambda gaussian: gaussian.log_integral)
-        drop = _measure_drops(log_density, middle.mode, _WIDTH_DISTANCE * middle.axes)
-        yield Proposal(main, parameter, grid, _compute_widths(drop))
+        yield Proposal(main, parameter, grid, _measure_widths(log_density, middle))
+
+
+def _recenter(
+    likelihood: Likelihood, log_density: LogDensity, grid: list[ConditionalGaussian]
+) -> list[ConditionalGaussian]:
+    """Move Gaussians to about the mode of the log density, by a Newton step along each axis.
+
+    With nuisance parameters integrated out, the mode is another one than that of all parameters together. The step is
+    measured at the most likely Gaussian.
+    """
+    if not likelihood.nuisance.size:
+        return grid
+    middle = max(grid, key=lambda gaussian: gaussian.log_integral)
+    moves = _STEP_DISTANCE * middle.axes
+    points = np.concatenate([np.zeros((len(moves), 1)), -moves, moves], axis=1)
+    value = log_density(middle.mode[:, None] + points)
+    left, right = value[1:].reshape(2, -1) - value[0]
+    gradient, curvature = (right - left) / (2.0 * _STEP_DISTANCE), -(right + left) / _STEP_DISTANCE**2
+    step = np.clip(gradient / np.clip(curvature, *_CURVATURES), -_MAX_STEP, _MAX_STEP)
+    return [replace(gaussian, mode=gaussian.mode + gaussian.axes @ step) for gaussian in grid]
 
 
 def _measure_drops(log_density: LogDensity, center: FloatArray, moves: FloatArray) -> FloatArray:
@@ -281,51 +294,34 @@ def _measure_drops(log_density: LogDensity, center: FloatArray, moves: FloatArra
     return np.asarray(np.maximum(value[0] - value[1:], _MIN_DROP).reshape(2, -1))
 
 
+def _measure_widths(log_density: LogDensity, gaussian: ConditionalGaussian) -> FloatArray:
+    """Return widths on the left and right of each axis (2 x n_axes), relative to the Gaussian."""
+    drop = _measure_drops(log_density, gaussian.mode, _WIDTH_DISTANCE * gaussian.axes)
+    return np.clip(_WIDTH_DISTANCE / np.sqrt(2.0 * drop), *_WIDTHS)
+
+
 def _build_grid(likelihood: Likelihood, center: Mode, parameter: int, sd: float) -> list[ConditionalGaussian]:
     """Extend a grid from the mode in both directions until the density is negligible, in growing steps.
 
-    The conditional modes of a batch of steps are searched at once.
+    Conditional modes are searched from the line through the last mode.
     """
     main, nuisance = likelihood.main, likelihood.nuisance
     free = np.delete(np.arange(center.theta.size), parameter)
     middle = ConditionalGaussian.from_mode(center, main, nuisance, parameter)
-    sides, peak, step = {-1.0: [middle], 1.0: [middle]}, middle.log_integral, _GRID_START * sd
-    for size in _GRID_STEPS:
-        distance = np.cumsum(step * _GRID_GROWTH ** np.arange(size))
-        step *= _GRID_GROWTH**size
+    sides, peak = {-1.0: [middle], 1.0: [middle]}, middle.log_integral
+    for step in _GRID_START * sd * _GRID_GROWTH ** np.arange(_GRID_STEPS):
         extended = [direction for direction in sides if sides[direction][-1].log_integral >= peak - _GRID_DROP]
         if not extended:
             break
-        ends = [(sides[direction][-1], direction * distance) for direction in extended]
-        starts = _choose_starts(likelihood, ends, parameter)
-        modes = find_modes(likelihood.expand_points, starts, free, _GRID_GAIN)
-        for i, direction in enumerate(extended):
-            for mode in modes[i * size : (i + 1) * size]:
-                sides[direction].append(ConditionalGaussian.from_mode(mode, main, nuisance, parameter))
-                peak = max(peak, sides[direction][-1].log_integral)
-                if sides[direction][-1].log_integral < peak - _GRID_DROP:
-                    break
+        ends = [(sides[direction][-1], direction * step) for direction in extended]
+        starts = np.stack([end.mode + move * end.slope for end, move in ends], axis=1)
+        for direction, mode in zip(
+            extended, find_modes(likelihood.expand_points, starts, free, _GRID_GAIN), strict=True
+        ):
+            gaussian = ConditionalGaussian.from_mode(mode, main, nuisance, parameter)
+            sides[direction].append(gaussian)
+            peak = max(peak, gaussian.log_integral)
     return [*sides[-1.0][:0:-1], *sides[1.0]]
-
-
-def _choose_starts(
-    likelihood: Likelihood, ends: list[tuple[ConditionalGaussian, FloatArray]], parameter: int
-) -> FloatArray:
-    """Return points near the conditional modes at moves of the grid parameter from the ends of a grid.
-
-    The other parameters move along the line through the last mode, part of the way, or not at all.
-    """
-    candidates = []
-    for fraction in _LINE_FRACTIONS:
-        slopes = [np.where(np.arange(end.slope.size) == parameter, 1.0, fraction)[:, None] for end, _ in ends]
-        lines = [
-            end.mode[:, None] + moves * (slope * end.slope[:, None])
-            for (end, moves), slope in zip(ends, slopes, strict=True)
-        ]
-        candidates.append(np.concatenate(lines, axis=1))
-    points = np.stack(candidates)  # n_fractions x n_parameters x n_points
-    value = likelihood.log_posterior(np.concatenate(candidates, axis=1)).reshape(len(candidates), -1)
-    return np.asarray(points[value.argmax(axis=0), :, np.arange(value.shape[1])].T)
 
 
 def _draw_two_sided_normal(u: FloatArray, widths: FloatArray, inflation: float) -> tuple[FloatArray, FloatArray]:

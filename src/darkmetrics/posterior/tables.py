@@ -25,11 +25,11 @@ _MAX_EXPONENT = 700.0
 _MAX_DENSE = 4096
 
 
-def softplus(x: FloatArray) -> FloatArray:
+def softplus(x: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Return log(1 + exp(x)) to full precision."""
     if x.max(initial=0.0) > _MAX_EXPONENT:
-        return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
-    result = np.exp(x)
+        return np.add(np.maximum(x, 0.0), np.log1p(np.exp(-np.abs(x))), out=out)
+    result = np.exp(x, out=out)
     return np.asarray(np.log1p(result, out=result))
 
 
@@ -68,17 +68,12 @@ class FormBlock:
         k, n, width = self.columns.shape
         return self.columns.reshape(k * n, width)
 
-    def compute_eta(self, theta: FloatArray) -> FloatArray:
-        """Return the linear forms, of shape (K - 1, n_decisions, ...)."""
-        eta = self.columns @ theta[self.indices]
-        eta += self.offset if theta.ndim == 1 else self.offset[:, :, None]
-        return np.asarray(eta)
-
-    def compute_norm(self, eta: FloatArray) -> FloatArray:
-        """Return the norms, of shape (n_decisions, ...)."""
+    def compute_norm(self, eta: FloatArray, out: FloatArray) -> None:
+        """Compute the norms, of shape (n_decisions, ...)."""
         if len(eta) == 1:
-            return softplus(eta[0])
-        return log_sum_exp(np.concatenate([np.zeros((1, *eta.shape[1:])), eta]))
+            softplus(eta[0], out=out)
+        else:
+            out[:] = log_sum_exp(np.concatenate([np.zeros((1, *eta.shape[1:])), eta]))
 
 
 class FormTable:
@@ -125,15 +120,17 @@ class FormTable:
         self.size = eta.stop
 
     def evaluate(self, theta: FloatArray, needed: BoolArray | None = None) -> FloatArray:
-        """Return all forms at parameters of shape (n_parameters,) or (n_parameters, n_draws).
+        """Return all forms at each column of parameters (n_forms x n_draws).
 
-        Norms of blocks without a `needed` form are set to 0.
+        Norms of blocks without a `needed` form are not computed.
         """
-        forms = np.empty((self.size, *theta.shape[1:]))
+        forms = np.empty((self.size, theta.shape[1]))
         for block in self.blocks:
-            eta = block.compute_eta(theta)
-            forms[block.eta] = eta.reshape(-1, *theta.shape[1:])
-            forms[block.norm] = block.compute_norm(eta) if needed is None or needed[block.norm].any() else 0.0
+            eta = forms[block.eta].reshape(*block.shape, -1)  # a view
+            np.matmul(block.columns, theta[block.indices], out=eta)
+            eta += block.offset[:, :, None]
+            if needed is None or needed[block.norm].any():
+                block.compute_norm(eta, forms[block.norm])
         return forms
 
     def list_differences(self, outcomes: IntArray) -> tuple[list["DifferenceTerm"], BoolArray]:
