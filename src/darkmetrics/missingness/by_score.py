@@ -22,6 +22,7 @@ from darkmetrics.missingness.fit_data import (
     check_n_nodes,
     warn_if_few_labels,
 )
+from darkmetrics.missingness.level import describe_few_labels
 from darkmetrics.missingness.rows import Rows
 from darkmetrics.missingness.sampling import sample_posterior
 from darkmetrics.missingness.score_table import ReferenceLike
@@ -97,9 +98,10 @@ class Calibrated(LabelModel):
             + ("" if self.reference is None else " and the held-out ones (assumed: no drift since)"),
         }
         known = "" if self.uncertainty else ", taken as known"
+        few = describe_few_labels(FitData.of(data, self.reference).tables, data.threshold)
         return (
             f"Assumed: labels are missing at random or by score{' within strata' if self.strata else ''}. "
-            f"Probabilities are calibrated on {sources[self.data]}{known}."
+            f"Probabilities are calibrated on {sources[self.data]}{known}.{few}"
         )
 
 
