@@ -70,6 +70,7 @@ def test_assumption_names_few_labels_below_threshold(mechanism):
     assert sentence in dm.evaluate(observed, score, metrics="recall", **mechanism).assumption
 
 
+@pytest.mark.filterwarnings("ignore::darkmetrics.CalibrationWarning")
 def test_assumption_names_few_labels_above_threshold():
     score = np.concatenate([np.linspace(0.01, 0.49, 400), np.linspace(0.51, 0.99, 200)])
     observed = np.append(np.tile([0.0, 0.0, 0.0, 1.0], 100), np.where(np.arange(200) % 10 == 0, 1.0, np.nan))

@@ -22,7 +22,7 @@ from darkmetrics.missingness.fit_data import (
     check_n_nodes,
     warn_if_few_labels,
 )
-from darkmetrics.missingness.level import describe_few_labels
+from darkmetrics.missingness.level import add_level, describe_few_labels
 from darkmetrics.missingness.rows import Rows
 from darkmetrics.missingness.sampling import sample_posterior
 from darkmetrics.missingness.score_table import ReferenceLike
@@ -133,7 +133,9 @@ def fit_by_score(settings: Calibrated, fit_data: FitData, what: str) -> Posterio
         missing = add_by_score(model, add_curve(model, curve, rows), rows)
         add_reference(model, curve, fit_data.reference)
         power = fit_data.credit if isinstance(calibrator, Flexible) else 1.0
-        return sample_posterior(model, rows, missing, settings.n_nodes, power).posterior
+        posterior = sample_posterior(model, rows, missing, settings.n_nodes, power).posterior
+        is_default = isinstance(settings.calibrator, str) and settings.calibrator == "flexible"
+        return add_level(posterior, fit_data.tables, fit_data.data.threshold) if is_default else posterior
     if fit_data.n_strata:
         raise InputError(
             f"strata: {settings.calibrator!r} with uncertainty={settings.uncertainty} does not fit within them. Take a "
