@@ -7,7 +7,7 @@ import darkmetrics as dm
 from darkmetrics.calibrators import Flexible
 from darkmetrics.label_models import Calibrated
 
-# Without a wide step at the threshold, the curve of all rows is extrapolated to those below.
+# A curve that is passed keeps its step prior and gets no level: it is extrapolated to the rows below the threshold.
 WITHOUT_LEVEL = Calibrated(Flexible(threshold=0.5))
 
 
@@ -73,9 +73,9 @@ def test_assumption_names_few_labels_below_threshold(mechanism):
 @pytest.mark.filterwarnings("ignore::darkmetrics.CalibrationWarning")
 def test_assumption_names_few_labels_above_threshold():
     score = np.concatenate([np.linspace(0.01, 0.49, 400), np.linspace(0.51, 0.99, 200)])
-    observed = np.append(np.tile([0.0, 0.0, 0.0, 1.0], 100), np.where(np.arange(200) % 10 == 0, 1.0, np.nan))
+    observed = np.append(np.tile([0.0, 0.0, 0.0, 1.0], 100), np.where(np.arange(200) % 20 == 0, 1.0, np.nan))
     result = dm.evaluate(observed, score, metrics="precision", missingness="by_score")
-    assert "Precision depends on 20 labels at or above the threshold, none negative." in result.assumption
+    assert "Precision depends on 10 labels at or above the threshold, none negative." in result.assumption
 
 
 def test_assumption_does_not_name_many_labels():

@@ -305,9 +305,7 @@ class Flexible(LogisticCalibrator):
     knots_: FloatArray
     steps_: bool
 
-    def __init__(
-        self, prior_sd: float | None = 1.0, threshold: float | None = None, step_sd: float = STEP_SD
-    ) -> None:
+    def __init__(self, prior_sd: float | None = 1.0, threshold: float | None = None, step_sd: float = STEP_SD) -> None:
         super().__init__(prior_sd)
         self.threshold = threshold
         self.step_sd = step_sd

@@ -67,14 +67,14 @@ def find_few_labels(tables: Sequence[ScoreTable], threshold: float | None) -> li
     """Return where few labels matter; the first table has the missing rows."""
     if threshold is None:
         return []
-    labels, is_above, found = count_by_side(tables, threshold), tables[0].score >= threshold, []
+    labels, is_above, matches = count_by_side(tables, threshold), tables[0].score >= threshold, []
     for metric, side, kind in (("Recall", 0, 1), ("Precision", 1, 0)):
         n, seen, missing = labels[side].sum(), labels[side, kind], tables[0].missing[is_above == side].sum()
         total = labels[:, 1].sum() if metric == "Recall" else n + missing
         error = missing * np.sqrt(seen + 0.5) / (n + 1.0)  # standard deviation under Jeffreys' prior, nearly
         if seen < _CHECKED and error > _RELEVANT * total > 0.0:
-            found.append(FewLabels(metric, float(n), float(seen)))
-    return found
+            matches.append(FewLabels(metric, float(n), float(seen)))
+    return matches
 
 
 def describe_few_labels(tables: Sequence[ScoreTable], threshold: float | None) -> str:
@@ -88,7 +88,7 @@ def describe_few_labels(tables: Sequence[ScoreTable], threshold: float | None) -
 
 
 def add_level(posterior: Posterior, tables: Sequence[ScoreTable], threshold: float | None) -> Posterior:
-    """Let a part of the draws take the positive rate below the threshold from the labels there alone.
+    """Let up to half of the draws take the positive rate below the threshold from the labels there alone.
 
     The rate has the posterior of Jeffreys' prior, Beta(1/2, 1/2). The log odds of the missing rows below the threshold
     move by an amount per draw that gives them this rate. Without labels there, and where many matter, nothing changes.
@@ -102,17 +102,18 @@ def add_level(posterior: Posterior, tables: Sequence[ScoreTable], threshold: flo
     threshold : float, optional
         Score from which rows are predicted positive.
     """
-    few = next((few for few in find_few_labels(tables, threshold) if few.metric == "Recall" and few.labels), None)
-    if few is None:
+    regions = [region for region in find_few_labels(tables, threshold) if region.metric == "Recall" and region.labels]
+    if threshold is None or not regions:
         return posterior
+    _, n, seen = regions[0]
     rows = tables[0].with_missing[0]
     columns = np.flatnonzero(tables[0].score[rows] < threshold)
     position = (np.arange(len(posterior)) + 0.5) * _GOLDEN % 1.0
-    draws = np.flatnonzero(position < _LEVEL_WEIGHT * (1.0 - few.seen / _CHECKED))
+    draws = np.flatnonzero(position < _LEVEL_WEIGHT * (1.0 - seen / _CHECKED))
     if not (draws.size and columns.size):
         return posterior
     order = np.argsort(np.argsort(np.arange(draws.size) * _GOLDEN % 1.0))
-    rate = betaincinv(few.seen + 0.5, few.labels - few.seen + 0.5, (order + 0.5) / draws.size)
+    rate = betaincinv(seen + 0.5, n - seen + 0.5, (order + 0.5) / draws.size)
     probability, fraction = posterior.probability.copy(), tables[0].missing[rows][columns]
     fraction = fraction / fraction.sum()
     with np.errstate(divide="ignore"):
