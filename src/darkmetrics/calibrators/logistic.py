@@ -268,7 +268,7 @@ class Beta(LogisticCalibrator):
 
 # Prior standard deviations, against those of the slopes (1): how far the curve may turn at each knot, on the log odds
 # scale, and how far it may jump where the decision changes.
-_HINGE, _STEP = 0.7, 0.7
+_HINGE, STEP_SD = 0.7, 0.7
 _KNOTS = 5
 
 
@@ -285,6 +285,9 @@ class Flexible(LogisticCalibrator):
         How far all coefficients may be from "the scores are right" before seeing labels, as a multiple of the default.
     threshold : float, optional
         The score from which the decision is positive.
+    step_sd : float, default 0.7
+        Prior standard deviation of the jump, in log odds, as a multiple of `prior_sd`. With 3 the rows on the two sides
+        of the threshold have levels of their own.
 
     Attributes
     ----------
@@ -304,9 +307,10 @@ class Flexible(LogisticCalibrator):
     knots_: FloatArray
     steps_: bool
 
-    def __init__(self, prior_sd: float | None = 1.0, threshold: float | None = None) -> None:
+    def __init__(self, prior_sd: float | None = 1.0, threshold: float | None = None, step_sd: float = STEP_SD) -> None:
         super().__init__(prior_sd)
         self.threshold = threshold
+        self.step_sd = step_sd
 
     def _prepare(self, scores: FloatArray, counts: FloatArray) -> None:
         if self.prior_sd is None:
@@ -329,7 +333,7 @@ class Flexible(LogisticCalibrator):
         n_more = [self.knots_.size, int(self.steps_)]
         self._set_prior(
             [*self.base_.prior_mean_, *np.zeros(sum(n_more))],
-            [*self.base_.prior_scale_, *np.repeat([_HINGE, _STEP], n_more)],
+            [*self.base_.prior_scale_, *np.repeat([_HINGE, self.step_sd], n_more)],
         )
 
     def line(self, scores: FloatArray) -> FloatArray:

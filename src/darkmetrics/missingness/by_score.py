@@ -23,6 +23,7 @@ from darkmetrics.missingness.fit_data import (
     check_n_nodes,
     warn_if_few_labels,
 )
+from darkmetrics.missingness.level import add_level, describe_few_labels
 from darkmetrics.missingness.rows import Rows, build_rows
 from darkmetrics.missingness.sampling import sample_posterior
 from darkmetrics.missingness.score_table import ReferenceLike, ScoreTable
@@ -98,9 +99,10 @@ class Calibrated(LabelModel):
             + ("" if self.reference is None else " and the held-out ones (assumed: no drift since)"),
         }
         known = "" if self.uncertainty else ", taken as known"
+        few = describe_few_labels(FitData.of(data, self.reference).tables, data.threshold)
         return (
             f"Assumed: labels are missing at random or by score{' within strata' if self.strata else ''}. "
-            f"Probabilities are calibrated on {sources[self.data]}{known}."
+            f"Probabilities are calibrated on {sources[self.data]}{known}.{few}"
         )
 
 
@@ -155,7 +157,9 @@ def fit_by_score(settings: Calibrated, fit_data: FitData, what: str) -> Posterio
         missing = add_by_score(model, add_curve(model, curve, rows), rows)
         add_reference(model, curve, fit_data.reference)
         power = fit_data.credit if isinstance(calibrator, Flexible) else 1.0
-        return sample_posterior(model, rows, missing, settings.n_nodes, power).posterior
+        posterior = sample_posterior(model, rows, missing, settings.n_nodes, power).posterior
+        is_default = isinstance(settings.calibrator, str) and settings.calibrator == "flexible"
+        return add_level(posterior, fit_data.tables, fit_data.data.threshold) if is_default else posterior
     if fit_data.n_strata:
         raise InputError(
             f"strata: {settings.calibrator!r} with uncertainty={settings.uncertainty} does not fit within them. Take a "

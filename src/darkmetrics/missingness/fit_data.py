@@ -13,6 +13,7 @@ from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import CalibrationWarning, InputError, warn
+from darkmetrics.missingness.level import level_sd
 from darkmetrics.missingness.rows import Rows, build_rows
 from darkmetrics.missingness.score_table import ScoreTable, reference_table, score_table
 
@@ -62,8 +63,12 @@ class FitData:
 
     @cached_property
     def _label_counts(self) -> tuple[int, int]:
-        tables = [table for table in (self.table, self.reference) if table is not None]
-        return int(sum(t.positives.sum() for t in tables)), int(sum(t.negatives.sum() for t in tables))
+        return int(sum(t.positives.sum() for t in self.tables)), int(sum(t.negatives.sum() for t in self.tables))
+
+    @property
+    def tables(self) -> list[ScoreTable]:
+        """Tables with labels: of the set, and of the reference."""
+        return [table for table in (self.table, self.reference) if table is not None]
 
     @property
     def credit(self) -> float:
@@ -85,7 +90,7 @@ class FitData:
         if isinstance(given, str) and given in ("beta", "flexible") and not self.is_probability:
             self._check_one_scale()
         if isinstance(given, str) and given == "flexible":
-            return Flexible(threshold=self.data.threshold)
+            return Flexible(threshold=self.data.threshold, step_sd=level_sd(self.tables, self.data.threshold))
         if isinstance(given, str) and given == "beta" and not self.is_probability:
             return Platt()
         return copy.deepcopy(calibrator_from(given))

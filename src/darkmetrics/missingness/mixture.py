@@ -19,6 +19,7 @@ from darkmetrics.missingness.by_score_and_label import Selection, fit_with_warni
 from darkmetrics.missingness.checks import contradicted
 from darkmetrics.missingness.curve import add_curve
 from darkmetrics.missingness.fit_data import N_NODES, FitData, check_both_classes, check_n_nodes
+from darkmetrics.missingness.level import describe_few_labels
 from darkmetrics.missingness.sampling import MechanismPosterior
 from darkmetrics.missingness.score_table import ReferenceLike, ScoreTable
 from darkmetrics.missingness.unidentified import add_unidentified_effect
@@ -141,7 +142,7 @@ class Auto(LabelModel):
         elif reasons_differ(nodes):
             direction = "higher" if _missing_score_higher(data) else "lower"
             text += f" Missing rows have {direction} scores than labelled ones."
-        return text
+        return text + describe_few_labels(FitData.of(data).tables, data.threshold)
 
 
 def _thinned(label: Posterior, weight: float) -> Posterior:
