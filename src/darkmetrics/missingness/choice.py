@@ -130,15 +130,22 @@ def _by_propensity(label_model: Any, others: dict[str, Any]) -> LabelModel:
 
 def _by_age(label_model: Any, others: dict[str, Any]) -> LabelModel:
     """The model for rows with ages, which say why labels are missing."""
+    is_known = others["propensity"]
+    others = {**others, "propensity": None}
     if others["missingness"] == "late":
-        others = {**others, "missingness": None}
+        others["missingness"] = None
     for name, value in others.items():
         if value is not None and value is not False:
             raise InputError(f"age: {name} also says why labels are missing. Give one of them.")
     if isinstance(label_model, LateLabels):
+        if is_known and label_model.reviewed != "propensity":
+            raise InputError(
+                f"propensity: LateLabels(reviewed={label_model.reviewed!r}) does not use it. Set "
+                "reviewed='propensity', or leave propensity out."
+            )
         return label_model
     if label_model is None or (isinstance(label_model, str) and label_model in ("auto", "late")):
-        return LateLabels()
+        return LateLabels(reviewed="propensity" if is_known else None)
     raise InputError(f"age: label_model={_named(label_model)} does not use it. Leave one of them out.")
 
 
