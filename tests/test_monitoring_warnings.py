@@ -70,13 +70,13 @@ def flagged_only() -> pd.DataFrame:
 
 
 def never_predicted() -> pd.DataFrame:
-    rng, score, y = simulate(8, 300)
+    rng, score, y = simulate(8, 300, prevalence=0.4)
     return pd.DataFrame({"y": np.where(rng.random(300) < 0.7, y, np.nan), "p": 0.4 * score})
 
 
 def few_labels() -> pd.DataFrame:
-    _, score, y = simulate(9, 300)
-    return pd.DataFrame({"y": np.where(np.arange(300) < 12, y, np.nan), "p": score})
+    _, score, _ = simulate(9, 300)
+    return pd.DataFrame({"y": np.where(np.arange(300) < 4, np.arange(300) % 2, np.nan), "p": score})
 
 
 # Rows, settings, and the warning that evaluate_frame must give.
