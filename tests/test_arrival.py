@@ -277,7 +277,7 @@ def test_at_the_maturity_all_is_known():
     came = y & (delay <= np.minimum(age, 90))
     result = dm.evaluate(came.astype(float), y_score, age=age, maturity=90, metrics="recall")
     found = arrival(result)
-    assert found.maturity == 96.0  # the end of the bin of 90
+    assert found.maturity == 90.0
     for of in (found.positives, found.negatives):
         assert of.share[-1] == 1.0
         assert of.never.mean == 0.0

@@ -18,6 +18,8 @@ from darkmetrics.frames.roles import ColumnNames
 _SCORED, _CAME = nw.col("scored_at"), nw.col("labelled_at")
 # So many days, a quarter of a century, make a list that a query can hold.
 _MOST_LISTED = 2**13
+# A microsecond is more than this power of two of a day.
+_LOWEST_OCTAVE = -37
 
 
 def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | None) -> Labelled:
@@ -220,8 +222,9 @@ def _with_bin(frame: Any, column: str, longest: float, *, by_day: bool) -> Any:
     take DuckDB half as long as a choice between two columns.
     """
     age, octave, far = nw.col(column), nw.col("octave"), nw.col("far")
-    # Of whole days, those below one are none.
-    unit, below = (DAY, -LOWEST) if by_day else (DAY * 2.0**LOWEST, 0)
+    # Of whole days, those below one are none; otherwise the smallest is a microsecond.
+    first = 0 if by_day else _LOWEST_OCTAVE
+    unit, below = DAY * 2.0**first, first - LOWEST
     octaves = max(floor(log2(longest / unit)), 0) if longest > unit else 0
     frame = frame.with_columns(octave=nw.lit(float(STEPS * below)))
     for power in reversed(range(octaves.bit_length())):

@@ -234,16 +234,16 @@ class Arrival:
             )
         else:
             lines.append(
-                "Rows that have reached the maturity without a label count as negative; the bin of ages in which it "
-                f"lies ends at {self._time(self.maturity)}."
+                "Rows that have reached the maturity without a label count as negative; it is about "
+                f"{self._time(self.maturity)}."
             )
-        checks = [check.words for check in self._checks()]
+        checks = [check.words for check in self.checks]
         return [*lines, *checks, *self._young(), *self._turns()]
 
     def in_short(self) -> list[str]:
         """What is still to come, and what was found about delays where it is not that they are equal."""
         lines = self.words()
-        checks = [check.words for check in self._checks() if check.differs]
+        checks = [check.words for check in self.checks if check.differs]
         return [lines[0], *checks, *self._turns()] if self.tells else lines
 
     def doubts(self) -> list[tuple[type[Warning], str]]:
@@ -273,7 +273,9 @@ class Arrival:
             doubts.append((RefutedWarning, text))
         return doubts + [(MissingnessWarning, text) for text in self._turns()]
 
-    def _checks(self) -> list[DelayCheck]:
+    @property
+    def checks(self) -> list[DelayCheck]:
+        """The checks that could be made."""
         return [check for check in (self.by_score, self.by_cohort, self.by_age_and_score) if check is not None]
 
     def _young(self) -> list[str]:

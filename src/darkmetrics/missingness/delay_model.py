@@ -27,9 +27,8 @@ from darkmetrics.posterior import Model
 _MEAN_DELAY, _LEVEL_SD, STEP_SDS = 1.0, 2.5, (0.3, 1.0)
 # Prior sd of the slope of hazards along the rank of the score (-1 to 1): common, and difference between classes.
 _SLOPE_SD = (1.0, 0.5)
-# Prior sd of the drift of the prevalence over all ages: trend, and random walk. From ages alone a drift can hardly be
-# told from delays that depend on the score, and the prior is narrower. A quick change has the last walk.
-_TREND_SD, WALK_SD, QUICK_SD = {True: 0.5, False: 0.3}, 0.3, 3.0
+# Prior sd of the drift of the prevalence over all ages: trend, and random walk. A quick change has the last walk.
+_TREND_SD, WALK_SD, QUICK_SD = 0.7, 0.3, 3.0
 # Prior of the log odds that a label of a class ever arrives, where all rows are reviewed.
 _EVER_MEAN, _EVER_SD = 3.0, 2.0
 # Prior of the log odds that a row is reviewed: mean and sd of the level, sd of a step at the threshold, and scale of
@@ -216,8 +215,8 @@ def _add_missing(
 
 def build_drift_precision(data: DelayData, walk_sd: float) -> FloatArray:
     """Return the prior precision of the drift at the knots after the oldest one: a random walk plus a trend."""
-    times, is_timed = data.grid.knot_times, bool((data.counts.full + data.counts.partial).any())
-    covariance = walk_sd**2 * np.minimum.outer(times, times) + _TREND_SD[is_timed] ** 2 * np.outer(times, times)
+    times = data.grid.knot_times
+    covariance = walk_sd**2 * np.minimum.outer(times, times) + _TREND_SD**2 * np.outer(times, times)
     return np.asarray(np.linalg.inv(covariance)) if times.size else np.zeros((0, 0))
 
 

@@ -49,8 +49,6 @@ from darkmetrics.posterior.representatives import representatives
 REVIEWED = ("all", "by_score", "propensity")
 # Where the evidence is less clear than this ratio, data cannot tell the two, and each keeps the smallest weight.
 _CLEAR_RATIO, _MIN_WEIGHT = 20.0, 0.25
-# Prior odds of a review by score against a review of all rows, which is a special case of it.
-_PRIOR_ODDS = 3.0
 # Groups of scores by which the fit is tested, and fractions of rows without a label that do not matter.
 SCORE_GROUPS, SMALL_FRACTION = 3, 0.02
 # A smooth model that is so much worse, in log evidence, is not tried with rough hazards.
@@ -178,8 +176,7 @@ def _sum_weights(fits: list[FittedSetting], weight: FloatArray, reviewed: str) -
 
 def _weigh(fits: list[FittedSetting]) -> FloatArray:
     """Return the posterior probabilities of settings; where data cannot tell who is reviewed, each keeps a minimum."""
-    prior = [np.log(_PRIOR_ODDS) * (fit.setting.reviewed == "by_score") for fit in fits]
-    weight = np.asarray(softmax([fit.log_evidence for fit in fits] + np.array(prior)))
+    weight = np.asarray(softmax([fit.log_evidence for fit in fits]))
     share = {name: _sum_weights(fits, weight, name) for name in {fit.setting.reviewed for fit in fits}}
     least = min(share, key=lambda name: share[name])
     if len(share) == 1 or not 1.0 / _CLEAR_RATIO < share[least] < _MIN_WEIGHT:
