@@ -186,7 +186,7 @@ class AgeGrid:
         """Log odds of a review in each rate bin, where they are known; bounded, so that a review is never certain."""
         assert self.propensity is not None
         odds = np.clip(self.propensity, 1e-300, 1.0 - 1e-16)
-        return np.clip(np.log(odds) - np.log1p(-odds), -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
+        return np.asarray(np.clip(np.log(odds) - np.log1p(-odds), -_MAX_LOG_ODDS, _MAX_LOG_ODDS), dtype=np.float64)
 
     def later(self, age_bin: IntArray, time: float) -> tuple[IntArray, FloatArray, BoolArray]:
         """Return where rows of an age bin are after some time: bin, fraction of it passed, and whether it exists."""
@@ -220,7 +220,7 @@ class AgeGrid:
             columns = np.column_stack([columns, self.review_log_odds[of_code[1]] / _PROPENSITY_SCALE])
         counts = {name: total(getattr(cells, name)) for name in ("positives", "negatives", "missing")}
         decided = total(cells.missing * cells.decision)
-        return AgeTable(columns, *of_code, age, **counts, decided=decided, of_cell=of_cell)
+        return AgeTable(columns, of_code[0], of_code[1], age, **counts, decided=decided, of_cell=of_cell)
 
 
 class AgeTable(NamedTuple):

@@ -92,8 +92,8 @@ def compute_log_odds(grid: AgeGrid, draws: DelayDraws, table: AgeTable) -> tuple
     n_zones = grid.zone_position.size
     key = (table.rate_bin * n_zones + grid.zone[table.score_bin]) * grid.n_ages + table.age
     key, index = np.unique(key, return_inverse=True)
-    rate_bin, zone, age = np.unravel_index(key, (int(table.rate_bin.max(initial=0)) + 1, n_zones, grid.n_ages))
-    log_missing = draws.log_missing(zone, rate_bin, age)
+    zones, age = np.divmod(key, grid.n_ages)
+    log_missing = draws.log_missing(zones % n_zones, zones // n_zones, age)
     return draws.curve @ columns.T, (log_missing[:, 1] - log_missing[:, 0])[:, index]
 
 
