@@ -60,6 +60,17 @@ class DelayDraws(NamedTuple):
         """Return a selection of the draws."""
         return DelayDraws(*(values[draws] for values in self))
 
+    def widen(self, factor: float) -> "DelayDraws":
+        """Return draws that are this many times as far from their mean."""
+        arrays = []
+        for values in self:
+            center = np.broadcast_to(values.mean(axis=0), values.shape)
+            is_finite = np.isfinite(center)  # log odds of what never happens are not
+            wide = values.copy()
+            wide[is_finite] = center[is_finite] + factor * (values[is_finite] - center[is_finite])
+            arrays.append(wide)
+        return DelayDraws(*arrays)
+
     @property
     def log_waits(self) -> FloatArray:
         """Log probability that the label of a reviewed row has not arrived before each age bin, and by the end."""

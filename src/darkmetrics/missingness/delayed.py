@@ -125,10 +125,6 @@ class LateLabels(LabelModel):
         fits = _fit_settings(delay_data, reviewed_by)
         best = max(fits, key=lambda fit: fit.log_evidence)
         misfit = count_missing(best, SCORE_GROUPS)
-        if is_misfit(misfit):
-            # As for counts that vary more than independent rows do, the likelihood is discounted by their dispersion.
-            delay_data = replace(delay_data, credit=fit_data.credit * misfit.seen.size / misfit.statistic)
-            fits = _fit_settings(delay_data, reviewed_by)
         weight = _weigh(fits)
         table, _ = delay_data.table.with_missing()
         sides = np.stack([table.decided, table.missing - table.decided], axis=1)
@@ -140,6 +136,8 @@ class LateLabels(LabelModel):
                 above, below = (compute_label_probability(grid, draws, table) @ sides).T
                 parts.append(draws.select(representatives(above, below, w, size)))
         draws = DelayDraws(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+        if is_misfit(misfit):  # counts vary more than those of independent rows, and so do the draws
+            draws = draws.widen(np.sqrt(misfit.statistic / misfit.seen.size))
         reviewed = {name: _sum_weights(fits, weight, reviewed=name) for name in REVIEWED[:2]}
         turning = float(sum(w for fit, w in zip(fits, weight, strict=True) if fit.setting.walk_sd > WALK_SD))
         return FittedDelays(self, delay_data, draws, best, misfit, reviewed, turning)
