@@ -138,6 +138,7 @@ def test_the_wait_errs_on_the_long_side(many):
 def test_equal_delays_raise_no_alarm(many, timed):
     checks = [check for found, _ in many[timed] for check in (found.by_score, found.by_cohort)]
     assert not any(check.is_clear for check in checks)
+    assert not any(found.by_age_and_score.is_clear for found, _ in many[timed])
     # Five of 32 at the 5% level has a chance of 2%.
     assert sum(check.p_value < 0.05 for check in checks) <= 5
 
@@ -160,6 +161,25 @@ def test_delays_that_differ_between_scores_are_found():
         result = dm.evaluate(y_true, y_score, age=age, delay=delay, metrics="recall")
     assert arrival(result).by_score.is_clear
     assert not arrival(result).by_cohort.is_clear
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("share", [0.0, 0.9])
+def test_fit_is_refuted_if_delays_of_middle_scores_differ(share, timed):
+    rng = np.random.default_rng(5)
+    y_score, age = rng.random(2000), rng.integers(0, 100, 2000)
+    y = rng.random(2000) < y_score
+    slow = (np.abs(y_score - 0.5) < 0.17) & (rng.random(2000) < share)
+    delay = np.floor(rng.exponential(8.0, 2000)) + np.where(slow, 50.0, 0.0)
+    known = delay <= age
+    settings: dict[str, Any] = {"age": age, "delay": np.where(known, delay, np.nan) if timed else None}
+    settings["label_model"] = LateLabels(reviewed="all")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = dm.evaluate(np.where(known, y, np.nan), y_score, metrics="recall", **settings)
+    check = arrival(result).by_age_and_score
+    assert check.is_clear == (share > 0.0)
+    assert any(issubclass(one.category, dm.RefutedWarning) for one in caught) == (share > 0.0)
 
 
 def test_without_delays_old_rows_with_fewer_labels_are_found():
@@ -277,7 +297,7 @@ def test_at_the_maturity_all_is_known():
     came = y & (delay <= np.minimum(age, 90))
     result = dm.evaluate(came.astype(float), y_score, age=age, maturity=90, metrics="recall")
     found = arrival(result)
-    assert found.maturity == 96.0  # the end of the bin of 90
+    assert found.maturity == 90.0
     for of in (found.positives, found.negatives):
         assert of.share[-1] == 1.0
         assert of.never.mean == 0.0

@@ -135,7 +135,6 @@ def test_a_group_without_any_label_answers(year):
     assert abs(fraction.mean() - year.y[year.month == 0].mean()) < 3.0 * fraction.std()
 
 
-@pytest.mark.xfail(strict=True, reason="missed: the other months tell the level of a month without labels")
 def test_a_group_without_any_label_is_wider_than_with_labels(year):
     sets = year.sets()
     blank = [sets[0].unlabelled(), *sets[1:]]

@@ -145,7 +145,6 @@ def test_evaluating_a_table_uses_its_ages():
     [
         ({"label_model": "calibrated"}, r"^scored_at: label_model='calibrated' does not use it\."),
         ({"missingness": "by_score"}, r"^scored_at: missingness also says why labels are missing\."),
-        ({"propensity": "p"}, r"^scored_at: propensity also says why labels are missing\."),
         ({"strata": "p"}, r"^scored_at: strata also says why labels are missing\."),
         ({"scored_at": None}, r"^labelled_at: needs scored_at="),
         ({"scored_at": None, "labelled_at": None}, r"^as_of: needs scored_at="),

@@ -108,9 +108,12 @@ def test_the_file_is_an_ordinary_table(engine, tmp_path):
 
 
 def test_from_parquet_reads_ages_that_were_stored_as_strata(engine):
-    """Until ages had a column of their own (November 2026), files stored them as strata from 2**52 on."""
-    age = pd.to_timedelta([0, 1, 2, 9, 40, 40, 400, 400, 3.2, 9], unit="D")
-    delay = pd.to_timedelta([None, 1, None, 2, None, 30, 5, None, 1.5, None], unit="D")
+    """Until November 2026 files stored ages as strata from 2**52 on, and on a coarser grid.
+
+    The file was written with ages of 0, 1, 2, 9, 40, 400 and 3.2 days: these are the first days of their bins.
+    """
+    age = pd.to_timedelta([0, 1, 2, 8, 40, 40, 384, 384, 3.01, 8], unit="D")
+    delay = pd.to_timedelta([None, 1, None, 2, None, 28, 5, None, 1.5, None], unit="D")
     score = [0.1, 0.2, 0.2, 0.7, 0.7, 0.7, 0.9, 0.9, 0.5, 0.7]
     labels = [None, 0, None, 1, None, 0, 1, None, 1, None]
     data = EvaluationSet(labels, score, age=age, delay=delay, maturity=pd.Timedelta(days=60))

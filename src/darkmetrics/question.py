@@ -38,6 +38,7 @@ from darkmetrics.label_models import (
 from darkmetrics.logs import LOGGER
 from darkmetrics.methods import Method, method_from
 from darkmetrics.metrics import Metric, metrics_from
+from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.arrival_curves import arrival_of, has_provisional_zeros
 from darkmetrics.missingness.checks import CLEARLY
 from darkmetrics.missingness.choice import reason_from, stated_reason
@@ -170,12 +171,15 @@ class Question:
         if self.believes and data.cells.probability is not None:
             return Given()
         if self.believes and data.cells.age is not None:
-            return LateLabels()
+            return LateLabels(reviewed=None if data.cells.propensity is None else "propensity")
         return Propensity() if self.believes and data.cells.propensity is not None else self.model
 
-    def _is_late(self, data: EvaluationSet) -> bool:
-        """Whether ages of rows are to say why labels are missing, if any is."""
-        return data.cells.age is not None and (self.believes or isinstance(self.model, LateLabels))
+    def doubts(self, data: EvaluationSet, arrival: Arrival | None) -> list[tuple[type[Warning], str]]:
+        """Return what calls an answer from ages of rows into question, each with the category of its warning."""
+        if arrival is not None:
+            return arrival.doubts()
+        is_late = data.cells.age is not None and (self.believes or isinstance(self.model, LateLabels))
+        return [(CalibrationWarning, _NOT_SO_FAR_MESSAGE)] if is_late and has_provisional_zeros(data) else []
 
     def answer(
         self,
@@ -215,13 +219,11 @@ class Question:
                     said.append(Warned(MissingnessWarning.__name__, text))
             elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < CLEARLY:
                 warn(_REFUTED_MESSAGE, RefutedWarning)
-            elif self._is_late(data) and has_provisional_zeros(data):
-                warn(_NOT_SO_FAR_MESSAGE, CalibrationWarning)
             arrival = None if learnt is None else arrival_of(learnt, data, as_of)
             contradiction = contradiction_of_reference(found)
             if contradiction:
                 warn(contradiction, MissingnessWarning)
-            for category, text in [] if arrival is None else arrival.doubts():
+            for category, text in self.doubts(data, arrival):
                 warn(text, category)
         found = self.in_scope(
             replace(found, arrival=arrival, model=learnt or model, warnings=tuple(dict.fromkeys([*warned, *said])))

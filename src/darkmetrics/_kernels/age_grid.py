@@ -1,8 +1,7 @@
 """The grid of ages and delays, and the number of a cell that holds both: the same for arrays and for every engine.
 
-The grid has four steps to a doubling (1, 1.25, 1.5, 1.75, 2, 2.5, ...), so that whole days stay apart up to eight and
-sets of different days merge. In microseconds every edge is a whole number: engines find bins by comparisons alone, and
-all find the same bins.
+The grid has 32 steps to a doubling, so that sets of different days merge. Whole days stay apart up to 64, and bins are
+at most 3% wide in every unit. All of its edges are multiples of powers of two, so that all engines find the same bins.
 """
 
 from typing import NamedTuple
@@ -12,21 +11,22 @@ import numpy as np
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 
 # Ages are in days (otherwise in a unit of the user's own), and are whole numbers; the row is older than the maturity.
-DAYS, WHOLE, MATURE = 1 << 18, 1 << 17, 1 << 16
+DAYS, WHOLE, MATURE = 1 << 26, 1 << 25, 1 << 24
 # The bin of an age is counted from here, that of a delay below it.
-AGE = 1 << 8
+AGE = 1 << 12
 # A delay is a bin plus one; this means that none is known.
 NO_DELAY = 0
 # All numbers of ages are smaller.
-AGE_CODES = 1 << 19
-# Powers of two at which the first steps begin and the last ones end.
-LOWEST, HIGHEST = -10, 40
+AGE_CODES = 1 << 27
+# Powers of two at which the first steps begin and the last ones end, and steps between two powers.
+LOWEST, HIGHEST, STEPS = -63, 64, 32
 # The lower ends of all bins but the first, which begins at 0.
-EDGES: FloatArray = np.array(
-    [2.0**octave * (1.0 + quarter / 4.0) for octave in range(LOWEST, HIGHEST) for quarter in range(4)]
-)
+EDGES: FloatArray = np.ldexp(1.0 + np.arange(STEPS) / STEPS, np.arange(LOWEST, HIGHEST)[:, None]).ravel()
 # What the low bits of a number hold.
 _LOW_BITS = AGE - 1
+# The same of numbers that were stored until November 2026, with four steps to a doubling.
+_COARSE_AGE, _COARSE_FLAGS = 1 << 8, 1 << 16
+_COARSE_EDGES: FloatArray = np.append(0.0, np.ldexp(1.0 + np.arange(4) / 4.0, np.arange(-10, 40)[:, None]).ravel())
 
 
 class Ages(NamedTuple):
@@ -80,3 +80,12 @@ def read_ages(code: IntArray) -> Ages:
 def without_delays(code: IntArray) -> IntArray:
     """Return the numbers of the same ages without delays, maturity and unit."""
     return code & (_LOW_BITS * AGE)
+
+
+def refine(code: IntArray) -> IntArray:
+    """Return the numbers of cells that were stored on a coarser grid: each bin becomes the first step in it."""
+    if code.max(initial=0) >= _COARSE_FLAGS << 3:
+        return code
+    age, delay = (code // _COARSE_AGE) % _COARSE_AGE, code % _COARSE_AGE
+    late = np.where(delay == NO_DELAY, NO_DELAY, age_bin(_COARSE_EDGES[np.maximum(delay - 1, 0)]) + 1)
+    return np.asarray(code // _COARSE_FLAGS * MATURE + age_bin(_COARSE_EDGES[age]) * AGE + late, dtype=np.int64)

@@ -19,7 +19,8 @@ def describe_age(ages: Ages, cell: int) -> str:
     unit = " days" if ages.days else ""
 
     def between(number: int) -> str:
-        first, last = bin_start(np.array([number, number + 1])).tolist()
+        ends = bin_start(np.array([number, number + 1]))
+        first, last = (np.ceil(ends) if ages.whole else ends).tolist()
         return f"{first:g} to {last:g}{unit}"
 
     text = f"and an age of {between(ages.age[cell])}"

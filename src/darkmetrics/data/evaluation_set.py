@@ -142,7 +142,7 @@ class EvaluationSet(Totals):
             chance,
             stratum=row_strata(strata, score.size),
             age=row_ages(age, delay, maturity, missing, positive),
-            propensity=row_propensities(propensity, missing),
+            propensity=row_propensities(propensity, missing, aged=age is not None),
         )
         own = row_groups(groups, score.size)
         cells, kept = group_rows(rows if maturity is None else settled(rows), split=cut is None, apart=own)

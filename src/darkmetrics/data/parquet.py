@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._kernels.age_grid import AGE_CODES
+from darkmetrics._kernels.age_grid import AGE_CODES, refine
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, bucket_index, nested_number
 from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type
@@ -246,7 +246,7 @@ def _check_values(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> 
         _refuse("age", numbers["age"], bad, f"Ages are whole numbers from 0 to {AGE_CODES - 1:,}")
     if "propensity" in numbers:
         labelled, missing = numbers["positives"] + numbers["negatives"], numbers["missing"]
-        odd = frames.odd_propensities(numbers["propensity"], labelled > 0, missing > 0)
+        odd = frames.odd_propensities(numbers["propensity"], labelled > 0, missing > 0, aged="age" in numbers)
         _refuse("propensity", numbers["propensity"], odd, frames.PROPENSITY_RULE.removesuffix("."))
     if facts["has_weight"]:
         most = frames.LARGEST_WEIGHT
@@ -271,6 +271,8 @@ def _assembled(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> Sto
     if kinds.keys() == {"stratum"} and np.all(kinds["stratum"] >= frames.MAX_STRATUM):
         # Until ages had a column of their own, they were stored as large strata.
         kinds = {"age": kinds["stratum"] - frames.MAX_STRATUM}
+    if "age" in kinds:
+        kinds["age"] = refine(kinds["age"])
     cells = Cells(
         score=numbers["score"],
         decision=numbers["decision"] == 1.0,

@@ -314,13 +314,13 @@ def row_groups(groups: Any, rows: int) -> IntArray | None:
     return np.array([numbers[value] for value in values], dtype=np.int64)
 
 
-def row_propensities(propensity: Any, missing: BoolArray) -> FloatArray | None:
-    """The chance of each row to get its label, if it was given."""
+def row_propensities(propensity: Any, missing: BoolArray, *, aged: bool = False) -> FloatArray | None:
+    """Return the propensities of rows, if they were passed; `aged`: labels may be still to come."""
     if propensity is None:
         return None
     chance = frames.number_column(propensity, "propensity")
     check_length(chance, "propensity", missing.size)
-    odd = frames.odd_propensities(chance, ~missing, missing)
+    odd = frames.odd_propensities(chance, ~missing, missing, aged=aged)
     if odd.any():
         first = int(np.argmax(odd))
         label = "without a label" if missing[first] else "with a label"

@@ -210,7 +210,7 @@ def _of_ages(arrival: "Arrival") -> str:
     """What ages mean for the answer; what is in doubt about delays has been said."""
     if not arrival.tells:
         return ""
-    if any(check is not None and check.is_clear for check in (arrival.by_score, arrival.by_cohort)):
+    if any(check.is_clear for check in arrival.checks):
         return "Ages say which labels are still to come, but delays are not what they are taken for: see above."
     return (
         "With ages nothing has to be stated about why labels are missing, as long as delays stay what they were; every "

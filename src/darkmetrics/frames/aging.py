@@ -7,7 +7,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from darkmetrics._kernels.age_grid import AGE, DAYS, LOWEST, MATURE, NO_DELAY, WHOLE, age_bin
+from darkmetrics._kernels.age_grid import AGE, DAYS, LOWEST, MATURE, NO_DELAY, STEPS, WHOLE, age_bin
 from darkmetrics.exceptions import InputError, MissingnessWarning, warn
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.engines import looked_up, looks_up
@@ -18,6 +18,8 @@ from darkmetrics.frames.roles import ColumnNames
 _SCORED, _CAME = nw.col("scored_at"), nw.col("labelled_at")
 # So many days, a quarter of a century, make a list that a query can hold.
 _MOST_LISTED = 2**13
+# A microsecond is more than this power of two of a day.
+_LOWEST_OCTAVE = -37
 
 
 def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | None) -> Labelled:
@@ -220,18 +222,19 @@ def _with_bin(frame: Any, column: str, longest: float, *, by_day: bool) -> Any:
     take DuckDB half as long as a choice between two columns.
     """
     age, octave, far = nw.col(column), nw.col("octave"), nw.col("far")
-    # Of whole days, those below one are none.
-    unit, below = (DAY, -LOWEST) if by_day else (DAY * 2.0**LOWEST, 0)
+    # Of whole days, those below one are none; otherwise the smallest is a microsecond.
+    first = 0 if by_day else _LOWEST_OCTAVE
+    unit, below = DAY * 2.0**first, first - LOWEST
     octaves = max(floor(log2(longest / unit)), 0) if longest > unit else 0
-    frame = frame.with_columns(octave=nw.lit(4.0 * below))
+    frame = frame.with_columns(octave=nw.lit(float(STEPS * below)))
     for power in reversed(range(octaves.bit_length())):
         many = 2**power
         frame = frame.with_columns(far=_is(age, unit * 2.0**many))
         frame = frame.with_columns(
-            (age * (1.0 - far * (1.0 - 2.0**-many))).alias(column), octave=octave + far * (4.0 * many)
+            (age * (1.0 - far * (1.0 - 2.0**-many))).alias(column), octave=octave + far * float(STEPS * many)
         )
-    quarters = _is(age, 1.25 * unit) + _is(age, 1.5 * unit) + _is(age, 1.75 * unit)
-    frame = frame.with_columns((_is(age, unit) * (octave + 1.0) + quarters).alias(column))
+    steps = ((age - unit) * float(STEPS) / unit).floor()
+    frame = frame.with_columns((_is(age, unit) * (octave + steps + 1.0)).alias(column))
     return frame.drop("octave", "far") if octaves else frame.drop("octave")
 
 

@@ -86,17 +86,20 @@ PROPENSITY_RULE = (
 )
 
 
-def odd_propensities(propensity: FloatArray, labelled: BoolArray, missing: BoolArray) -> BoolArray:
-    """Which ones cannot be the chance that a row gets its label, given which have one."""
+def odd_propensities(
+    propensity: FloatArray, labelled: BoolArray, missing: BoolArray, *, aged: bool = False
+) -> BoolArray:
+    """Return which propensities the labels contradict. The label of a row with an age may be still to come."""
     inside = (propensity >= 0.0) & (propensity <= 1.0)  # written so that NaN is odd
-    odd: BoolArray = ~inside | (labelled & (propensity == 0.0)) | (missing & (propensity == 1.0))
+    odd: BoolArray = ~inside | (labelled & (propensity == 0.0)) | (missing & (propensity == 1.0) & (not aged))
     return odd
 
 
 def check_propensities(columns: ColumnNames, tally: Tally) -> None:
     """Propensities are chances that the labels do not contradict."""
     propensity, rows = tally.keys["propensity"], tally.rows
-    bad = odd_propensities(propensity, tally.rows > tally.missing, tally.missing > 0.0)
+    aged = columns.scored_at is not None
+    bad = odd_propensities(propensity, tally.rows > tally.missing, tally.missing > 0.0, aged=aged)
     if bad.any():
         found = (
             "missing (null or NaN)" if np.isnan(propensity[bad]).all() else f"wrong (such as {propensity[bad][0]:g})"

@@ -21,8 +21,10 @@ _SETTLED_WEIGHT = 0.1
 _SCORE_BINS, _ZONES = 28, 6
 # Ages at which the drift of the prevalence may change its slope.
 _KNOTS = 7
-# Bins before the last fine age bin that tell how densely rows fill it.
-_FILLED = 3
+# Propensities that are told apart; the largest log odds of one, and log odds that count as one unit in the curve.
+_MAX_PROPENSITIES, _MAX_LOG_ODDS, _PROPENSITY_SCALE = 32, 9.0, 4.0
+# Distances between the oldest ages, the smallest of which is how far the oldest age bin extends.
+_OLDEST_GAPS = 3
 # Jumps of the fraction of labels that may be a day on which labels of a class arrive, and how many per class.
 _MIN_JUMP, _CLEAR_JUMP, _MAX_DAYS = 0.2, 4.0, 2
 # Labels from a row's own age bin that differ by so many standard deviations, and by such a factor, from what older
@@ -54,31 +56,36 @@ class AgeGrid:
         Scores at which all score bins but the first begin.
     position : array (n_score_bins,)
         Middle rank of each score bin, from -1 to 1.
-    rows_at : array
-        Number of rows in each fine age bin.
-    whole : bool
-        Whether ages are whole numbers.
+    occupied : array of int
+        Fine age bins with rows or arrivals.
+    young_at : array
+        Number of rows below the maturity in each fine age bin.
     maturity : float, optional
         About the age from which rows without a label count as negative. No age bin lies above.
     oldest : float
         End of the oldest age bin.
     knots : array
         Ages at which the drift may change its slope, from the oldest on.
+    threshold : float, optional
+        Score from which on rows are predicted positive.
+    propensity : array, optional
+        Probabilities of a review that are told apart, in rising order.
     """
 
     calibrator: LogisticCalibrator
     starts: IntArray
     cuts: FloatArray
     position: FloatArray
-    rows_at: FloatArray
-    whole: bool
+    occupied: IntArray
+    young_at: FloatArray
     maturity: float | None
     oldest: float
     knots: FloatArray
     threshold: float | None = None
+    propensity: FloatArray | None = None
 
     @classmethod
-    def of(cls, data: EvaluationSet, calibrator: LogisticCalibrator) -> "AgeGrid":
+    def of(cls, data: EvaluationSet, calibrator: LogisticCalibrator, *, uses_propensity: bool = False) -> "AgeGrid":
         """Return the grid that fits the rows of a set."""
         ages, cells = ages_of(data), data.cells
         n_fine = int(ages.age.max()) + 1
@@ -89,29 +96,28 @@ class AgeGrid:
         is_timed = bool(ages.timed.any())
         weight = rows_at + events if is_timed else _SETTLED_WEIGHT * rows_at + missing
         starts = _join_bins(weight, _MAX_AGE_BINS if is_timed else _MAX_UNTIMED_BINS)
+        young_at = np.bincount(ages.age, np.where(ages.mature, 0, cells.total), n_fine).astype(np.float64)
+        occupied = np.flatnonzero(rows_at + events)
         maturity = None
         if ages.mature.any():
             first = int(ages.age[ages.mature].min())
-            starts = starts[starts <= first]
-            rows_at[first:] = np.append(rows_at[first:].sum(), np.zeros(n_fine - first - 1))
-            young = cells.total[(ages.age == first) & ~ages.mature].sum() / cells.total[ages.age == first].sum()
             low, high = bin_start(np.array([first, first + 1])).tolist()
-            maturity, n_fine = float(low + young * (high - low)), first + 1
+            maturity = float(low + young_at[first] / rows_at[first] * (high - low))
+            starts = starts[(starts == 0) | (bin_start(starts) < maturity)]
+            rows_at[first:] = np.append(rows_at[first:].sum(), np.zeros(n_fine - first - 1))
         cuts, position = _cut_scores(data)
-        oldest = float(bin_start(np.array(n_fine)))
-        if maturity is None:
-            oldest = _estimate_oldest(rows_at, whole=ages.whole)
         return cls(
             calibrator=calibrator,
             starts=starts,
             cuts=cuts,
             position=position,
-            rows_at=rows_at,
-            whole=ages.whole,
+            occupied=occupied,
+            young_at=young_at,
             maturity=maturity,
-            oldest=oldest,
+            oldest=_find_oldest(occupied) if maturity is None else maturity,
             knots=_place_knots(rows_at),
             threshold=data.threshold,
+            propensity=_select_propensities(data) if uses_propensity else None,
         )
 
     @property
@@ -125,25 +131,15 @@ class AgeGrid:
         return np.append(bin_start(self.starts), self.oldest)
 
     @cached_property
-    def _ends(self) -> FloatArray:
-        """The edges as rows pass them: whole days are passed whole."""
-        return np.ceil(self.edges) if self.whole else self.edges
-
-    @cached_property
     def passed(self) -> FloatArray:
-        """Fraction of its own age bin that a row has passed, on average; the last of whole days counts as passed."""
-        fine = np.flatnonzero(self.rows_at)
-        low, high = bin_start(fine), np.minimum(bin_start(fine + 1), self.oldest)
-        if self.whole:
-            low, high = np.ceil(low) + 1.0, np.ceil(high)
+        """Fraction of its own age bin that a row has passed, on average: up to the next age or delay that occurs."""
+        fine = np.flatnonzero(self.young_at)
+        following = np.append(bin_start(self.occupied), np.inf)[np.searchsorted(self.occupied, fine, side="right")]
         index = self.age_bin(fine)
-        fraction = (0.5 * (low + high) - self._ends[index]) / np.maximum(np.diff(self._ends), 1e-300)[index]
-        total = np.bincount(index, self.rows_at[fine] * fraction, self.n_ages)
-        rows = np.bincount(index, self.rows_at[fine], self.n_ages)
-        result = np.clip(np.where(rows > 0.0, total / np.maximum(rows, 1.0), 0.5), 1e-3, 1.0)
-        if self.maturity is not None:  # rows of the last bin without a label have not reached the maturity
-            result[-1] = np.clip(0.5 * (self.maturity - self.edges[-2]) / (self.oldest - self.edges[-2]), 1e-3, 0.5)
-        return np.asarray(result)
+        fraction = (np.minimum(following, self.edges[index + 1]) - self.edges[index]) / np.diff(self.edges)[index]
+        total = np.bincount(index, self.young_at[fine] * fraction, self.n_ages)
+        rows = np.bincount(index, self.young_at[fine], self.n_ages)
+        return np.asarray(np.clip(np.where(rows > 0.0, total / np.maximum(rows, 1.0), 0.5), 1e-3, 1.0))
 
     @cached_property
     def zone(self) -> IntArray:
@@ -178,17 +174,34 @@ class AgeGrid:
         """Return the score bins of scores."""
         return np.searchsorted(self.cuts, score, side="right")
 
+    def rate_bin(self, data: EvaluationSet) -> IntArray:
+        """Return the bins of propensities of the cells of a set."""
+        assert self.propensity is not None
+        if data.cells.propensity is None:
+            raise InputError("propensity: none with these rows (LateLabels). Pass propensity= with the rows.")
+        return np.searchsorted(0.5 * (self.propensity[1:] + self.propensity[:-1]), data.cells.propensity)
+
+    @cached_property
+    def review_log_odds(self) -> FloatArray:
+        """Log odds of a review in each rate bin, where they are known; bounded, so that a review is never certain."""
+        assert self.propensity is not None
+        odds = np.clip(self.propensity, 1e-300, 1.0 - 1e-16)
+        return np.asarray(np.clip(np.log(odds) - np.log1p(-odds), -_MAX_LOG_ODDS, _MAX_LOG_ODDS), dtype=np.float64)
+
     def later(self, age_bin: IntArray, time: float) -> tuple[IntArray, FloatArray, BoolArray]:
         """Return where rows of an age bin are after some time: bin, fraction of it passed, and whether it exists."""
-        width = np.maximum(np.diff(self._ends), 1e-300)
-        age = self._ends[age_bin] + self.passed[age_bin] * width[age_bin] + time
-        index = np.clip(np.searchsorted(self._ends, age, side="left") - 1, 0, self.n_ages - 1)
-        return index, np.clip((age - self._ends[index]) / width[index], 0.0, 1.0), age <= self._ends[-1]
+        edges, width = self.edges, np.diff(self.edges)
+        age = edges[age_bin] + self.passed[age_bin] * width[age_bin] + time
+        index = np.clip(np.searchsorted(edges, age, side="left") - 1, 0, self.n_ages - 1)
+        return index, np.clip((age - edges[index]) / width[index], 0.0, 1.0), age <= edges[-1]
 
     def table(self, data: EvaluationSet, *, fine: bool = False) -> "AgeTable":
         """Return the cells of a set by score bin (`fine`: by row of its score table) and age bin."""
         cells, score_bin = data.cells, self.score_bin(data.cells.score)
-        level = score_table(data).place if fine else score_bin
+        rate_bin, level = score_bin, score_table(data).place if fine else score_bin
+        if self.propensity is not None:
+            rate_bin = self.rate_bin(data)
+            level = level * self.propensity.size + rate_bin
         key = level * self.n_ages + self.age_bin(ages_of(data).age)
         occupied = np.bincount(key) > 0  # counted and not sorted: there may be many cells
         code, of_cell = np.flatnonzero(occupied), (np.cumsum(occupied) - 1)[key]
@@ -200,12 +213,14 @@ class AgeGrid:
         n_levels = int(level.max()) + 1
         rows = np.maximum(total(cells.total, level, n_levels), 1e-300)
         score = np.clip(total(cells.total * cells.score, level, n_levels) / rows, cells.score[0], cells.score[-1])
-        columns = self.calibrator.design(score)
-        of_code = np.zeros(code.size, dtype=np.int64)
-        of_code[of_cell] = score_bin
+        columns = self.calibrator.design(score)[code_level]
+        of_code = np.zeros((2, code.size), dtype=np.int64)
+        of_code[:, of_cell] = score_bin, rate_bin
+        if self.propensity is not None:
+            columns = np.column_stack([columns, self.review_log_odds[of_code[1]] / _PROPENSITY_SCALE])
         counts = {name: total(getattr(cells, name)) for name in ("positives", "negatives", "missing")}
         decided = total(cells.missing * cells.decision)
-        return AgeTable(columns[code_level], of_code, age, **counts, decided=decided, of_cell=of_cell)
+        return AgeTable(columns, of_code[0], of_code[1], age, **counts, decided=decided, of_cell=of_cell)
 
 
 class AgeTable(NamedTuple):
@@ -214,9 +229,9 @@ class AgeTable(NamedTuple):
     Attributes
     ----------
     columns : array (n, width)
-        Columns of the calibration curve.
-    score_bin, age : array of int (n,)
-        Bins.
+        Columns of the calibration curve, with the propensity as another one if it is known.
+    score_bin, rate_bin, age : array of int (n,)
+        Bins. Rows of one rate bin have one review rate; it is the score bin if propensities are not known.
     positives, negatives, missing, decided : array (n,)
         Numbers of rows; `decided` of the missing ones that are predicted positive.
     of_cell : array of int
@@ -225,6 +240,7 @@ class AgeTable(NamedTuple):
 
     columns: FloatArray
     score_bin: IntArray
+    rate_bin: IntArray
     age: IntArray
     positives: FloatArray
     negatives: FloatArray
@@ -316,36 +332,40 @@ def find_days(table: "AgeTable", grid: AgeGrid) -> list[tuple[int, int]]:
         jump = fraction[2:] - fraction[:-2]
         variance = (fraction * (1.0 - fraction) + 0.01) / np.maximum(rows, 1.0)
         is_day = (jump > _MIN_JUMP) & (jump > _CLEAR_JUMP * np.sqrt(variance[2:] + variance[:-2]))
-        is_wide = np.diff(grid._ends)[1:-1] > (1.0 if grid.whole else 0.0)
+        is_wide = np.bincount(grid.age_bin(grid.occupied), minlength=grid.n_ages)[1:-1] > 1
         order = np.argsort(-jump)
         days += [(y, int(k) + 1) for k in order[:_MAX_DAYS] if is_day[k] and is_wide[k]]
     return days
 
 
-def _estimate_oldest(rows_at: FloatArray, *, whole: bool) -> float:
-    """Return about the oldest age: rows fill the last fine age bin as densely as those before it."""
-    low, high = (float(end) for end in bin_start(np.array([rows_at.size - 1, rows_at.size])))
-    before = slice(max(0, rows_at.size - 1 - _FILLED), rows_at.size - 1)
-    span = low - float(bin_start(np.array(before.start)))
-    n_before = float(rows_at[before].sum())
-    if not n_before > 0.0:
-        return high
-    n_expected = n_before / span * (high - low)
-    if rows_at[-1] + 2.0 * np.sqrt(n_expected) > n_expected:
-        return high
-    end = low + (high - low) * float(rows_at[-1]) / n_expected
-    return min(high, float(np.ceil(end))) if whole else end
+def _select_propensities(data: EvaluationSet) -> FloatArray:
+    """Return the propensities of a set; if there are many, quantiles of them."""
+    if data.cells.propensity is None:
+        raise InputError("propensity: none with these rows (LateLabels). Pass propensity= with the rows.")
+    values = np.unique(data.cells.propensity)
+    if values.size <= _MAX_PROPENSITIES:
+        return values
+    order = np.argsort(data.cells.propensity)
+    rows = np.cumsum(data.cells.total[order])
+    at = np.searchsorted(rows, (np.arange(_MAX_PROPENSITIES) + 0.5) / _MAX_PROPENSITIES * rows[-1])
+    return np.unique(data.cells.propensity[order[at]])
+
+
+def _find_oldest(occupied: IntArray) -> float:
+    """Return the end of the oldest age bin: the last age covers as much time as the ages before it do."""
+    low, high = bin_start(occupied[-1:] + np.array([0, 1])).tolist()
+    gaps = np.diff(bin_start(occupied))[-_OLDEST_GAPS:]
+    return max(float(high), float(low + gaps.min(initial=low))) if gaps.size else float(high)
 
 
 def _join_bins(weight: FloatArray, max_bins: int) -> IntArray:
-    """Return the first fine bin of each age bin: neighbors with the least content are joined."""
+    """Return the first fine bin of each age bin: neighbors are joined so that bins have about equal content."""
     starts = np.flatnonzero(weight)
+    if starts.size > max_bins:
+        content = weight[starts]
+        group = np.floor(max_bins * (np.cumsum(content) - 0.5 * content) / content.sum())
+        starts = starts[np.diff(group, prepend=-1.0) > 0.0]
     starts[0] = 0
-    content = np.add.reduceat(weight, starts)
-    while starts.size > max_bins:
-        at = int(np.argmin(content[1:] + content[:-1])) + 1
-        content[at - 1] += content[at]
-        starts, content = np.delete(starts, at), np.delete(content, at)
     return starts
 
 

@@ -118,6 +118,9 @@ class Arrival:
         Rows without a label.
     by_score, by_cohort : DelayCheck or None
         Are delays the same at low and high scores, and for rows scored early and late?
+    by_age_and_score : DelayCheck or None
+        Does the model fit the rows without a label at all ages and scores? Where it clearly does not, intervals are
+        widened by the dispersion of these counts.
     absent : mapping
         For each check that is None: why.
     days : bool
@@ -147,7 +150,7 @@ class Arrival:
     >>> days = age.astype("timedelta64[D]")
     >>> result = dm.evaluate(np.where(delay <= age, y, np.nan), y_score, age=days, metrics="recall")
     >>> print(result.arrival.headline().split("(")[0])
-    Of the 715 missing rows about 528
+    Of the 715 missing rows about 514
     >>> int(y[delay > age].sum())
     558
     """
@@ -165,6 +168,7 @@ class Arrival:
     turning: float = 0.0
     maturity: float | None = None
     as_of: date | None = None
+    by_age_and_score: DelayCheck | None = None
 
     def at(self, as_of: PointInTime | None) -> "Arrival":
         """The same with the date at which ages were taken: a date, a datetime or ISO text, as `as_of` of tables."""
@@ -230,16 +234,16 @@ class Arrival:
             )
         else:
             lines.append(
-                "Rows that have reached the maturity without a label count as negative; the bin of ages in which it "
-                f"lies ends at {self._time(self.maturity)}."
+                "Rows that have reached the maturity without a label count as negative; it is about "
+                f"{self._time(self.maturity)}."
             )
-        checks = [check.words for check in (self.by_score, self.by_cohort) if check is not None]
+        checks = [check.words for check in self.checks]
         return [*lines, *checks, *self._young(), *self._turns()]
 
     def in_short(self) -> list[str]:
         """What is still to come, and what was found about delays where it is not that they are equal."""
         lines = self.words()
-        checks = [check.words for check in (self.by_score, self.by_cohort) if check is not None and check.differs]
+        checks = [check.words for check in self.checks if check.differs]
         return [lines[0], *checks, *self._turns()] if self.tells else lines
 
     def doubts(self) -> list[tuple[type[Warning], str]]:
@@ -254,14 +258,25 @@ class Arrival:
             )
             return [(RefutedWarning, text)]
         # Where cohorts differ the fit is off, and what it says of scores and of turns is not to be trusted.
-        turns: list[tuple[type[Warning], str]] = [(MissingnessWarning, text) for text in self._turns()]
+        doubts: list[tuple[type[Warning], str]] = []
         if self.timed and self.by_score is not None and self.by_score.is_clear:
             text = (
                 f"{self.by_score.words} The estimates allow for delays that change evenly with the rank of the score. "
                 "If delays depend on the score in another way, the estimates are biased."
             )
-            return [(RefutedWarning, text), *turns]
-        return turns
+            doubts.append((RefutedWarning, text))
+        if self.by_age_and_score is not None and self.by_age_and_score.is_clear:
+            text = (
+                f"{self.by_age_and_score.words} The model of delays does not fit these rows. Intervals are widened for "
+                "this, and the estimates may still be biased. See .arrival."
+            )
+            doubts.append((RefutedWarning, text))
+        return doubts + [(MissingnessWarning, text) for text in self._turns()]
+
+    @property
+    def checks(self) -> list[DelayCheck]:
+        """The checks that could be made."""
+        return [check for check in (self.by_score, self.by_cohort, self.by_age_and_score) if check is not None]
 
     def _young(self) -> list[str]:
         """How many rows ages alone say little of: hardly a label of theirs can show that they are of another kind."""
@@ -327,6 +342,7 @@ class Arrival:
             **classes,
             "by_score": _check(self.by_score),
             "by_cohort": _check(self.by_cohort),
+            "by_age_and_score": _check(self.by_age_and_score),
             "absent": dict(self.absent),
         }
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import betaincinv, chdtrc
 
 from darkmetrics._kernels.age_grid import Ages
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.log_odds import chance
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -15,16 +15,16 @@ from darkmetrics.missingness.age_cells import ages_of
 from darkmetrics.missingness.arrival import CLASSES, AgeBin, Arrival, ClassArrival, DelayCheck
 from darkmetrics.missingness.base import Estimate
 from darkmetrics.missingness.checks import CLEARLY, AbsentError, p_text
-from darkmetrics.missingness.delay_fit import compute_label_probability
-from darkmetrics.missingness.delayed import FittedDelays, test_cohorts
+from darkmetrics.missingness.delay_fit import compute_label_probability, count_missing
+from darkmetrics.missingness.delayed import SCORE_GROUPS, SMALL_FRACTION, FittedDelays, test_cohorts
 
 _TAILS, _MOST = (0.05, 0.95), 0.9
 # Times at which arrived labels are counted, and levels that stand for when so many of them have arrived.
 _TIMES, _LEVELS = 50, 20
-# Smaller effects do not matter: of the log odds of an arrival, and of the fraction of rows without a label.
-_SMALL, _SMALL_FRACTION = 0.2, 0.02
-# Labels of a class that each half of the cohorts needs, and rows with and without a label that each age bin needs.
-_MIN_LABELS, _MIN_ROWS = 20.0, 5.0
+# Smaller effects on the log odds of an arrival do not matter.
+_SMALL = 0.2
+# Labels of a class that each half of the cohorts needs.
+_MIN_LABELS = 20.0
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -42,6 +42,7 @@ def arrival_of(fitted: FittedDelays, data: EvaluationSet, as_of: date | None = N
         missing=data.n_missing,
         by_score=_run(lambda: _check_scores(fitted), "by_score", absent),
         by_cohort=_run(lambda: _check_cohorts(fitted, data, ages), "by_cohort", absent),
+        by_age_and_score=_run(lambda: _check_ages(fitted, SCORE_GROUPS), "by_age_and_score", absent),
         absent=absent,
         days=ages.days,
         timed=bool(ages.timed.any()),
@@ -75,6 +76,10 @@ def _summarize_classes(fitted: FittedDelays) -> tuple[ClassArrival, ClassArrival
     grid, draws, table = fitted.grid, fitted.draws, fitted.data.table
     edges, n_ages, n_bins = grid.edges, grid.n_ages, grid.position.size
     rate = chance(draws.rate)
+    if grid.propensity is not None:  # rows of a score bin have several rates, of which their mean stands for all
+        count = table.positives + table.negatives + table.missing
+        by_bin = np.bincount(table.score_bin, count * grid.propensity[table.rate_bin], n_bins)
+        rate = np.tile(by_bin / np.maximum(np.bincount(table.score_bin, count, n_bins), _TINY), (len(rate), 2, 1))
     # P(no label at an edge of age bins), by draw, class, score bin and edge.
     left = 1.0 + rate[..., None] * np.expm1(draws.log_waits[:, :, grid.zone])
     if grid.maturity is not None:
@@ -188,7 +193,7 @@ def _check_cohorts(fitted: FittedDelays, data: EvaluationSet, ages: Ages) -> Del
     if not rows[~is_late].sum():
         raise AbsentError("all rows are of about the same age.")
     if not ages.timed.any():
-        return _check_ages(fitted)
+        return _check_ages(fitted, 1)
     timed = ages.timed & ~ages.mature
     late = is_late[grid.age_bin(ages.age)]
     labels = (data.cells.negatives, data.cells.positives)
@@ -208,43 +213,28 @@ def _check_cohorts(fitted: FittedDelays, data: EvaluationSet, ages: Ages) -> Del
     )
 
 
-def _check_ages(fitted: FittedDelays) -> DelayCheck:
-    """Compare the rows without a label at each age with the fit: equal delays leave no more of them at a higher age."""
-    grid, table = fitted.grid, fitted.data.table
-    left = fitted.missing_probability()
-    count = table.positives + table.negatives + table.missing
-    last = grid.n_ages if grid.maturity is None else grid.n_ages - 1
-    if last < 2:
-        raise AbsentError("all rows are of about the same age.")
-    values = (table.missing, count * left, count * left * (1.0 - left), count)
-    columns: list[FloatArray] = [np.bincount(table.age, value, grid.n_ages)[:last].astype(float) for value in values]
-    group = _join_ages(columns[1], columns[3] - columns[1])
-    seen, expected, variance, n = (np.bincount(group, column) for column in columns)
-    # The fit has parameters for every age: the sum is smaller than chi-square, and false alarms are rarer.
-    p_value = float(chdtrc(n.size, float(np.sum((seen - expected) ** 2 / np.maximum(variance, 1e-12)))))
-    excess = (seen - expected) / n
+def _check_ages(fitted: FittedDelays, n_score_groups: int) -> DelayCheck:
+    """Compare the rows without a label at each age, and in each score group, with the fit."""
+    counts = fitted.misfit if n_score_groups == SCORE_GROUPS else count_missing(fitted.best, n_score_groups)
+    if counts.seen.size < 2:
+        raise AbsentError("all rows are of about the same age, or all have a label.")
+    excess, p_value = counts.excess, counts.p_value
     worst = int(np.argmax(np.abs(excess)))
-    check = DelayCheck(p_value, float(excess[worst]), bool(abs(excess[worst]) < _SMALL_FRACTION), "")
+    check = DelayCheck(p_value, float(excess[worst]), bool(abs(excess[worst]) < SMALL_FRACTION), "")
+    grouped = n_score_groups > 1
     if not check.differs:
-        words = f"The share of rows without a label falls with age, as equal delays have it ({p_text(p_value)})"
-        return check._replace(words=f"{words}; more can be said where delays are known.")
-    index = np.flatnonzero(group == worst)
-    low, high = grid.edges[index[0]], grid.edges[index[-1] + 1]
+        words = "The fraction of rows without a label falls with age"
+        words += " at low and high scores as the model expects" if grouped else ", as equal delays have it"
+        return check._replace(words=f"{words} ({p_text(p_value)}).")
+    edges = fitted.grid.edges
+    seen, expected = (values[worst] / counts.rows[worst] for values in (counts.seen, counts.expected))
+    model = "the model expects" if grouped else "equal delays for all rows would have"
+    names = ("lower", "middle", "higher")
+    where = f" with {names[counts.score_group[worst]]} scores" if grouped else ""
     return check._replace(
-        words=f"Of rows of age {low:.3g} to {high:.3g}, {seen[worst] / n[worst]:.1%} have no label where equal delays "
-        f"for all rows would have {expected[worst] / n[worst]:.1%} ({p_text(p_value)})."
+        words=f"Of rows{where} of age {edges[counts.first[worst]]:.3g} to {edges[counts.last[worst] + 1]:.3g}, "
+        f"{seen:.1%} have no label where {model} {expected:.1%} ({p_text(p_value)})."
     )
-
-
-def _join_ages(first: FloatArray, second: FloatArray) -> IntArray:
-    """Return groups of neighboring age bins in which both sums are large enough."""
-    group, number, sums = np.zeros(first.size, dtype=np.int64), 0, np.zeros(2)
-    for k in range(first.size):
-        group[k] = number
-        sums += (first[k], second[k])
-        if sums.min() >= _MIN_ROWS:
-            number, sums = number + 1, np.zeros(2)
-    return np.minimum(group, max(0, number - 1))  # the remainder belongs to the last complete group
 
 
 def has_provisional_zeros(data: EvaluationSet) -> bool:

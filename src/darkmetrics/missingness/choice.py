@@ -81,8 +81,7 @@ def label_model_from(
     reference = reference_from(reference, calibration)
     stated = {"missingness": missingness, "reference": reference, "propensity": propensity, "strata": strata}
     if age:
-        stated["missingness"] = None if missingness == "late" else missingness
-        return _select_by_column("age", label_model, (LateLabels,), stated)
+        return _by_age(label_model, stated)
     if propensity:
         del stated["propensity"]
         return _select_by_column("propensity", label_model, (Propensity, Features), stated)
@@ -125,6 +124,27 @@ def _select_by_column(argument: str, label_model: Any, types: tuple[type[LabelMo
     if label_model is None or (isinstance(label_model, str) and label_model in ("auto", _TAKEN[types[0]])):
         return types[0]()
     raise InputError(f"{argument}: label_model={_named(label_model)} does not use it. Leave one of them out.")
+
+
+def _by_age(label_model: Any, others: dict[str, Any]) -> LabelModel:
+    """The model for rows with ages, which say why labels are missing."""
+    is_known = others["propensity"]
+    others = {**others, "propensity": None}
+    if others["missingness"] == "late":
+        others["missingness"] = None
+    for name, value in others.items():
+        if value is not None and value is not False:
+            raise InputError(f"age: {name} also says why labels are missing. Give one of them.")
+    if isinstance(label_model, LateLabels):
+        if is_known and label_model.reviewed != "propensity":
+            raise InputError(
+                f"propensity: LateLabels(reviewed={label_model.reviewed!r}) does not use it. Set "
+                "reviewed='propensity', or leave propensity out."
+            )
+        return label_model
+    if label_model is None or (isinstance(label_model, str) and label_model in ("auto", "late")):
+        return LateLabels(reviewed="propensity" if is_known else None)
+    raise InputError(f"age: label_model={_named(label_model)} does not use it. Leave one of them out.")
 
 
 def _within_strata(model: LabelModel) -> LabelModel:

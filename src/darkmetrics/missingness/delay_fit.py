@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy  # its modules are loaded when they are first used
-from scipy.special import softmax
+from scipy.special import chdtrc, softmax
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.log_odds import chance
@@ -29,6 +29,8 @@ from darkmetrics.posterior.likelihood import LOG_2PI, Likelihood, Prior
 from darkmetrics.posterior.mode import Mode, find_mode
 
 _SEED = 7
+# Rows with and without a label that each count of a test needs.
+_MIN_ROWS = 5.0
 
 
 class DelayDraws(NamedTuple):
@@ -44,7 +46,7 @@ class DelayDraws(NamedTuple):
         Log odds that a label arrives in an age bin, given that it has not arrived before.
     passed : array (n_draws, 2, n_ages)
         Logarithm of the factor of these odds for rows that are in the age bin.
-    rate : array (n_draws, 2, n_score_bins)
+    rate : array (n_draws, 2, n_rate_bins)
         Log odds that the label of a row ever arrives.
     """
 
@@ -58,6 +60,17 @@ class DelayDraws(NamedTuple):
         """Return a selection of the draws."""
         return DelayDraws(*(values[draws] for values in self))
 
+    def widen(self, factor: float) -> "DelayDraws":
+        """Return draws that are this many times as far from their mean."""
+        arrays = []
+        for values in self:
+            center = np.broadcast_to(values.mean(axis=0), values.shape)
+            is_finite = np.isfinite(center)  # log odds of what never happens are not
+            wide = values.copy()
+            wide[is_finite] = center[is_finite] + factor * (values[is_finite] - center[is_finite])
+            arrays.append(wide)
+        return DelayDraws(*arrays)
+
     @property
     def log_waits(self) -> FloatArray:
         """Log probability that the label of a reviewed row has not arrived before each age bin, and by the end."""
@@ -65,7 +78,7 @@ class DelayDraws(NamedTuple):
         return np.concatenate([np.zeros((*log_stay.shape[:-1], 1)), np.cumsum(log_stay, axis=-1)], axis=-1)
 
     def log_missing(
-        self, zone: IntArray, score_bin: IntArray, age: IntArray, log_passed: FloatArray | None = None
+        self, zone: IntArray, rate_bin: IntArray, age: IntArray, log_passed: FloatArray | None = None
     ) -> FloatArray:
         """Return log P(no label) of rows in these bins, by class (n_draws x 2 x n).
 
@@ -74,7 +87,7 @@ class DelayDraws(NamedTuple):
         waits = self.log_waits[:, :, zone, age]
         log_passed = self.passed[:, :, age] if log_passed is None else log_passed
         waits = waits - np.logaddexp(0.0, self.hazard[:, :, zone, age] + log_passed)
-        rate = self.rate[:, :, score_bin]
+        rate = self.rate[:, :, rate_bin]
         return np.asarray(np.logaddexp(-np.logaddexp(0.0, rate), waits - np.logaddexp(0.0, -rate)))
 
 
@@ -87,9 +100,11 @@ def compute_label_probability(grid: AgeGrid, draws: DelayDraws, table: AgeTable)
 def compute_log_odds(grid: AgeGrid, draws: DelayDraws, table: AgeTable) -> tuple[FloatArray, FloatArray]:
     """Return the log odds of a positive for rows of a table, and what having no label adds (n_draws x n each)."""
     columns = np.hstack([table.columns, grid.drift[table.age]])
-    key, index = np.unique(table.score_bin * grid.n_ages + table.age, return_inverse=True)
-    score_bin, age = np.divmod(key, grid.n_ages)
-    log_missing = draws.log_missing(grid.zone[score_bin], score_bin, age)
+    n_zones = grid.zone_position.size
+    key = (table.rate_bin * n_zones + grid.zone[table.score_bin]) * grid.n_ages + table.age
+    key, index = np.unique(key, return_inverse=True)
+    zones, age = np.divmod(key, grid.n_ages)
+    log_missing = draws.log_missing(zones % n_zones, zones // n_zones, age)
     return draws.curve @ columns.T, (log_missing[:, 1] - log_missing[:, 0])[:, index]
 
 
@@ -159,6 +174,13 @@ class FittedSetting:
         fitted = fit_model(declared.model, 2 * n_draws, likelihood_power=self.data.credit, start=self.mode.theta)
         return self.to_draws(fitted.theta), fitted.weight
 
+    def missing_probability(self) -> FloatArray:
+        """Return P(no label) at the mode for rows of the table."""
+        table, grid, draw = self.data.table, self.data.grid, self.to_draws(self.mode.theta[None])
+        p = chance(draw.curve @ np.hstack([table.columns, grid.drift[table.age]]).T)
+        missing = np.exp(draw.log_missing(grid.zone[table.score_bin], table.rate_bin, table.age))
+        return np.asarray((p * missing[:, 1] + (1.0 - p) * missing[:, 0])[0])
+
     def to_draws(self, theta: FloatArray) -> DelayDraws:
         """Return draws of the parameters by name."""
         declared, grid, n_draws = self.declared, self.data.grid, len(theta)
@@ -175,9 +197,77 @@ class FittedSetting:
         rate = theta[:, declared.rates]
         if self.setting.reviewed == "by_score":
             rate = np.repeat((rate @ build_rate_columns(grid).T)[:, None], 2, axis=1)
+        elif self.setting.reviewed == "propensity":
+            rate = np.tile(grid.review_log_odds, (n_draws, 2, 1))
         else:
             rate = np.repeat(rate[:, :, None], grid.position.size, axis=2)
         return DelayDraws(theta[:, declared.curve], slope, hazard, passed, rate)
+
+
+class MissingCounts(NamedTuple):
+    """Rows without a label by score group and age, next to the numbers that a fit expects.
+
+    Attributes
+    ----------
+    seen, expected, variance, rows : array (n,)
+        Rows without a label, their expected number and its variance, and all rows.
+    score_group, first, last : array of int (n,)
+        Group of scores, and the first and last age bin.
+    """
+
+    seen: FloatArray
+    expected: FloatArray
+    variance: FloatArray
+    rows: FloatArray
+    score_group: IntArray
+    first: IntArray
+    last: IntArray
+
+    @property
+    def statistic(self) -> float:
+        """Pearson's statistic, on average below the number of counts: a fit has parameters for ages and scores."""
+        return float(np.sum((self.seen - self.expected) ** 2 / np.maximum(self.variance, 1e-12)))
+
+    @property
+    def p_value(self) -> float:
+        """P-value of the test that the fit is right."""
+        return float(chdtrc(self.seen.size, self.statistic)) if self.seen.size else 1.0
+
+    @property
+    def excess(self) -> FloatArray:
+        """Difference of the fractions of rows without a label."""
+        return np.asarray((self.seen - self.expected) / self.rows)
+
+
+def count_missing(fit: FittedSetting, n_score_groups: int) -> MissingCounts:
+    """Compare the rows without a label with those that the mode of a fit expects, by score group and age."""
+    grid, table, counts = fit.data.grid, fit.data.table, []
+    expected = fit.missing_probability()
+    rows = table.positives + table.negatives + table.missing
+    last = grid.n_ages - (grid.maturity is not None)
+    score_group = grid.zone[table.score_bin] * n_score_groups // grid.zone_position.size
+    for group in range(n_score_groups):
+        selected = score_group == group
+        values = (table.missing, rows * expected, rows * expected * (1.0 - expected), rows)
+        columns = np.array([np.bincount(table.age[selected], value[selected], grid.n_ages)[:last] for value in values])
+        starts = _join_ages(columns[1], columns[3] - columns[1])
+        if starts.size:
+            sums = np.add.reduceat(columns, starts, axis=1)
+            ends = np.append(starts[1:], last) - 1
+            counts.append(np.vstack([sums, np.full(starts.size, group), starts, ends]))
+    joined = np.hstack(counts) if counts else np.zeros((7, 0))
+    return MissingCounts(*joined[:4], *joined[4:].astype(np.int64))
+
+
+def _join_ages(first: FloatArray, second: FloatArray) -> IntArray:
+    """Return the first of neighboring age bins in which both sums are large enough; the remainder joins the last."""
+    starts, sums = [0], np.zeros(2)
+    for k in range(first.size):
+        sums += (first[k], second[k])
+        if sums.min() >= _MIN_ROWS:
+            starts.append(k + 1)
+            sums = np.zeros(2)
+    return np.array(starts[:-1], dtype=np.int64)
 
 
 def _guess_rates(data: DelayData) -> FloatArray:

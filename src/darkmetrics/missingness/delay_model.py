@@ -27,9 +27,8 @@ from darkmetrics.posterior import Model
 _MEAN_DELAY, _LEVEL_SD, STEP_SDS = 1.0, 2.5, (0.3, 1.0)
 # Prior sd of the slope of hazards along the rank of the score (-1 to 1): common, and difference between classes.
 _SLOPE_SD = (1.0, 0.5)
-# Prior sd of the drift of the prevalence over all ages: trend, and random walk. From ages alone a drift can hardly be
-# told from delays that depend on the score, and the prior is narrower. A quick change has the last walk.
-_TREND_SD, WALK_SD, QUICK_SD = {True: 0.5, False: 0.3}, 0.3, 3.0
+# Prior sd of the drift of the prevalence over all ages: trend, and random walk. A quick change has the last walk.
+_TREND_SD, WALK_SD, QUICK_SD = 0.7, 0.3, 3.0
 # Prior of the log odds that a label of a class ever arrives, where all rows are reviewed.
 _EVER_MEAN, _EVER_SD = 3.0, 2.0
 # Prior of the log odds that a row is reviewed: mean and sd of the level, sd of a step at the threshold, and scale of
@@ -37,6 +36,8 @@ _EVER_MEAN, _EVER_SD = 3.0, 2.0
 _RATE_MEAN, _RATE_LEVEL_SD, _RATE_STEP_SD, RATE_SCALE = 3.0, 3.0, 3.0, 0.1
 # What Laplace's approximation misses of the integral of a Cauchy density, as a logarithm.
 _CAUCHY_VOLUME = 0.4 * np.log(np.pi)
+# Prior sd of the effect of a propensity on the log odds of a positive, per unit of its column.
+_PROPENSITY_SD = 1.0
 # Log odds of a hazard before the maturity are at most this before labels are seen.
 _MAX_PRIOR = 6.0
 # Log odds that a label arrives by the maturity.
@@ -111,7 +112,10 @@ def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = N
     reviewed = setting.reviewed
     grid, table, counts, model = data.grid, data.table, data.counts, Model()
     n_ages, n_zones, n_bins = grid.n_ages, counts.full.shape[1], grid.position.size
-    curve = model.add_parameters(grid.calibrator.prior_mean_, grid.calibrator.prior_scale_)
+    prior = grid.calibrator.prior_mean_, grid.calibrator.prior_scale_
+    if grid.propensity is not None:
+        prior = np.append(prior[0], 0.0), np.append(prior[1], _PROPENSITY_SD)
+    curve = model.add_parameters(*prior)
     drift = model.add_parameters(precision=build_drift_precision(data, setting.walk_sd))
     slope = model.add_parameters(np.zeros(2), np.array(_SLOPE_SD))
     label = model.add_decisions((curve, table.columns), (drift, grid.drift[table.age]))
@@ -144,16 +148,20 @@ def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = N
         sd = RATE_SCALE if rate_sd is None else rate_sd
         rates = np.append(rates, model.add_parameters(steps, sd, cauchy=rate_sd is None))
         model.log_constant += _CAUCHY_VOLUME * steps.size
+        outcomes = model.add_decisions((rates, columns))
+        review = np.stack([outcomes, outcomes])
+    elif reviewed == "propensity":
+        rates = np.zeros(0, dtype=np.int64)
+        outcomes = model.add_decisions(offset=grid.review_log_odds)
+        review = np.stack([outcomes, outcomes])
     else:
-        columns = np.eye(2)
         # By definition, positives that never arrive by the maturity are none.
         mean = np.array([_EVER_MEAN, _EVER_MEAN if grid.maturity is None else CERTAIN])
         rates = model.add_parameters(mean, _EVER_SD)
-    outcomes = model.add_decisions((rates, columns))
-    review = np.stack([outcomes, outcomes]) if reviewed == "by_score" else np.repeat(outcomes[:, None], n_bins, axis=1)
+        review = np.repeat(model.add_decisions((rates, np.eye(2)))[:, None], n_bins, axis=1)
 
     for y, count in ((0, table.negatives), (1, table.positives)):
-        model.add_cells(count, [(y, [label[:, y], review[y, table.score_bin, 1]])])
+        model.add_cells(count, [(y, [label[:, y], review[y, table.rate_bin, 1]])])
     _add_arrivals(model, arrives, counts)
     _add_missing(model, data, label, review, arrives)
     return DelayModel(model, np.append(curve, drift), drift, slope, days, cohort, hazards, rates)
@@ -193,10 +201,10 @@ def _add_missing(
     if data.is_late is not None:
         zone = zone + data.grid.zone_position.size * data.is_late[table.age]
     cells = np.flatnonzero(table.missing > 0.0)
-    age, score_bin, histories = table.age[cells], table.score_bin[cells], []
+    age, rate_bin, histories = table.age[cells], table.rate_bin[cells], []
     for y in (0, 1):
-        histories.append((y, [label[cells, y], review[y, score_bin, 0]]))
-        outcomes = [label[cells, y], review[y, score_bin, 1]]
+        histories.append((y, [label[cells, y], review[y, rate_bin, 0]]))
+        outcomes = [label[cells, y], review[y, rate_bin, 1]]
         if y in arrives:
             full, own = (outcome[zone[cells]] for outcome in arrives[y])
             outcomes += [*_list_waits(full, age), own[np.arange(cells.size), age, 0]]
@@ -207,8 +215,8 @@ def _add_missing(
 
 def build_drift_precision(data: DelayData, walk_sd: float) -> FloatArray:
     """Return the prior precision of the drift at the knots after the oldest one: a random walk plus a trend."""
-    times, is_timed = data.grid.knot_times, bool((data.counts.full + data.counts.partial).any())
-    covariance = walk_sd**2 * np.minimum.outer(times, times) + _TREND_SD[is_timed] ** 2 * np.outer(times, times)
+    times = data.grid.knot_times
+    covariance = walk_sd**2 * np.minimum.outer(times, times) + _TREND_SD**2 * np.outer(times, times)
     return np.asarray(np.linalg.inv(covariance)) if times.size else np.zeros((0, 0))
 
 

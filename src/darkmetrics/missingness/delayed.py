@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import chdtrc, softmax
 
-from darkmetrics._kernels.age_grid import EDGES, Ages, bin_start
+from darkmetrics._kernels.age_grid import Ages, bin_start
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.log_odds import chance
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
@@ -20,7 +19,14 @@ from darkmetrics.missingness.age_cells import (
     without_calendar,
 )
 from darkmetrics.missingness.base import LabelModel, missing_prevalence, of_weight
-from darkmetrics.missingness.delay_fit import DelayDraws, FittedSetting, compute_label_probability
+from darkmetrics.missingness.checks import CLEARLY
+from darkmetrics.missingness.delay_fit import (
+    DelayDraws,
+    FittedSetting,
+    MissingCounts,
+    compute_label_probability,
+    count_missing,
+)
 from darkmetrics.missingness.delay_model import (
     COHORT_SD,
     QUICK_SD,
@@ -40,15 +46,15 @@ from darkmetrics.posterior.mode import find_mode
 from darkmetrics.posterior.representatives import representatives
 
 # Who may be reviewed.
-REVIEWED = ("all", "by_score")
+REVIEWED = ("all", "by_score", "propensity")
 # Where the evidence is less clear than this ratio, data cannot tell the two, and each keeps the smallest weight.
 _CLEAR_RATIO, _MIN_WEIGHT = 20.0, 0.25
+# Groups of scores by which the fit is tested, and fractions of rows without a label that do not matter.
+SCORE_GROUPS, SMALL_FRACTION = 3, 0.02
 # A smooth model that is so much worse, in log evidence, is not tried with rough hazards.
 _CLEARLY_WORSE = 9.0
 # Probability of a review by score from which on it is mentioned; differences between old rows that are.
 _MIN_MENTIONED, _MIN_DIFFERENCE, _CLEAR_SQUARE = 0.02, 0.1, 9.0
-# The oldest age is at least so many times the first step of the grid, as two months of whole days are.
-_MIN_SPAN = 64.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +74,10 @@ class LateLabels(LabelModel):
         The curve from scores to probabilities.
     n_nodes : int
         How many cases stand for what the labels leave open.
-    reviewed : {"all", "by_score"}, optional
-        Who is reviewed, so that a label can arrive: every row, or a fraction of the rows that may depend on the score
-        in any way. If not passed, both are weighed by how well they explain which rows have a label.
+    reviewed : {"all", "by_score", "propensity"}, optional
+        Who is reviewed, so that a label can arrive: every row, a fraction of the rows that may depend on the score in
+        any way, or each row with the probability in `propensity=`. If not passed, the first two are weighed by how well
+        they explain which rows have a label.
 
     Examples
     --------
@@ -106,15 +113,18 @@ class LateLabels(LabelModel):
     def fit(self, data: EvaluationSet) -> "FittedDelays":
         """Return what the rows of a set say about delays, for the rows of this set or of a part of it."""
         ages = ages_of(data)
-        _check_unit(ages)
         fit_data = FitData.of(data)
         _check_classes(fit_data, ages)
-        grid = AgeGrid.of(data, fit_data.logistic_calibrator(self.calibrator))
+        uses_propensity = self.reviewed == "propensity"
+        grid = AgeGrid.of(data, fit_data.logistic_calibrator(self.calibrator), uses_propensity=uses_propensity)
         zone = grid.zone[grid.score_bin(data.cells.score)]
         counts = count_arrivals(grid, without_calendar(grid, data), data, zone, grid.zone_position.size)
         table = grid.table(data)
         delay_data = DelayData(grid, table, counts, fit_data.credit, find_days(table, grid))
-        fits = _fit_settings(delay_data, REVIEWED if self.reviewed is None else (self.reviewed,))
+        reviewed_by = REVIEWED[:2] if self.reviewed is None else (self.reviewed,)
+        fits = _fit_settings(delay_data, reviewed_by)
+        best = max(fits, key=lambda fit: fit.log_evidence)
+        misfit = count_missing(best, SCORE_GROUPS)
         weight = _weigh(fits)
         table, _ = delay_data.table.with_missing()
         sides = np.stack([table.decided, table.missing - table.decided], axis=1)
@@ -126,10 +136,11 @@ class LateLabels(LabelModel):
                 above, below = (compute_label_probability(grid, draws, table) @ sides).T
                 parts.append(draws.select(representatives(above, below, w, size)))
         draws = DelayDraws(*(np.concatenate(values) for values in zip(*parts, strict=True)))
-        best = fits[int(np.argmax(weight))]
-        reviewed = {name: _sum_weights(fits, weight, reviewed=name) for name in REVIEWED}
+        if is_misfit(misfit):  # counts vary more than those of independent rows, and so do the draws
+            draws = draws.widen(np.sqrt(misfit.statistic / misfit.seen.size))
+        reviewed = {name: _sum_weights(fits, weight, reviewed=name) for name in REVIEWED[:2]}
         turning = float(sum(w for fit, w in zip(fits, weight, strict=True) if fit.setting.walk_sd > WALK_SD))
-        return FittedDelays(self, delay_data, draws, (best.setting, best.mode.theta), reviewed, turning)
+        return FittedDelays(self, delay_data, draws, best, misfit, reviewed, turning)
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         return self.fit(data).describe(data, nodes)
@@ -152,6 +163,11 @@ def _fit_settings(data: DelayData, reviewed: tuple[str, ...]) -> list[FittedSett
     return fits
 
 
+def is_misfit(counts: MissingCounts) -> bool:
+    """Return whether rows without a label clearly and visibly differ from the fit."""
+    return counts.p_value < CLEARLY and bool(np.abs(counts.excess).max() >= SMALL_FRACTION)
+
+
 def _sum_weights(fits: list[FittedSetting], weight: FloatArray, reviewed: str) -> float:
     return float(sum(w for fit, w in zip(fits, weight, strict=True) if fit.setting.reviewed == reviewed))
 
@@ -166,20 +182,6 @@ def _weigh(fits: list[FittedSetting]) -> FloatArray:
     kept = {name: _MIN_WEIGHT if name == least else 1.0 - _MIN_WEIGHT for name in share}
     return np.array(
         [w * kept[fit.setting.reviewed] / share[fit.setting.reviewed] for fit, w in zip(fits, weight, strict=True)]
-    )
-
-
-def _check_unit(ages: Ages) -> None:
-    """Refuse ages that the grid of ages, which is the same for all data, cannot tell apart; whole numbers it can."""
-    oldest = float(bin_start(ages.age.max() + 1))
-    if ages.whole or oldest > _MIN_SPAN * EDGES[0]:
-        return
-    unit, factor, advice = "", 1.0, "Choose a smaller unit."
-    if ages.days:
-        unit, factor, advice = " seconds", 86_400.0, "Give age= (and delay=) as numbers, such as seconds."
-    raise InputError(
-        f"age: all are below {oldest * factor:.3g}{unit}, and ages are told apart from {EDGES[0] * factor:.2g}{unit} "
-        f"on, which is too coarse for them (LateLabels). {advice}"
     )
 
 
@@ -213,8 +215,10 @@ class FittedDelays(LabelModel):
         What was observed.
     draws : DelayDraws
         Equally weighted posterior draws.
-    best : tuple (Setting, array)
-        The most likely setting, and the mode of its parameters.
+    best : FittedSetting
+        The fit with the largest evidence.
+    misfit : MissingCounts
+        Rows without a label by score and age, next to those that this fit expects.
     reviewed : dict of str to float
         Posterior probability of each statement of who is reviewed.
     turning : float
@@ -224,7 +228,8 @@ class FittedDelays(LabelModel):
     model: LateLabels
     data: DelayData
     draws: DelayDraws
-    best: tuple[Setting, FloatArray]
+    best: FittedSetting
+    misfit: MissingCounts
     reviewed: dict[str, float]
     turning: float
 
@@ -248,31 +253,23 @@ class FittedDelays(LabelModel):
         """
         grid, table = self.grid, self.grid.table(data, fine=True)
         rows = table.of_cell[cells]
-        score_bin = table.score_bin[rows]
+        rate_bin = table.rate_bin[rows]
         first, passed, _ = grid.later(table.age[rows], since)
         last, passed_last, is_known = grid.later(table.age[rows], until)
-        zone = grid.zone[score_bin]
+        zone = grid.zone[table.score_bin[rows]]
         with np.errstate(divide="ignore"):
             log_passed, log_passed_last = np.log(passed), np.log(passed_last)
-        left = self.draws.log_missing(zone, score_bin, first, log_passed)
-        change = np.minimum(self.draws.log_missing(zone, score_bin, last, log_passed_last) - left, -1e-12)
+        left = self.draws.log_missing(zone, rate_bin, first, log_passed)
+        change = np.minimum(self.draws.log_missing(zone, rate_bin, last, log_passed_last) - left, -1e-12)
         arrives = left + np.log(-np.expm1(change))
         columns = np.hstack([table.columns[rows], grid.drift[table.age[rows]]])
         return self.draws.curve @ columns.T + arrives[:, 1] - arrives[:, 0], is_known
-
-    def missing_probability(self) -> FloatArray:
-        """Return the posterior mean of P(no label) for rows of the table of the fitted set."""
-        table, grid = self.data.table, self.grid
-        p = chance(self.draws.curve @ np.hstack([table.columns, grid.drift[table.age]]).T)
-        zone = grid.zone[table.score_bin]
-        left = np.exp(self.draws.log_missing(zone, table.score_bin, table.age))
-        return np.asarray((p * left[:, 1] + (1.0 - p) * left[:, 0]).mean(axis=0))
 
     def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
         ages, count = ages_of(data), int(data.missing_counts.sum())
         known = "ages and arrival times" if ages.timed.any() else "ages"
         text = f"Assumed: labels come with time, and later rows get them as earlier ones did ({known} of rows)."
-        text += _describe_review(self)
+        text += describe_review(self)
         if not count:
             return text
         share = missing_prevalence(data, nodes)
@@ -282,16 +279,19 @@ class FittedDelays(LabelModel):
         )
 
 
-def _describe_review(fitted: FittedDelays) -> str:
+def describe_review(fitted: FittedDelays) -> str:
     """Return who is reviewed, in words, with the labels of old rows at low and high scores."""
     text, (low, high, age) = "", _compare_old_rows(fitted.data)
+    labels = fitted.data.counts.full + fitted.data.counts.partial
     by_score = min(1.0, fitted.reviewed["by_score"])
     if fitted.model.reviewed is None and by_score >= _MIN_MENTIONED:
         text += f" Not stated who is reviewed: all rows ({1.0 - by_score:.0%}) or chosen by score ({by_score:.0%})."
     elif fitted.model.reviewed == "by_score":
         text += " Rows are reviewed by score; rows that are not reviewed never get a label."
-    # Rows just below the maturity are not old: their labels are still to come.
-    if fitted.grid.maturity is None and abs(low - high) >= _MIN_DIFFERENCE:
+    elif fitted.model.reviewed == "propensity":
+        text += " Each row is reviewed with the probability passed; rows that are not reviewed never get a label."
+    # Where only positives arrive, rows without a label are those that are not positive.
+    if (fitted.grid.maturity is None or labels[0].any()) and abs(low - high) >= _MIN_DIFFERENCE:
         text += (
             f" Of rows of age {age:.3g} and more, {low:.0%} at lower and {high:.0%} at higher scores have no label, so "
             "the score decides who is reviewed, or how long it takes."
@@ -312,7 +312,8 @@ def _compare_old_rows(data: DelayData) -> tuple[float, float, float]:
     first = min(int(np.searchsorted(np.cumsum(weight), level * weight.sum())) + 1, grid.n_ages - 1)
     above = build_rate_columns(grid)[:, 1] > 0.0
     above = grid.position > 0.0 if above.all() or not above.any() else above
-    groups = [(table.age >= first) & (above[table.score_bin] == side) for side in (False, True)]
+    is_old = (table.age >= first) & (table.age < grid.n_ages - (grid.maturity is not None))
+    groups = [is_old & (above[table.score_bin] == side) for side in (False, True)]
     missing, total = (
         np.array([values[g].sum() for g in groups])
         for values in (table.missing, table.positives + table.negatives + table.missing)
@@ -332,7 +333,7 @@ def test_cohorts(
 
     Returns the p-value of the likelihood ratio, and the difference of the log odds of arrivals by class.
     """
-    grid, (setting, theta) = fitted.grid, fitted.best
+    grid, setting, theta = fitted.grid, fitted.best.setting, fitted.best.mode.theta
     n_zones = grid.zone_position.size
     late = is_late[grid.age_bin(ages_of(data).age)]
     zone = grid.zone[grid.score_bin(data.cells.score)] + n_zones * late

@@ -284,6 +284,7 @@ def evaluate_by(
     notes = Notes()
     arguments = arguments_given(evaluate_by, given)
     total = task.added_up(pieces, results, seed_of_total, arguments, notes)
+    total = replace(total, warnings=tuple(dict.fromkeys([*said, *total.warnings])))
     _warn(results, notes)
     looked_at = [one for one in results if watched is None or watched.has(one.summary.key)]
     q_values = q_values_of(looked_at, procedure) if numbers else {}

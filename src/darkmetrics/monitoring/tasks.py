@@ -19,13 +19,15 @@ from darkmetrics.exceptions import (
     MissingnessWarning,
     UndefinedMetricWarning,
     UnknownNameError,
+    Warned,
+    warn,
 )
 from darkmetrics.metrics import Metric
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.arrival_curves import arrival_of
 from darkmetrics.missingness.base import LabelModel, missing_rows
 from darkmetrics.missingness.delay_groups import GroupDelays
-from darkmetrics.missingness.delayed import FittedDelays
+from darkmetrics.missingness.delayed import FittedDelays, describe_review
 from darkmetrics.monitoring.groups import GroupSummary, Key, MetricSummary, is_small
 from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
 from darkmetrics.monitoring.total import GroupPosterior, borrowed_in_words, in_words, stack_groups
@@ -48,11 +50,17 @@ class Group(NamedTuple):
     model: LabelModel | None = None
 
 
-def arrival_in(groups: Sequence[Group], as_of: date) -> Arrival | None:
-    """When labels come, as the model says that was learnt from the rows of all groups; None if none was."""
-    model = next(iter(groups)).model
+def _delays_of(groups: Sequence[Group]) -> FittedDelays | None:
+    """Return the delays that were learned from all groups, if they were."""
+    model = next((group.model for group in groups), None)
     fitted = model.arrivals if isinstance(model, GroupDelays) else model
-    if not isinstance(fitted, FittedDelays):
+    return fitted if isinstance(fitted, FittedDelays) else None
+
+
+def arrival_in(groups: Sequence[Group], as_of: date | None) -> Arrival | None:
+    """Return when labels arrive, as the model learned from the rows of all groups; None if there is none."""
+    fitted = _delays_of(groups)
+    if fitted is None:
         return None
     return arrival_of(fitted, EvaluationSet.merged([group.data for group in groups]), as_of)
 
@@ -153,7 +161,7 @@ class Task:
         if len(groups) == 1:
             with notes.taken():
                 return results[0].evaluation or self.evaluated(groups[0])
-        late = any(group.model is not None for group in groups)
+        fitted = _delays_of(groups)
         with self.naming("all rows together"), notes.taken():
             data, nodes, borrowing, shared = stack_groups(
                 [group.data for group in groups],
@@ -166,9 +174,15 @@ class Task:
             said = {result.assumption for result in results} - {""}
             text = ""
             if data.n_missing:
+                late = None if fitted is None else describe_review(fitted)
                 text = in_words(len(groups), borrowing, said, shared=shared and len(nodes) > 1, late=late)
             settings: dict[str, Any] = {"assumption": text, "arguments": arguments, "groups": len(groups)}
-            return self.question.in_scope(self.question.answer_given(nodes, data, seed, **settings))
+            total = self.question.answer_given(nodes, data, seed, **settings)
+            doubts = self.question.doubts(data, None if fitted is None else arrival_of(fitted, data))
+            for category, message in doubts:
+                warn(message, category)
+            warned = [Warned(category.__name__, message) for category, message in doubts]
+            return self.question.in_scope(replace(total, warnings=tuple(dict.fromkeys([*total.warnings, *warned]))))
 
     def _fit(self, data: EvaluationSet) -> Posterior:
         return self.question.model_of(data).nodes(data)

@@ -208,13 +208,13 @@ def _stack(
     return probability, shift / rows.sum() if np.any(shift) else None
 
 
-def in_words(groups: int, borrowing: int, said: Collection[str], *, shared: bool, late: bool = False) -> str:
-    """What is assumed about all rows, given what each of the groups says that it assumes."""
+def in_words(groups: int, borrowing: int, said: Collection[str], *, shared: bool, late: str | None = None) -> str:
+    """Return what is assumed about all rows; `late`: who is reviewed, if labels are delayed."""
     text = f"The sum of {groups:,} groups, in each of which missing labels follow the label model of that group."
-    if late:
+    if late is not None:
         text = (
             f"The sum of {groups:,} groups. When labels come is taken to be the same in all of them and learnt from "
-            "all their rows; the level of each group is its own."
+            f"all their rows; the level of each group is its own.{late}"
         )
     if len(said) == 1:
         (same,) = said
