@@ -107,8 +107,16 @@ def test_sets_that_learned_from_nothing_but_the_reference_move_together():
     assert correlation_of_cases(pairing) > 0.9
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_calibrations_of_different_rows_are_independent_when_no_mechanism_is_stated(seed):
+def test_calibrations_of_different_rows_are_independent_when_no_mechanism_is_stated():
+    """One set of 64 draws is too few to tell a correlation to 0.02, so sets are averaged over."""
+    errors, controls = zip(*(correlation_errors(seed) for seed in range(8)), strict=True)
+    assert np.mean(errors) == pytest.approx(0.0, abs=0.02)
+    # The control: the same draw in both sets makes calibrations move together.
+    assert np.mean(controls) > 0.06
+
+
+def correlation_errors(seed: int) -> tuple[float, float]:
+    """Return the correlation of two paired sets minus the expected one, and that of identical calibrations."""
     rng = np.random.default_rng(seed)
     sets = [evaluate(rng, 120, 0.5) for _ in range(2)]
     pairing, independent, identical = pair(*sets), [], []
@@ -124,9 +132,7 @@ def test_calibrations_of_different_rows_are_independent_when_no_mechanism_is_sta
     means = [x.mean(axis=1) - x.mean() for x in independent]
     expected = np.mean(means[0] * means[1]) / np.prod(spread)
     draws = [learned.positives.sum(axis=1)[learned.mechanism == BOTH] for learned in pairing.sets]
-    assert np.corrcoef(draws)[0, 1] == pytest.approx(expected, abs=0.03)
-    # The control: the same draw in both sets makes calibrations move together.
-    assert np.corrcoef(identical)[0, 1] > expected + 0.06
+    return np.corrcoef(draws)[0, 1] - expected, np.corrcoef(identical)[0, 1] - expected
 
 
 @pytest.mark.parametrize("missingness", [None, "by_score"])

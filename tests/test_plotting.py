@@ -498,7 +498,7 @@ EXTREMES = {
     ),
     "y_pred": lambda: dm.evaluate(Y, SCORE, y_pred=(SCORE > 0.3).astype(int), label_model=P, metrics=NAMES),
     "one row": lambda: dm.evaluate([np.nan], [0.7], label_model=[0.3], metrics=NAMES, zero_division=0),
-    "equal scores": lambda: dm.evaluate([1, 0, np.nan], [3.0] * 3, label_model="half", metrics=NAMES),
+    "equal scores": lambda: dm.evaluate([1, 0, np.nan], [3.0] * 3, label_model="half", metrics=NAMES, threshold=0.5),
     "large scores": lambda: dm.evaluate(Y, 1e12 * SCORE, threshold=5e11, label_model=P, metrics=NAMES),
     "apart": lambda: dm.evaluate([1, 0, np.nan, np.nan], [0.1, 0.2, 0.6, 0.7], label_model="half", metrics=NAMES),
     "gaussian": lambda: dm.evaluate(*rows(), label_model="half", method="gaussian", metrics=NAMES),

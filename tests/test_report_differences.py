@@ -143,8 +143,8 @@ def test_a_metric_without_a_better_side_and_a_difference_that_is_never_defined()
 
 
 def test_warnings_stand_at_the_top():
-    y, p = rows(200)
-    y[(p > 0.5) & (np.arange(200) % 3 > 0)] = np.nan
+    y, p = rows(400)
+    y[(p > 0.5) & (np.arange(400) % 3 > 0)] = np.nan
     with pytest.warns(dm.MissingnessWarning):
         found = dm.compare(y, {"a": p, "b": p**2}, metrics="accuracy", rng=0)
     page = comparison_page(found)

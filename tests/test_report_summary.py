@@ -210,7 +210,9 @@ CASES = {
     "undefined": lambda: dm.evaluate([0, 0, 0], [0.9, 0.2, 0.7], metrics=["recall", "roc_auc"], zero_division=np.nan),
     "certain": lambda: dm.evaluate([1, None, 0], [0.9, 0.5, 0.1], label_model=[1.0]),
     "ranking only": lambda: dm.evaluate([1, None, 0], [0.9, 0.5, 0.1], label_model=0.4, metrics="roc_auc"),
-    "huge scores": lambda: dm.evaluate([1, None, 0], [1e150, 0.0, -1e150], label_model=0.4, metrics="recall"),
+    "huge scores": lambda: dm.evaluate(
+        [1, None, 0], [1e150, 0.0, -1e150], label_model=0.4, metrics="recall", threshold=0.5
+    ),
     "one score": lambda: dm.evaluate([1, None, 0], [0.5, 0.5, 0.5], label_model=0.4, metrics="recall"),
     "weights": lambda: small(sample_weight=np.arange(1.0, 11.0)),
     "monte carlo": lambda: small(method="monte_carlo", rng=0),

@@ -80,7 +80,7 @@ class BetaMixture(MetricDistribution):
             x = np.clip(x, low + 1e-9 * (high - low), high - 1e-9 * (high - low))
             error = self._fraction_cdf(x) - q
             low, high = np.where(error < 0.0, x, low), np.where(error < 0.0, high, x)
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):  # steps that are not finite are replaced below
                 step = x - error / self._density(x)
             inside = np.isfinite(step) & (step > low) & (step < high)
             proposal = np.where(inside, step, 0.5 * (low + high))
