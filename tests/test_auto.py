@@ -173,7 +173,9 @@ def test_reasons_that_differ_are_both_named(kind):
         for answer, missingness in zip((answers[0], answers[1][:5]), ("by_score", "by_label"), strict=True):
             law = stated[missingness][name]
             assert float(answer) == pytest.approx(law.mean(), abs=0.3 * law.std() + 0.001)
-    assert ("missingness='by_score' or 'by_label'" if kind == "by label" else "half of the answer allows for") in text
+    assert (
+        "missingness='by_score' or 'by_label'" if kind == "by label" else "half of the posterior draws allow for"
+    ) in text
     assert "reference=(labels, scores)" in text
     assert (
         "Missing rows have higher scores" if kind == "by label" else "do not fit 'by label' alone"
