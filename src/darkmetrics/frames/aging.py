@@ -49,8 +49,8 @@ def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | N
         warn(
             f"as_of: {_shown(as_of)}, but the newest row was scored on {scored.shown(ends['newest'])} "
             f"({columns.title('scored_at')}). Rows scored after as_of are left out. Labels that arrived after it "
-            "are not, so the estimates use labels that were not known then. Pass labelled_at= to leave these out, or "
-            "the table of that day.",
+            "stay, so the estimates may use labels that were not known then. Pass labelled_at= to hide them, or the "
+            "table of that day.",
             MissingnessWarning,
         )
     by_day = _by_day(clocks, ends)
