@@ -25,17 +25,16 @@ def random_rows(seed):
 class BruteForce:
     """The ends of intervals over all tilts, through all label assignments: a grid of tilts, and a local search.
 
-    `only` restricts the tilts to the "corners" or the "boundary" of the square, without the search.
+    `corners_only` restricts the tilts to the largest factors, without the search.
     """
 
-    def __init__(self, label, score, p, odds, n_grid=41, only=None):
+    def __init__(self, label, score, p, odds, n_grid=41, *, corners_only=False):
         self.reach, self.p, self.predicted = np.log(odds), p, score[np.isnan(label)] >= 0.5
-        self.score, self.decision, self.only = score, (score >= 0.5).astype(int), only
+        self.score, self.decision, self.corners_only = score, (score >= 0.5).astype(int), corners_only
         self.labels, _ = labelings(Problem(label, score, self.decision, np.ones(score.size), p))
         self.imputed = self.labels[:, np.isnan(label)] == 1
         grid = np.array(list(product(np.linspace(-self.reach, self.reach, n_grid), repeat=2)))
-        at_end = np.isclose(np.abs(grid), self.reach).sum(axis=1)
-        self.grid = grid[at_end >= {None: 0, "boundary": 1, "corners": 2}[only]]
+        self.grid = grid[np.isclose(np.abs(grid), self.reach).all(axis=1)] if corners_only else grid
         self.mass = self.mass_at(self.grid)
         self.step = 2 * self.reach / (n_grid - 1)
 
@@ -50,7 +49,7 @@ class BruteForce:
         """Return the largest probability of an event over all tilts."""
         on_grid = self.mass @ event
         largest = on_grid.max()
-        for start in [] if self.only else np.argsort(-on_grid)[:3]:
+        for start in [] if self.corners_only else np.argsort(-on_grid)[:3]:
             tilt, value, step = self.grid[start], on_grid[start], self.step
             while step > 1e-6:
                 near = np.clip(tilt + step * AROUND, -self.reach, self.reach)

@@ -31,7 +31,7 @@ def test_brute_force_at_the_corners_alone_misses_ends():
     for seed in range(24):
         label, score, p, odds = random_rows(seed)
         result = dm.evaluate(label, score, label_model=p, metrics=["roc_auc"]).sensitivity(odds)["roc_auc"]
-        missed += BruteForce(label, score, p, odds, only="corners").ends("roc_auc") != pytest.approx(result)
+        missed += BruteForce(label, score, p, odds, corners_only=True).ends("roc_auc") != pytest.approx(result)
     assert missed >= 2
 
 
