@@ -143,7 +143,7 @@ def test_contradicted_reference_rows_keep_half_of_the_weight():
     alone, selection = Auto().nodes(data), Selection(drifted).nodes(data)
     assert weight_of_reasons(nodes) == pytest.approx([*0.5 * weight_of_reasons(alone)[:3], 0.5])
     assert nodes_of_reason(nodes, 3).probability.tolist() == selection.probability.tolist()
-    with pytest.warns(MissingnessWarning, match="either something has drifted .* or labels are missing because of"):
+    with pytest.warns(MissingnessWarning, match="between score and label has drifted .* or labels are missing by"):
         result = dm.evaluate(y, s, reference=drifted, metrics="f1")
     assert "contradict the reference rows" in result.assumption
     with pytest.warns(MissingnessWarning, match="The results contradict the metrics on the 500 reference rows"):
@@ -160,7 +160,7 @@ def test_reasons_that_differ_are_both_named(kind):
     text = str(warned.message)
     stated = {"by_score": loosely(y, s, metrics=["precision", "recall"], missingness="by_score")}
     # Stating what the scores refute is warned of.
-    with pytest.warns(MissingnessWarning, match="no mixture") if kind == "by score" else contextlib.nullcontext():
+    with pytest.warns(MissingnessWarning, match="not a mixture") if kind == "by score" else contextlib.nullcontext():
         stated["by_label"] = dm.evaluate(y, s, metrics=["precision", "recall"], missingness="by_label")
     for reason, missingness in [("'by score'", "by_score"), ("'by label'", "by_label")]:
         # The same nodes as if the mechanism had been stated, or an eighth of them: the numbers agree to their sampling.
