@@ -1,6 +1,7 @@
 """Scores that are not probabilities and no threshold: every entry point warns, unless no metric needs a threshold."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ P = RNG.beta(2, 3, 400)
 Y = np.where(RNG.random(400) < 0.3, np.nan, RNG.random(400) < P)
 SCALES = {"percent": 100 * P, "log odds": np.log(P / (1 - P)), "negative": -5 - P}
 TABLE = pd.DataFrame({"y": Y, "p": 100 * P, "q": 100 * P[::-1], "d": P > 0.4, "k": ["a", "b"] * 200})
-COLUMNS = {"label": "y", "score": "p", "missingness": "random"}
+COLUMNS: dict[str, Any] = {"label": "y", "score": "p", "missingness": "random"}
 
 
 def messages_of(call, *args, **settings):

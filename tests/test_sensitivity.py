@@ -44,8 +44,7 @@ SEVEN_OPEN = (
 
 def test_roc_auc_is_lowest_inside_the_square_of_tilts():
     label, score, p = SEVEN_OPEN
-    settings = {"label_model": p, "metrics": "roc_auc"}
-    result = dm.evaluate(label, score, **settings).sensitivity(odds=10)["roc_auc"]
+    result = dm.evaluate(label, score, label_model=p, metrics="roc_auc").sensitivity(odds=10)["roc_auc"]
     flagged = np.array(score[:7]) >= 0.5
     moved = expit(logit(p) + np.where(flagged, np.log(0.1496), np.log(10)))
     inside = dm.evaluate(label, score, label_model=moved, metrics="roc_auc")["roc_auc"].interval(LEVEL)
