@@ -1,6 +1,7 @@
 """How far metrics move when odds are off, against brute force over tilts; tipping points; what would narrow."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,8 @@ def test_gaussian_method_reaches_its_own_ends_where_exact_quantiles_have_equal_s
     rng = np.random.default_rng(0)
     score = rng.random(40)
     label = np.where(np.arange(40) < 14, np.nan, rng.random(40) < score)
-    p, settings = rng.uniform(0.2, 0.8, 14), {"metrics": ["precision", "recall"], "method": "gaussian"}
+    p = rng.uniform(0.2, 0.8, 14)
+    settings: dict[str, Any] = {"metrics": ["precision", "recall"], "method": "gaussian"}
     result = dm.evaluate(label, score, label_model=p, **settings).sensitivity(odds=3)
     for above, below in product((-np.log(3), np.log(3)), repeat=2):
         moved = expit(logit(p) + np.where(score[:14] >= 0.5, above, below))
@@ -68,7 +70,7 @@ def test_gaussian_method_reaches_its_own_ends_where_exact_quantiles_have_equal_s
 @pytest.mark.parametrize("n", [11, 60])
 def test_a_larger_factor_never_has_a_narrower_interval(n):
     rng = np.random.default_rng(3)
-    label, score, p = SEVEN_OPEN
+    label, score, p = map(np.array, SEVEN_OPEN)
     if n > 11:
         score = rng.random(n)
         label = np.where(rng.random(n) < 0.4, np.nan, rng.random(n) < score)
