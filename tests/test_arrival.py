@@ -196,7 +196,7 @@ def test_without_delays_old_rows_with_fewer_labels_are_found():
 @pytest.mark.parametrize("ages", [np.full(600, 30.0), np.where(np.arange(600) < 590, 30.0, 90.0)])
 def test_ages_that_cannot_tell_are_warned_of(ages):
     y_true, y_score, *_ = rows(4, n=600)
-    with pytest.warns(dm.CalibrationWarning, match="leans on a prior for delays"):
+    with pytest.warns(dm.CalibrationWarning, match="dominated by the prior for delays"):
         result = dm.evaluate(y_true, y_score, age=ages, metrics="recall")
     assert not arrival(result).tells
     assert result.diagnosis.missingness != "late"
@@ -362,10 +362,10 @@ def turned(seed, *, turns):
 def test_that_ages_alone_cannot_tell_a_turn_of_the_newest_rows_is_warned_of(seed):
     y_true, y_score, age, delay = turned(seed, turns=True)
     ask: dict[str, Any] = {"threshold": 0.2, "metrics": "precision"}
-    with pytest.warns(dm.MissingnessWarning, match="cannot be told from labels that are late"):
+    with pytest.warns(dm.MissingnessWarning, match="do not separate a change in the newest rows from delayed labels"):
         result = dm.evaluate(y_true, y_score, age=age, **ask)
     assert arrival(result).turning > 0.5
-    assert "cannot be told from labels that are late" in " ".join(result.diagnosis.verdict.split())
+    assert "do not separate a change in the newest rows" in " ".join(result.diagnosis.verdict.split())
     with warnings.catch_warnings():  # when labels came shows it, and without a turn there is nothing to say
         warnings.simplefilter("error", dm.MissingnessWarning)
         dm.evaluate(y_true, y_score, age=age, delay=delay, **ask)

@@ -343,7 +343,7 @@ def test_few_labels_of_a_class_are_warned_of_with_their_numbers(positives, negat
     expected = f"y_true: {positives} positive and {negatives} negative labels to learn from \\(Calibrated\\). " + (
         "With fewer than 5 of a class"
         if min(positives, negatives) or max(positives, negatives) < 5
-        else "The answer is right only if .* are that rare"
+        else "The estimates are right only if .* are that rare"
     )
     with pytest.warns(CalibrationWarning, match=expected) as caught:
         result = dm.evaluate(*few(positives, negatives), missingness="by_score", metrics="accuracy")

@@ -43,7 +43,7 @@ def test_different_reasons_of_which_one_is_refuted_are_said():
     assert "June: Assumed: labels are missing by label, whatever the score." in text
     assert "May: Assumed: labels are missing at random or by score." in text
     assert "Why labels are missing is not the same in both: by label (June), by score or at random (May)." in text
-    assert "Warned of June: It was stated that labels are missing by label, but the scores" in text
+    assert "Warned of June: The rows contradict missingness='by_label': scores" in text
     said = found.to_dict()["warnings"]
     assert [one["category"] for one in said["after"]] == ["RefutedWarning"]
     assert said["before"] == []
@@ -62,7 +62,7 @@ def test_a_warning_about_both_is_said_once():
         )
     notes = dm.change(one, other).notes()
     assert [note for note in notes if note.startswith("Warned")] == [
-        "Warned of both: recall is undefined (0/0) always; there it is counted as 0."
+        "Warned of both: recall is undefined (0/0) always; it counts as 0 then."
     ]
 
 

@@ -46,6 +46,7 @@ ENTRY_POINTS = {
     "evaluate_by": lambda **said: dm.evaluate_by(TABLE, "k", **COLUMNS, **said),
     "compare": lambda **said: dm.compare(Y, {"p": 100 * P, "half": P}, missingness="random", **said),
     "compare_frame": lambda **said: dm.compare_frame(TABLE, label="y", scores=["p", "q"], missingness="random", **said),
+    "bounds": lambda **said: dm.bounds(Y, 100 * P, **said),
     "evaluate a set": lambda threshold=None, **said: dm.evaluate(
         dm.EvaluationSet(Y, 100 * P, threshold=threshold), missingness="random", **said
     ),

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
@@ -297,3 +298,23 @@ def test_scores_that_are_no_probabilities_are_standardised():
     assert low <= y[score >= 0.0].mean() <= high
     moved = dm.evaluate(y_true, 100.0 * score + 7.0, label_model=model, threshold=7.0, metrics="precision")["precision"]
     assert moved.mean() == pytest.approx(law.mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_the_estimator_refuses_are_an_input_error(value):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    labels, score = np.where(np.arange(60) % 3, np.arange(60) % 2, np.nan), np.linspace(0.05, 0.95, 60)
+    X[7, 1] = value
+    model = dm.label_models.Features(LogisticRegression(), X)
+    with pytest.raises(dm.InputError, match=r"^X: LogisticRegression does not accept these features: Input X contains"):
+        dm.evaluate(labels, score, label_model=model, metrics="precision")
+
+
+def test_missing_features_are_used_by_an_estimator_that_accepts_them():
+    """Negative control of the test above."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    labels, score = np.where(np.arange(60) % 3, np.arange(60) % 2, np.nan), np.linspace(0.05, 0.95, 60)
+    X[7, 1] = np.nan
+    model = dm.label_models.Features(HistGradientBoostingClassifier(max_iter=5), X)
+    result = dm.evaluate(labels, score, label_model=model, metrics="precision")
+    assert np.isfinite(result["precision"].mean())

@@ -53,18 +53,18 @@ def evaluated(method: Any, **more: Any) -> Any:
 @pytest.mark.parametrize(
     ("method", "said"),
     [
-        ("exact", "counted as 0"),
-        ("monte_carlo", "counted as 0"),
-        ("gaussian", "left out of its law"),
-        (Delta(), "left out of its law"),
-        (Counting(), "counted as 0"),
+        ("exact", "it counts as 0 then"),
+        ("monte_carlo", "it counts as 0 then"),
+        ("gaussian", "its distribution leaves this case out"),
+        (Delta(), "its distribution leaves this case out"),
+        (Counting(), "it counts as 0 then"),
     ],
     ids=lambda value: str(value),
 )
 def test_the_warning_says_what_the_law_does_with_a_0_0(method, said):
     result, (text,) = evaluated(method)
-    assert f"there it is {said}." in text
-    assert result["recall"].given_defined == (said != "counted as 0")
+    assert f"; {said}." in text
+    assert result["recall"].given_defined == (said != "it counts as 0 then")
 
 
 @pytest.mark.parametrize("method", ["exact", "monte_carlo", "gaussian", Delta(), Counting()], ids=str)

@@ -154,7 +154,7 @@ def test_where_only_positives_arrive_the_maturity_declares_the_others() -> None:
 
 def test_zeros_that_mean_not_so_far_are_asked_about(recwarn: pytest.WarningsRecorder) -> None:
     labels, score, age, _, y = late_rows(2)
-    with pytest.warns(dm.CalibrationWarning, match="If 0 means 'not so far', say maturity="):
+    with pytest.warns(dm.CalibrationWarning, match="pass maturity=, the age from which 0 is final"):
         dm.evaluate((labels == 1.0).astype(float), score, age=age, metrics="recall")
     dm.evaluate(y, score, age=age, metrics="recall")  # all labels are final
     dm.evaluate((labels == 1.0).astype(float), score, age=age, maturity=60, metrics="recall")
@@ -297,7 +297,7 @@ def test_unit_of_ages_that_is_a_power_of_two_changes_nothing() -> None:
 
 def test_ages_too_small_for_every_unit_are_warned_of() -> None:
     labels, score, age, _, _ = late_rows(5, 600)
-    with pytest.warns(dm.CalibrationWarning, match="rows are of too few different ages"):
+    with pytest.warns(dm.CalibrationWarning, match="rows have too few different ages"):
         dm.evaluate(labels, score, age=age * 1e-300, metrics="precision")
 
 

@@ -41,7 +41,7 @@ def test_calibration_is_an_older_word_for_reference(name):
     assert found == expected
     (warning,) = caught
     assert warning.category is FutureWarning
-    assert str(warning.message) == "calibration: an older word, which will go. Say reference= instead."
+    assert str(warning.message) == "calibration: deprecated, and will be removed. Pass reference= instead."
     assert warning.filename == __file__
 
 

@@ -17,7 +17,7 @@ import darkmetrics as dm
 from darkmetrics.cli import run as run_command
 from darkmetrics.exceptions import CalibrationWarning, MissingnessWarning, RefutedWarning, UndefinedMetricWarning
 
-SAID = "Missing rows look different from labelled ones"
+SAID = "Scores differ between labeled and missing rows"
 
 
 def hidden_rows(seed=0):
@@ -181,9 +181,9 @@ def test_chance_is_the_sum_over_reasons(result):
 @pytest.mark.parametrize("missing", [True, False])
 def test_a_0_by_0_in_the_population_is_not_said_to_follow_zero_division(missing):
     y = [None if missing else 0, 0, 0, 0]
-    with pytest.warns(dm.UndefinedMetricWarning, match="says nothing about the population") as said:
+    with pytest.warns(dm.UndefinedMetricWarning, match="results for the population leave this case out") as said:
         dm.evaluate(
             y, [0.9, 0.2, 0.7, 0.1], label_model=[0.5] if missing else "auto", metrics="recall", scope="population"
         )
-    assert "counted as" not in str(said[0].message)
-    assert "it changes nothing in the population" in str(said[0].message)
+    assert "counts as" not in str(said[0].message)
+    assert "the results stay the same" in str(said[0].message)

@@ -88,7 +88,7 @@ def test_unknown_silences_only_the_request_to_state_a_mechanism(rows):
     (reported,) = (str(warned) for warned in default.warnings if warned.category == "MissingnessWarning")
     (kept,) = (str(warned) for warned in unknown.warnings if warned.category == "MissingnessWarning")
     assert reported.startswith(kept)
-    assert re.match(r" (Say which|Say missingness|If only the score does say)", reported.removeprefix(kept))
+    assert re.match(r" (Set missingness=|If only the score decides)", reported.removeprefix(kept))
     assert unknown.assumption == default.assumption
     assert unknown.assumption in str(unknown)
 
@@ -106,7 +106,7 @@ def test_unknown_keeps_what_a_comparison_reports():
         warnings.simplefilter("error", dm.MissingnessWarning)
         unknown = dm.compare(Y, scores, metrics=METRICS, missingness="unknown")
     (kept,) = (str(warned) for warned in unknown.warnings if warned.category == "MissingnessWarning")
-    assert any(str(warning.message).startswith(f"{kept} Say which") for warning in caught)
+    assert any(str(warning.message).startswith(f"{kept} Set missingness='by_score' or") for warning in caught)
 
 
 @pytest.mark.parametrize("said", STATED.values(), ids=STATED)
@@ -121,7 +121,7 @@ def test_a_diagnosis_asks_nobody_to_state_what_was_stated(said):
 
 @pytest.mark.parametrize("said", [{}, {"label_model": "auto"}, {"label_model": Auto(n_nodes=32)}], ids=str)
 def test_who_has_said_nothing_is_warned_and_asked(said):
-    with pytest.warns(dm.MissingnessWarning, match="Say which it is"):
+    with pytest.warns(dm.MissingnessWarning, match="Set missingness='by_score' or 'by_label'"):
         result = dm.evaluate(Y, SCORE, metrics=METRICS, **said)
     assert result.diagnosis.stated is None
     assert "State missingness='by_score' or missingness='by_label' if you know it" in result.diagnosis.verdict
@@ -129,7 +129,7 @@ def test_who_has_said_nothing_is_warned_and_asked(said):
 
 @pytest.mark.parametrize("said", [{"missingness": "by_label"}, {"label_model": LabelShift()}], ids=str)
 def test_a_stated_reason_that_the_scores_refute_is_told_to_who_stated_it(said):
-    with pytest.warns(dm.RefutedWarning, match="It was stated that labels are missing by label, but") as caught:
+    with pytest.warns(dm.RefutedWarning, match="The rows contradict missingness='by_label'") as caught:
         result = dm.evaluate(*by_score(), metrics=METRICS, **said)
     assert len(caught) == 1
     assert "'by label' was stated, and the scores refute it" in result.diagnosis.verdict
@@ -146,7 +146,7 @@ def test_groups_are_told_of_a_refuted_statement_in_its_own_words():
     pd = pytest.importorskip("pandas")
     y, score = by_score()
     table = pd.DataFrame({"y": y, "p": score, "k": ["a", "b"] * 1000})
-    with pytest.warns(dm.RefutedWarning, match="the scores refute that labels are missing by label, as was stated"):
+    with pytest.warns(dm.RefutedWarning, match="the rows contradict what was assumed about missing labels"):
         dm.evaluate_by(table, "k", label="y", score="p", metrics=METRICS, missingness="by_label")
 
 

@@ -10,6 +10,7 @@ from darkmetrics.argument_types import ArrayLike, LabelValue
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import says_where
+from darkmetrics.footnotes import warn_of_default_threshold
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike, oracle_bounds
 from darkmetrics.tables import finite, html_lines, html_table, number_text, text_table
@@ -189,6 +190,7 @@ def bounds(
         missing_label=missing_label,
         sample_weight=sample_weight,
     )
+    warn_of_default_threshold([data], chosen)
     return Bounds(data, {metric.name: MetricBounds.of(metric, data) for metric in chosen})
 
 

@@ -92,19 +92,20 @@ class UndefinedMetricWarning(UserWarning):
 
 
 class CalibrationWarning(UserWarning):
-    """Too few labels to calibrate on: the answer leans on a prior."""
+    """There are too few labels to calibrate on, or none where labels are missing: a prior dominates the estimates."""
 
 
 class MissingnessWarning(UserWarning):
-    """Missing rows look different from labelled ones, why they do changes the answer, and nobody has said why.
+    """The estimates depend on the missingness mechanism, and none was stated.
 
-    Or labels that came after `as_of` count as known, since nobody has said when labels came; or shares of positives
-    change quickly with time, which ages alone cannot tell from labels that are late.
+    Or metrics contradict those on the reference rows; or labels that arrived after `as_of` are used because their times
+    were not passed; or fractions of positives change quickly with time, which ages alone do not separate from delayed
+    labels.
     """
 
 
 class RefutedWarning(MissingnessWarning):
-    """What was stated about missing labels is clearly refuted: a reason by scores, equal delays by arrivals."""
+    """The rows clearly contradict what was assumed about missing labels: a mechanism, or equal delays of all rows."""
 
 
 class Warned(NamedTuple):
@@ -160,7 +161,7 @@ def reference_from(reference: Any, calibration: Any) -> Any:
         return reference
     if reference is not None:
         raise InputError("calibration: an older word for reference, which is given too. Give reference alone.")
-    text = "calibration: an older word, which will go. Say reference= instead."
+    text = "calibration: deprecated, and will be removed. Pass reference= instead."
     warnings.warn(text, FutureWarning, stacklevel=level_of_caller())
     return calibration
 

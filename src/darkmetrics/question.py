@@ -66,26 +66,27 @@ SCOPES: tuple[Scope, ...] = ("rows", "population")
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
 _WARN_FROM = 1e-6
 _REFUTED_MESSAGE = (
-    "It was stated that labels are missing by label, but the scores of the missing rows are no mixture of those of "
-    "labelled positives and negatives: the label alone does not decide, and this answer may be far off. If the scores "
-    "do, it is missingness='by_score'; if both do, give reference=(labels, scores) of fully labelled rows. See "
-    ".diagnosis."
+    "The rows contradict missingness='by_label': scores of missing rows are not a mixture of the scores of labeled "
+    "positives and negatives. The estimates may be far off. Set missingness='by_score' if the score decides which "
+    "labels are missing. If score and label do, pass reference=(labels, scores) of fully labeled rows. See .diagnosis."
 )
 _UNTOLD_MESSAGE = (
-    "It was not said why labels are missing. That missing rows have scores like those of labelled ones does not show "
-    "that labels are missing at random: score and label may both play a part, and cancel. The answer allows for that."
+    "No missingness mechanism was stated. Missing and labeled rows have similar scores, which does not show that "
+    "labels are missing at random: effects of score and label may cancel. The intervals allow for that."
 )
-_UNTOLD_REQUEST = "Say missingness='random', 'by_score' or 'by_label' if you know it."
+_UNTOLD_REQUEST = "Set missingness= to narrow them if you know the mechanism."
 _NOT_SO_FAR_MESSAGE = (
-    "age: no row lacks a label, not even the youngest, and fewer of the young rows are positive. If 0 means 'not so "
-    "far', say maturity=, the age from which it is final; if all labels are final, leave age= out."
+    "age: every row has a label, even the youngest, and fewer young rows are positive than old ones. If a label of 0 "
+    "means 'not so far', the estimates are biased: pass maturity=, the age from which 0 is final. If all labels are "
+    "final, leave age= out to silence this warning."
 )
 _CONTRADICTED_MESSAGE = (
-    "The labelled rows contradict the reference rows: either something has drifted since these were taken, or labels "
-    "are missing because of what they are, and data cannot tell which. Half of the answer leans on the reference, half "
-    "does not. If nothing has drifted say missingness='by_score_and_label'; if it has, leave reference= out. See "
-    ".diagnosis."
+    "The labeled rows contradict the reference rows. Either the relation between score and label has drifted since the "
+    "reference rows were taken, or labels are missing by label; the data do not show which. Half of the posterior "
+    "draws use the reference rows and half do not, so the intervals are wide. If nothing has drifted, set "
+    "missingness='by_score_and_label'. If it has, leave reference= out. See .diagnosis."
 )
+_SILENCE = "Set missingness='unknown' to silence this warning. See .diagnosis."
 # A warning that lists more metrics is not read.
 _METRICS_NAMED = 5
 
@@ -373,14 +374,14 @@ def _undefined_message(metric: Metric, law: MetricDistribution, scope: Scope, wh
     chance = "always" if law.undefined > 1.0 - 1e-12 else f"with probability {law.undefined:.3g}"
     if scope == "population":
         return (
-            f"{metric.name}{whose} is undefined (0/0) on these rows {chance}; that says nothing about the population, "
-            "and is left out. Set zero_division to 0, 1 or nan to silence this; it changes nothing in the population."
+            f"{metric.name}{whose} is undefined (0/0) on these rows {chance}. The results for the population leave "
+            "this case out. Set zero_division to 0, 1 or nan to silence this warning; the results stay the same."
         )
     left_out = np.isnan(metric.undefined_as) or law.given_defined
-    value = "left out of its law" if left_out else f"counted as {metric.undefined_as:g}"
+    value = "its distribution leaves this case out" if left_out else f"it counts as {metric.undefined_as:g} then"
     return (
-        f"{metric.name}{whose} is undefined (0/0) {chance}; there it is {value}. "
-        "Set zero_division to 0, 1 or nan to choose, and to silence this."
+        f"{metric.name}{whose} is undefined (0/0) {chance}; {value}. Set zero_division to 0, 1 or nan to choose the "
+        "value and to silence this warning."
     )
 
 
@@ -392,15 +393,15 @@ def _reasons_messages(data: EvaluationSet, nodes: Posterior, laws: Mapping[str, 
             means = [f"{_mean_of(law, nodes.reason == k):.3f}" for k in (BY_SCORE, BY_LABEL)]
             answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
     text = (
-        "Missing rows look different from labelled ones, and why they do changes the answer. Of the missing rows "
-        f"{reasons_in_words(data, nodes)} are positive; in that order {', '.join(answers)}."
+        "Scores differ between labeled and missing rows, and the estimates depend on why labels are missing. Of the "
+        f"missing rows, {reasons_in_words(data, nodes)} are positive; in this order, the estimates are "
+        f"{', '.join(answers)}."
     )
-    give = "give reference=(labels, scores) of fully labelled rows"
+    pass_reference = "pass reference=(labels, scores) of fully labeled rows"
     if weight_of_reasons(nodes)[BY_LABEL] < REFUTED:
-        text += " The scores do not fit 'by label' alone; half of the answer allows for score and label to play a part."
-        return text, f"If only the score does say missingness='by_score'; else {give}. See .diagnosis."
-    silence = "missingness='unknown' keeps all and silences this. See .diagnosis."
-    return text, f"Say which it is with missingness='by_score' or 'by_label', or {give}; {silence}"
+        text += " The scores do not fit 'by label' alone; half of the posterior draws allow for score and label."
+        return text, f"If only the score decides, set missingness='by_score'; otherwise {pass_reference}. {_SILENCE}"
+    return text, f"Set missingness='by_score' or 'by_label', or {pass_reference}. {_SILENCE}"
 
 
 def _mean_of(law: MetricDistribution, own: Any) -> float:

@@ -158,7 +158,7 @@ def test_a_seed_makes_draws_repeatable(run, csv_file):
 
 def test_warnings_name_options_and_not_arguments(run, csv_file):
     said = run("evaluate", csv_file).err
-    assert "Warning: Missing rows look different" in said
+    assert "Warning: Scores differ between labeled and missing rows" in said
     assert "--missingness by_score" in said
     assert "--reference" in said
     assert "missingness=" not in said

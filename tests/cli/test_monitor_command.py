@@ -328,7 +328,7 @@ def test_what_looks_odd_is_said_once(run, rows, tmp_path):
         rows.with_columns(label=pl.when(pl.int_range(1500) % 3 > 0).then(hidden).otherwise("label")), tmp_path / "x.csv"
     )
     done = run("monitor", "x.csv", "--by", "country", "-m", "recall")
-    assert " ".join(done.out.split()).lower().count("missing rows look different") == 1
+    assert " ".join(done.out.split()).lower().count("the estimates depend on why labels are missing") == 1
     assert "Warning" not in done.out + done.err
 
 

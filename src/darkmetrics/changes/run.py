@@ -48,7 +48,8 @@ def change(
     -----
     Given the probabilities of the labels, the two sets are independent. The difference is exact where there are at most
     2^21 combinations of values of the two metrics. Otherwise 2^16 values of both are drawn ("monte carlo"), and the cdf
-    is within 0.01. In the population each metric has the distribution that `evaluate` computes.
+    is within 0.01. Their seed is fixed: `rng` of an evaluation sets the draws of `evaluate`, not those of a
+    difference. In the population each metric has the distribution that `evaluate` computes.
 
     Examples
     --------

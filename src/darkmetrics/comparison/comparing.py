@@ -237,12 +237,12 @@ def compared(rows: SharedRows, question: Question, reference: Any, arguments: Ma
 def _reasons_message(found: Comparison) -> tuple[str, str]:
     """Return how the fraction of positives depends on the mechanism, and the request to state it."""
     finding = (
-        "Missing rows look different from labelled ones, and why they do may change the answer. Of the missing rows "
-        f"{reasons_in_words(found.beliefs.data, found.beliefs.of_data)} are positive."
+        "Scores differ between labeled and missing rows, and the estimates may depend on why labels are missing. Of "
+        f"the missing rows, {reasons_in_words(found.beliefs.data, found.beliefs.of_data)} are positive."
     )
     request = (
-        "Say which it is with missingness='by_score' or 'by_label', or give reference=(labels, scores) of fully "
-        "labelled rows; missingness='unknown' keeps all and silences this."
+        "Set missingness='by_score' or 'by_label', or pass reference=(labels, scores) of fully labeled rows. Set "
+        "missingness='unknown' to silence this warning."
     )
     return finding, request
 
@@ -265,8 +265,8 @@ def _calibration_message(found: Comparison, metric: str) -> str | None:
     if not float(found.beliefs.nodes.weight @ ahead) > _LEANS:
         return None
     return (
-        f"scores: which model leads in {metric} depends on the calibration. Learnt from all scores together, {first} "
-        f"does ({estimates[first]:.3f} against {estimates[second]:.3f} of {second}); with each model calibrated by "
-        f"itself it is {second} ({own[second]:.3f} against {own[first]:.3f}). See by_calibration('{metric}', "
-        f"'{first}', '{second}')."
+        f"scores: which model leads in {metric} depends on the calibration. With one calibration from all scores, "
+        f"{first} leads ({estimates[first]:.3f} against {estimates[second]:.3f} of {second}). With each model "
+        f"calibrated by its own scores, {second} leads ({own[second]:.3f} against {own[first]:.3f}). See "
+        f"by_calibration('{metric}', '{first}', '{second}')."
     )

@@ -48,8 +48,9 @@ def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | N
     if ends["newest"] > last and "labelled_at" not in clocks:
         warn(
             f"as_of: {_shown(as_of)}, but the newest row was scored on {scored.shown(ends['newest'])} "
-            f"({columns.title('scored_at')}). Rows scored after as_of are left out, but labels that came after it "
-            "cannot be hidden without labelled_at=, and count as known then. Name it, or take the table of that day.",
+            f"({columns.title('scored_at')}). Rows scored after as_of are left out. Labels that arrived after it "
+            "stay, so the estimates may use labels that were not known then. Pass labelled_at= to hide them, or the "
+            "table of that day.",
             MissingnessWarning,
         )
     by_day = _by_day(clocks, ends)

@@ -252,9 +252,9 @@ class Arrival:
             return [(CalibrationWarning, f"age: {self._cannot_tell()}")]
         if self.by_cohort is not None and self.by_cohort.is_clear:
             text = (
-                f"{self.by_cohort.words} Delays are taken to be the same for all rows, and this answer may be off: "
-                "leave out rows from before they changed. If ages were counted up to a later day than the one on which "
-                "the labels were taken (as_of), give that day. See .arrival."
+                f"{self.by_cohort.words} The model assumes the same delays for all rows, so the estimates may be "
+                "biased. Leave out rows from before the delays changed. If the labels were taken earlier than the day "
+                "up to which ages are counted (as_of), pass the day of the labels. See .arrival."
             )
             return [(RefutedWarning, text)]
         # Where cohorts differ the fit is off, and what it says of scores and of turns is not to be trusted.
@@ -296,16 +296,16 @@ class Arrival:
         if self.timed or not self.turning > _LIKELY:
             return []
         text = (
-            "The share of positives at a score changes quickly with the time of scoring. From ages alone a change of "
-            "the newest rows cannot be told from labels that are late: what is said of these leans on a prior. Say "
-            "when labels came (delay= or labelled_at=), which shows it."
+            "The fraction of positives at a score changes quickly with the time of scoring. Ages alone do not separate "
+            "a change in the newest rows from delayed labels, so estimates for these rows depend on a prior. Pass the "
+            "times at which labels arrived (delay= or labelled_at=)."
         )
         return [text]
 
     def _cannot_tell(self) -> str:
         return (
-            "rows are of too few different ages, or have labels at too few of them, to say why labels are missing: the "
-            "answer leans on a prior for delays. Give older rows, or state missingness= instead of age=."
+            "rows have too few different ages, or labels at too few ages, to estimate delays. The estimates are "
+            "dominated by the prior for delays. Pass older rows, or missingness= instead of age=."
         )
 
     def _classes(self) -> list[tuple[str, ClassArrival]]:

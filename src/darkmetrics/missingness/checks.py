@@ -273,9 +273,10 @@ def warn_if_misfit(fit_data: FitData, what: str) -> None:
         return
     off = max(check.table, key=lambda b: b.apart)
     warn(
-        f"y_true: the calibration curve does not fit the labelled rows ({what}): {off.positive:.1%} of {off.rows:,} "
-        f"rows with scores from {off.low:.3g} to {off.high:.3g} are positive where it says {off.predicted:.1%}. Try "
-        "another calibrator, such as label_models.Calibrated('isotonic'). See .diagnosis.",
+        f"y_true: the calibration curve does not fit the labeled rows ({what}), so the estimates may be biased. Of "
+        f"{off.rows:,} rows with scores from {off.low:.3g} to {off.high:.3g}, {off.positive:.1%} are positive, and the "
+        f"curve predicts {off.predicted:.1%}. Try another calibrator, such as label_models.Calibrated('isotonic'). See "
+        ".diagnosis.",
         CalibrationWarning,
     )
 
@@ -331,7 +332,7 @@ class OverlapCheck:
         """What was found, as the beginning of a sentence."""
         return (
             f"{self.share:.0%} of the missing rows (scores from {self.low:.3g} to {self.high:.3g}) are where there are "
-            "hardly any labels, and what is said of them is extrapolated"
+            "hardly any labels, and their rate of positives is extrapolated"
         )
 
 
@@ -400,7 +401,7 @@ def warn_if_extrapolated(fit_data: FitData, what: str) -> None:
         return
     if not found.is_wide:
         warn(
-            f"y_true: {found.words} from other rows ({what}). Label a random sample of them, or give "
-            "reference=(labels, scores) of fully labelled rows.",
+            f"y_true: {found.words} from other rows ({what}). Label a random sample of them, or pass "
+            "reference=(labels, scores) of fully labeled rows.",
             CalibrationWarning,
         )

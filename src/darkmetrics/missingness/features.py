@@ -107,10 +107,18 @@ class Features(LabelModel):
         for k in range(self.n_folds):
             learn, ask = labelled[fold != k], labelled[fold == k]
             model = copy.deepcopy(self.estimator)
-            model.fit(frames.take_rows(X, learn), positive[learn].astype(np.int64))
-            chance[ask] = _second_column(model, frames.take_rows(X, ask))
-            if gaps.size:
-                chance[gaps] += _second_column(model, frames.take_rows(X, gaps)) / self.n_folds
+            try:
+                model.fit(frames.take_rows(X, learn), positive[learn].astype(np.int64))
+                chance[ask] = _second_column(model, frames.take_rows(X, ask))
+                if gaps.size:
+                    chance[gaps] += _second_column(model, frames.take_rows(X, gaps)) / self.n_folds
+            except InputError:
+                raise
+            except ValueError as error:  # such as NaN, infinity or text; also numpy's LinAlgError
+                raise InputError(
+                    f"X: {type(model).__name__} does not accept these features: {str(error).partition(chr(10))[0]} "
+                    "Impute or drop such values, or pass an estimator that accepts them."
+                ) from error
         return np.clip(chance, 0.0, 1.0)
 
     def nodes(self, data: EvaluationSet) -> Posterior:

@@ -178,7 +178,7 @@ def check_both_classes(fit_data: FitData, what: str) -> None:
 
 def warn_if_few_labels(fit_data: FitData, what: str) -> None:
     """A warning when a class has so few labels that the prior matters."""
-    help_by = "Give reference=(labels, scores) of fully labelled rows if you can."
+    help_by = "Pass reference=(labels, scores) of fully labeled rows if you can."
     warn_if_few("y_true", fit_data.label_counts(), what, help_by if fit_data.reference is None else "")
 
 
@@ -187,7 +187,7 @@ def warn_if_few_reference_labels(fit_data: FitData, what: str) -> None:
     reference = fit_data.reference
     assert reference is not None
     counts = int(reference.positives.sum()), int(reference.negatives.sum())
-    warn_if_few("reference", counts, what, "Give more reference rows if you can.")
+    warn_if_few("reference", counts, what, "Pass more reference rows if you can.")
 
 
 def warn_if_few(argument: str, counts: tuple[int, int], what: str, advice: str) -> None:
@@ -195,10 +195,13 @@ def warn_if_few(argument: str, counts: tuple[int, int], what: str, advice: str) 
     if min(counts) >= _FEW_LABELS:
         return
     found = " and ".join(f"{n:,} {kind}" for n, kind in zip(counts, ("positive", "negative"), strict=True))
-    why = f"With fewer than {_FEW_LABELS} of a class the answer leans on the prior that the scores are roughly right."
+    why = (
+        f"With fewer than {_FEW_LABELS} of a class, the estimates are dominated by the prior, which assumes roughly "
+        "calibrated scores."
+    )
     if min(counts) == 0 and max(counts) >= _FEW_LABELS:
         absent = "positives" if counts[0] == 0 else "negatives"
-        why = f"The answer is right only if {absent} are that rare; if {absent} just never get a label, it is wrong."
+        why = f"The estimates are right only if {absent} are that rare. If {absent} never get a label, they are wrong."
     warn(
         f"{argument}: {found} labels to learn from ({what}). {why} {advice}".rstrip(),
         CalibrationWarning,

@@ -64,9 +64,9 @@ from darkmetrics.question import asked_in
 
 # What each kind of warning says of a group, in a phrase.
 PHRASES = {
-    MissingnessWarning: "missing rows look different from labelled ones, and why they do changes the answer",
-    RefutedWarning: "the scores refute that labels are missing by label, as was stated",
-    CalibrationWarning: "few labels to learn from, or hardly any where labels are missing",
+    MissingnessWarning: "the estimates depend on why labels are missing",
+    RefutedWarning: "the rows contradict what was assumed about missing labels",
+    CalibrationWarning: "there are few labels to learn from, or hardly any where labels are missing",
     UndefinedMetricWarning: "a metric may be undefined (0/0)",
 }
 
