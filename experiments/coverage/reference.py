@@ -84,7 +84,7 @@ CASES = [
     Case(
         f"{shape}, {stated}, {name}, {n:,} rows",
         partial(make_problem, name, shape, stated, n),
-        n_seeds=40,
+        n_seeds=100,
         pool=f"{shape}, {stated}, {n:,} rows",
     )
     for stated in STATEMENTS
