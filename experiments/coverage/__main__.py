@@ -74,6 +74,17 @@ def list_misses(summary: pd.DataFrame) -> Iterator[str]:
             yield f"{family}, pooled {pool}: {metric} {value:.1%} ({low:.0%} to {high:.0%})"
 
 
+def replace_families(path: Path, summary: pd.DataFrame) -> None:
+    """Replace the rows of the summarized families in a file of results, and keep those of other families."""
+    tables = [summary.round(5)]
+    if path.exists():
+        stored = pd.read_csv(path)
+        tables.append(stored[~stored["family"].isin(summary["family"])])
+    table = pd.concat(tables, ignore_index=True)
+    order = table["family"].map(FAMILIES.index)
+    table.loc[order.sort_values(kind="stable").index].to_csv(path, index=False)
+
+
 def main() -> None:
     """Measure what is not on file, print the summary, and write the results of families with all cases and seeds."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -97,17 +108,6 @@ def main() -> None:
     print("\n" + ("\n".join(list_misses(summary)) or "All cases reach their coverage, and no control does."))
     if not (options.case or options.seeds):
         replace_families(results_of("coverage"), summary)
-
-
-def replace_families(path: Path, summary: pd.DataFrame) -> None:
-    """Replace the rows of the summarized families in a file of results, and keep those of other families."""
-    tables = [summary.round(5)]
-    if path.exists():
-        stored = pd.read_csv(path)
-        tables.append(stored[~stored["family"].isin(summary["family"])])
-    table = pd.concat(tables, ignore_index=True)
-    order = table["family"].map(FAMILIES.index)
-    table.loc[order.sort_values(kind="stable").index].to_csv(path, index=False)
 
 
 if __name__ == "__main__":
