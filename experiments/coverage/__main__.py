@@ -3,6 +3,7 @@
 import argparse
 import importlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -48,7 +49,7 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
 def list_misses(summary: pd.DataFrame) -> Iterator[str]:
     """Yield a line for each case or pool that misses its coverage, and for each control that does not."""
     pools: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
-    limits: dict[tuple[str, str, str], float] = {}
+    limits: dict[tuple[str, str, str], tuple[float, float]] = {}
     for (family, name), rows in summary.groupby(["family", "case"], sort=False):
         case = load_cases(family)[name]
         coverage = (rows["covered"] / rows["intervals"]).to_numpy()
@@ -65,15 +66,27 @@ def list_misses(summary: pd.DataFrame) -> Iterator[str]:
             for row in rows.itertuples():
                 key = (family, case.pool, row.metric)
                 pools.setdefault(key, []).append((row.covered, row.intervals))
-                limits[key] = case.min_pooled
+                limits[key] = case.min_pooled, case.max_pooled
     for (family, pool, metric), counts in pools.items():
         value = sum(covered for covered, _ in counts) / sum(intervals for _, intervals in counts)
-        if value < limits[family, pool, metric]:
-            yield f"{family}, pooled {pool}: {metric} {value:.1%} (at least {limits[family, pool, metric]:.0%})"
+        low, high = limits[family, pool, metric]
+        if not low <= value <= high:
+            yield f"{family}, pooled {pool}: {metric} {value:.1%} ({low:.0%} to {high:.0%})"
+
+
+def replace_families(path: Path, summary: pd.DataFrame) -> None:
+    """Replace the rows of the summarized families in a file of results, and keep those of other families."""
+    tables = [summary.round(5)]
+    if path.exists():
+        stored = pd.read_csv(path)
+        tables.append(stored[~stored["family"].isin(summary["family"])])
+    table = pd.concat(tables, ignore_index=True)
+    order = table["family"].map(FAMILIES.index)
+    table.loc[order.sort_values(kind="stable").index].to_csv(path, index=False)
 
 
 def main() -> None:
-    """Measure what is not on file, print the summary, and write the results of a full run."""
+    """Measure what is not on file, print the summary, and write the results of families with all cases and seeds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*", default=[], help=", ".join(FAMILIES))
     parser.add_argument("--case", default="", help="only cases with this in their name")
@@ -93,8 +106,8 @@ def main() -> None:
         shown = coverage.pivot_table(index=["family", "case"], columns="metric", values=value, sort=False)
         print(f"\n{value}\n{shown.round(digits).to_string()}")
     print("\n" + ("\n".join(list_misses(summary)) or "All cases reach their coverage, and no control does."))
-    if not (options.families or options.case or options.seeds):
-        summary.round(5).to_csv(results_of("coverage"), index=False)
+    if not (options.case or options.seeds):
+        replace_families(results_of("coverage"), summary)
 
 
 if __name__ == "__main__":

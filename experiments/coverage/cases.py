@@ -31,7 +31,7 @@ class Case(NamedTuple):
     """A design of the study.
 
     `min_coverage` and `max_coverage` are what every metric must reach over all seeds; of a control, at least one metric
-    must be outside. `pool` names the cases that are also judged together, and `min_pooled` what they must reach.
+    must be outside. `pool` names the cases that are also judged together, from `min_pooled` to `max_pooled`.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Case(NamedTuple):
     max_coverage: float = 1.0
     pool: str = ""
     min_pooled: float = 0.85
+    max_pooled: float = 1.0
     is_control: bool = False
     # Answers to measure in place of those of `evaluate`: yields a name and an interval (low, high) and mean per metric.
     evaluate: Callable[..., Any] | None = None

@@ -16,6 +16,8 @@ MARKED = marks_of("coverage")
 def format_table(family: str, results: pd.DataFrame) -> str:
     """Return a table of a family: coverage of each design in percent, over all its cases, and in the worst case."""
     rows = results[results["family"] == family].copy()
+    if rows.empty:
+        return "Not measured."
     cases = load_cases(family)
     rows["design"] = [cases[name].pool or name for name in rows["case"]]
     lines = [
