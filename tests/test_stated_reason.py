@@ -146,7 +146,7 @@ def test_groups_are_told_of_a_refuted_statement_in_its_own_words():
     pd = pytest.importorskip("pandas")
     y, score = by_score()
     table = pd.DataFrame({"y": y, "p": score, "k": ["a", "b"] * 1000})
-    with pytest.warns(dm.RefutedWarning, match="the scores refute that labels are missing by label, as was stated"):
+    with pytest.warns(dm.RefutedWarning, match="the rows contradict what is assumed about their missing labels"):
         dm.evaluate_by(table, "k", label="y", score="p", metrics=METRICS, missingness="by_label")
 
 

@@ -65,7 +65,7 @@ from darkmetrics.question import asked_in
 # What each kind of warning says of a group, in a phrase.
 PHRASES = {
     MissingnessWarning: "missing rows look different from labelled ones, and why they do changes the answer",
-    RefutedWarning: "the scores refute that labels are missing by label, as was stated",
+    RefutedWarning: "the rows contradict what is assumed about their missing labels",
     CalibrationWarning: "few labels to learn from, or hardly any where labels are missing",
     UndefinedMetricWarning: "a metric may be undefined (0/0)",
 }
