@@ -189,7 +189,7 @@ CASES = [
     Case(
         f"{name}, {known}, review {stated}",
         partial(make_problem, design, known, _STATED[stated][name]),
-        n_seeds=60 if known == "times" else 20,
+        n_seeds=40 if known == "times" else 20,
         min_coverage=0.75 if known == "times" else 0.0,
         pool=f"{known}, review {stated}",
     )
@@ -230,7 +230,7 @@ CASES += [
     Case(
         f"{name}, {known}",
         partial(make_problem, design, known, None),
-        n_seeds=40,
+        n_seeds=20,
         min_coverage=0.75,
         pool=f"{known}, {'trend' if design.trend else 'delays by score' if design.slope != 1.0 else 'equal delays'}",
         min_pooled=0.85 if known == "times" and not design.trend else 0.8,
@@ -242,7 +242,7 @@ CASES += [
     Case(
         f"newest month, trend of {trend}, {known}",
         partial(make_table, _ALL._replace(trend=trend, oldest=120), known, None, True),
-        n_seeds=40,
+        n_seeds=20,
         min_coverage=0.75,
         pool=f"newest month, {known}",
         min_pooled=0.8,
