@@ -32,6 +32,7 @@ from darkmetrics.posterior.mode import Mode, find_mode
 _SEED = 7
 # The search for a mode ends with a step that raises the log posterior by less.
 _MIN_GAIN = 1e-4
+_TINY = np.finfo(np.float64).tiny
 # Rows with and without a label that each count of a test needs.
 _MIN_ROWS = 5.0
 
@@ -87,11 +88,15 @@ class DelayDraws(NamedTuple):
 
         Pass `log_passed` for rows that have passed another fraction of their age bin than rows do now.
         """
-        waits = self.log_waits[:, :, zone, age]
-        log_passed = self.passed[:, :, age] if log_passed is None else log_passed
-        waits = waits - np.logaddexp(0.0, self.hazard[:, :, zone, age] + log_passed)
-        rate = self.rate[:, :, rate_bin]
-        return np.asarray(np.logaddexp(-np.logaddexp(0.0, rate), waits - np.logaddexp(0.0, -rate)))
+        if log_passed is None:
+            log_waits = self.log_waits[..., :-1] - np.logaddexp(0.0, self.hazard + self.passed[:, :, None])
+            waits = np.exp(log_waits)[:, :, zone, age]
+        else:
+            waits = np.exp(
+                self.log_waits[:, :, zone, age] - np.logaddexp(0.0, self.hazard[:, :, zone, age] + log_passed)
+            )
+        missing = chance(-self.rate)[:, :, rate_bin] + chance(self.rate)[:, :, rate_bin] * waits
+        return np.asarray(np.log(np.maximum(missing, _TINY)))
 
 
 def compute_label_probability(grid: AgeGrid, draws: DelayDraws, table: AgeTable) -> FloatArray:
