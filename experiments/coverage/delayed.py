@@ -217,7 +217,7 @@ CASES += [
     Case(
         f"{name}, {table}, review {stated}",
         partial(make_table, REVIEWED[name], known, _STATED[stated][name], newest),
-        n_seeds=20,
+        n_seeds=40,
         min_coverage=0.75,
         pool=f"{table}, review {stated}",
         evaluate=evaluate,
@@ -230,7 +230,7 @@ CASES += [
     Case(
         f"{name}, {known}",
         partial(make_problem, design, known, None),
-        n_seeds=20,
+        n_seeds=40,
         min_coverage=0.75,
         pool=f"{known}, {'trend' if design.trend else 'delays by score' if design.slope != 1.0 else 'equal delays'}",
         min_pooled=0.85 if known == "times" and not design.trend else 0.8,
