@@ -93,29 +93,21 @@ def test_ages_are_far_narrower_than_nothing_told() -> None:
     assert widths[2] < widths[1] < 0.35 * widths[0]
 
 
-def test_ages_of_other_rows_leave_more_open() -> None:
-    labels, score, age, _, _ = late_rows(1)
-    told = (age, np.random.default_rng(1).permutation(age))
-    own, other = (
-        np.ptp(dm.evaluate(labels, score, threshold=0.3, metrics="precision", age=ages)["precision"].interval(0.9))
-        for ages in told
-    )
-    assert other > 1.5 * own
-
-
 def test_ages_of_other_rows_say_what_scores_say_alone() -> None:
     """The negative control: where age tells nothing, every label that is missing is one that never comes."""
-    labels, score, age, _, _ = late_rows(1)
-    told: tuple[dict[str, Any], ...] = (
-        {"age": np.random.default_rng(1).permutation(age), "label_model": LateLabels(reviewed="all")},
-        {"missingness": "by_label"},
-        {"age": age},
-    )
-    other, by_label, ages = (
-        dm.evaluate(labels, score, threshold=0.3, metrics="precision", **how)["precision"].mean() for how in told
-    )
-    assert other == pytest.approx(by_label, abs=0.005)
-    assert abs(ages - by_label) > 0.005
+    means = []
+    for seed in (1, 3, 5):
+        labels, score, age, _, _ = late_rows(seed)
+        told: tuple[dict[str, Any], ...] = (
+            {"age": np.random.default_rng(seed).permutation(age), "label_model": LateLabels(reviewed="all")},
+            {"missingness": "by_label"},
+            {"age": age},
+        )
+        laws = (dm.evaluate(labels, score, threshold=0.3, metrics="precision", **how)["precision"] for how in told)
+        means.append([law.mean() for law in laws])
+    other, by_label, ages = np.array(means).T
+    assert np.abs(other - by_label).mean() < 0.005
+    assert np.abs(ages - by_label).mean() > 0.005
 
 
 @pytest.mark.guarantees

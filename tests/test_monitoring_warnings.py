@@ -79,6 +79,15 @@ def few_labels() -> pd.DataFrame:
     return pd.DataFrame({"y": np.where(np.arange(300) < 4, np.arange(300) % 2, np.nan), "p": score})
 
 
+def scores_beyond_one() -> pd.DataFrame:
+    return missing_by_score().assign(p=lambda table: 8.0 * table["p"] - 4.0)
+
+
+def drifted_reference() -> tuple[Any, Any]:
+    _, score, y = simulate(12, 1000, prevalence=0.4)
+    return y.astype(float), score
+
+
 # Rows, settings, and the warning that evaluate_frame must give.
 SITUATIONS: dict[str, tuple[Callable[[], pd.DataFrame], dict[str, Any], type[Warning]]] = {
     "newer labels are slower": (slower_now, LATE, dm.RefutedWarning),
@@ -91,6 +100,12 @@ SITUATIONS: dict[str, tuple[Callable[[], pd.DataFrame], dict[str, Any], type[War
     "no labels of low scores": (flagged_only, {"missingness": "by_score"}, dm.CalibrationWarning),
     "undefined precision": (never_predicted, {"missingness": "by_score"}, dm.UndefinedMetricWarning),
     "few labels": (few_labels, {"missingness": "by_score"}, dm.CalibrationWarning),
+    "default threshold": (scores_beyond_one, {"missingness": "by_score"}, UserWarning),
+    "contradicted reference": (
+        missing_by_score,
+        {"missingness": "by_score", "reference": drifted_reference()},
+        dm.MissingnessWarning,
+    ),
 }
 
 
@@ -101,10 +116,11 @@ def record(call: Callable[..., Any], *args: Any, **settings: Any) -> tuple[Any, 
     return result, {warning.category.__name__ for warning in caught}
 
 
+@pytest.mark.parametrize("segments", ["a", "ab"])
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_evaluate_by_carries_the_warnings_of_evaluate(situation: str) -> None:
+def test_evaluate_by_carries_the_warnings_of_evaluate(situation: str, segments: str) -> None:
     make, settings, expected = SITUATIONS[situation]
-    table = pd.concat([make().assign(segment=name) for name in "ab"], ignore_index=True)
+    table = pd.concat([make().assign(segment=name) for name in segments], ignore_index=True)
     result, _ = record(dm.evaluate_frame, table, **settings)
     categories = {warned.category for warned in result.warnings}
     assert expected.__name__ in categories
@@ -114,6 +130,14 @@ def test_evaluate_by_carries_the_warnings_of_evaluate(situation: str) -> None:
     assert categories <= carried
     # Python warnings are given, too, but not about groups that are marked as too small.
     assert shown or all(groups.groups[key].too_small for key in groups)
+
+
+def test_total_tells_that_all_rows_contradict_the_reference() -> None:
+    make, settings, _ = SITUATIONS["contradicted reference"]
+    groups, _ = record(
+        dm.evaluate_by, make().assign(segment=lambda table: np.arange(len(table)) % 2), "segment", **settings
+    )
+    assert any("contradict the metrics" in warned.message for warned in groups.total.warnings)
 
 
 def test_evaluate_by_gives_a_shared_warning_only_once() -> None:

@@ -175,12 +175,16 @@ class Question:
             return LateLabels(reviewed=None if data.cells.propensity is None else "propensity")
         return Propensity() if self.believes and data.cells.propensity is not None else self.model
 
-    def doubts(self, data: EvaluationSet, arrival: Arrival | None) -> list[tuple[type[Warning], str]]:
-        """Return what calls an answer from ages of rows into question, each with the category of its warning."""
+    def doubts(self, found: Evaluation, arrival: Arrival | None) -> list[tuple[type[Warning], str]]:
+        """Return what reference rows and ages of rows show against an answer, each with its category of warning."""
+        contradiction = contradiction_of_reference(found)
+        doubts: list[tuple[type[Warning], str]] = [(MissingnessWarning, contradiction)] if contradiction else []
         if arrival is not None:
-            return arrival.doubts()
-        is_late = data.cells.age is not None and (self.believes or isinstance(self.model, LateLabels))
-        return [(CalibrationWarning, _NOT_SO_FAR_MESSAGE)] if is_late and has_provisional_zeros(data) else []
+            return doubts + arrival.doubts()
+        is_late = found.data.cells.age is not None and (self.believes or isinstance(self.model, LateLabels))
+        if is_late and has_provisional_zeros(found.data):
+            doubts.append((CalibrationWarning, _NOT_SO_FAR_MESSAGE))
+        return doubts
 
     def answer(
         self,
@@ -221,10 +225,7 @@ class Question:
             elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < CLEARLY:
                 warn(_REFUTED_MESSAGE, RefutedWarning)
             arrival = None if learnt is None else arrival_of(learnt, data, as_of)
-            contradiction = contradiction_of_reference(found)
-            if contradiction:
-                warn(contradiction, MissingnessWarning)
-            for category, text in self.doubts(data, arrival):
+            for category, text in self.doubts(found, arrival):
                 warn(text, category)
         found = self.in_scope(
             replace(found, arrival=arrival, model=learnt or model, warnings=tuple(dict.fromkeys([*warned, *said])))

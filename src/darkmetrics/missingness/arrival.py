@@ -150,7 +150,7 @@ class Arrival:
     >>> days = age.astype("timedelta64[D]")
     >>> result = dm.evaluate(np.where(delay <= age, y, np.nan), y_score, age=days, metrics="recall")
     >>> print(result.arrival.headline().split("(")[0])
-    Of the 715 missing rows about 514
+    Of the 715 missing rows about 513
     >>> int(y[delay > age].sum())
     558
     """

@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,18 +18,21 @@ from darkmetrics.missingness.age_cells import (
 )
 from darkmetrics.missingness.delay_model import (
     CERTAIN,
-    RATE_SCALE,
     DelayData,
     DelayModel,
     Setting,
     build_rate_columns,
     declare,
+    guess_hazards,
 )
-from darkmetrics.posterior.fit import MAX_PARETO_K, estimate_pareto_k, fit_model
-from darkmetrics.posterior.likelihood import LOG_2PI, Likelihood, Prior
+from darkmetrics.posterior.fit import MAX_PARETO_K, MIN_EFFICIENCY, TRUNCATED, estimate_pareto_k, fit_model
+from darkmetrics.posterior.likelihood import LOG_2PI, Expansion, Likelihood, Prior
 from darkmetrics.posterior.mode import Mode, find_mode
 
 _SEED = 7
+# The search for a mode ends with a step that raises the log posterior by less.
+_MIN_GAIN = 1e-4
+_TINY = np.finfo(np.float64).tiny
 # Rows with and without a label that each count of a test needs.
 _MIN_ROWS = 5.0
 
@@ -84,11 +88,15 @@ class DelayDraws(NamedTuple):
 
         Pass `log_passed` for rows that have passed another fraction of their age bin than rows do now.
         """
-        waits = self.log_waits[:, :, zone, age]
-        log_passed = self.passed[:, :, age] if log_passed is None else log_passed
-        waits = waits - np.logaddexp(0.0, self.hazard[:, :, zone, age] + log_passed)
-        rate = self.rate[:, :, rate_bin]
-        return np.asarray(np.logaddexp(-np.logaddexp(0.0, rate), waits - np.logaddexp(0.0, -rate)))
+        if log_passed is None:
+            log_waits = self.log_waits[..., :-1] - np.logaddexp(0.0, self.hazard + self.passed[:, :, None])
+            waits = np.exp(log_waits)[:, :, zone, age]
+        else:
+            waits = np.exp(
+                self.log_waits[:, :, zone, age] - np.logaddexp(0.0, self.hazard[:, :, zone, age] + log_passed)
+            )
+        missing = chance(-self.rate)[:, :, rate_bin] + chance(self.rate)[:, :, rate_bin] * waits
+        return np.asarray(np.log(np.maximum(missing, _TINY)))
 
 
 def compute_label_probability(grid: AgeGrid, draws: DelayDraws, table: AgeTable) -> FloatArray:
@@ -150,27 +158,27 @@ class FittedSetting:
         if known is not None:
             n_shared = start.size if known.setting.reviewed == setting.reviewed else int(declared.rates[0])
             start[:n_shared] = known.mode.theta[:n_shared]
-        mode = find_mode(likelihood.expand, start)
+        mode = find_mode(partial(expand_posterior, likelihood), start, min_gain=_MIN_GAIN)
         root = _cholesky(mode.precision)
         log_volume = 0.5 * len(root) * LOG_2PI - float(np.log(np.diag(root)).sum())
         return cls(data, setting, declared, likelihood, mode, mode.value + log_volume + declared.model.log_constant)
 
     def draw(self, n_draws: int) -> tuple[DelayDraws, FloatArray]:
         """Return weighted posterior draws."""
-        declared = self.declared
-        if self.setting.reviewed == "by_score":
-            # A Cauchy prior is a mixture of Gaussian ones: the sd of each step is fixed at its most likely value.
-            step = self.mode.theta[declared.rates[2:]]
-            declared = declare(self.data, self.setting, rate_sd=np.sqrt(0.5 * (RATE_SCALE**2 + step**2)))
-        elif (self.data.counts.full + self.data.counts.partial).any():
+        declared = declare(self.data, self.setting, known=self.mode.theta)
+        if (self.data.counts.full + self.data.counts.partial).any():
             # With arrival times the posterior is nearly Gaussian.
+            likelihood = copy.copy(self.likelihood)  # the same but for the prior
+            likelihood.prior = Prior(declared.model)
             root, n_weighted = _cholesky(self.mode.precision), 2 * n_draws
             z = normal_points(n_weighted, len(root), _SEED).T
             theta = self.mode.theta[:, None] + scipy.linalg.solve_triangular(root, z, trans="T", lower=True)
-            weight = np.asarray(softmax(self.likelihood.log_posterior(theta) + 0.5 * (z * z).sum(axis=0)))
-            if estimate_pareto_k(weight) <= MAX_PARETO_K:
-                weight = np.minimum(weight, n_weighted**-0.5)
-                return self.to_draws(theta.T), weight / weight.sum()
+            weight = np.asarray(softmax(likelihood.log_posterior(theta) + 0.5 * (z * z).sum(axis=0)))
+            size = 1.0 / float(weight @ weight)
+            is_reliable = estimate_pareto_k(weight) <= MAX_PARETO_K or size >= MIN_EFFICIENCY * n_weighted
+            limit = n_weighted**-0.5 if is_reliable else np.quantile(weight, 1.0 - TRUNCATED)
+            weight = np.minimum(weight, limit)
+            return self.to_draws(theta.T), weight / weight.sum()
         fitted = fit_model(declared.model, 2 * n_draws, likelihood_power=self.data.credit, start=self.mode.theta)
         return self.to_draws(fitted.theta), fitted.weight
 
@@ -188,7 +196,8 @@ class FittedSetting:
         hazard = np.full((n_draws, 2, n_zones, grid.n_ages), -np.inf)
         slope = theta[:, declared.slope] @ np.array([[1.0, 1.0], [-0.5, 0.5]])
         for y, indices in declared.hazards.items():
-            hazard[:, y] = theta[:, None, indices] + (slope[:, y, None] * grid.zone_position)[:, :, None]
+            level = guess_hazards(grid, y)[0] + np.cumsum(theta[:, indices], axis=1)
+            hazard[:, y] = level[:, None] + (slope[:, y, None] * grid.zone_position)[:, :, None]
             if y == 1 and grid.maturity is not None:
                 hazard[:, y, :, -1] = CERTAIN
         passed = np.tile(np.log(grid.passed), (n_draws, 2, 1))
@@ -279,6 +288,17 @@ def _guess_rates(data: DelayData) -> FloatArray:
     above = build_rate_columns(grid)[table.score_bin, 1] > 0.0
     odds = [(labels[is_old & s].sum() + 1.0) / (table.missing[is_old & s].sum() + 1.0) for s in (~above, above)]
     return np.array([np.log(odds[0]), np.log(odds[1] / odds[0])])
+
+
+def expand_posterior(likelihood: Likelihood, theta: FloatArray) -> Expansion:
+    """Return the log posterior at a point with its derivatives, with Cauchy priors as those of `declare(known=theta)`.
+
+    The gradient is the same, and the Gaussian priors have a positive curvature.
+    """
+    prior, expansion = likelihood.prior, likelihood.expand(theta)
+    square = ((theta - prior.mean)[prior.cauchy] / prior.scale) ** 2
+    expansion.precision[prior.cauchy, prior.cauchy] += 4.0 * square / (prior.scale * (1.0 + square)) ** 2
+    return expansion
 
 
 def _cholesky(precision: FloatArray) -> FloatArray:

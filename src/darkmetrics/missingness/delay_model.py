@@ -23,8 +23,8 @@ from darkmetrics.missingness.age_cells import (
 from darkmetrics.posterior import Model
 
 # Prior of the log odds of a hazard: labels arrive evenly in time, on average after this fraction of the oldest age; sd
-# of the level, and of the difference between age bins.
-_MEAN_DELAY, _LEVEL_SD, STEP_SDS = 1.0, 2.5, (0.3, 1.0)
+# of the level, and scale of steps between age bins, which are Cauchy: most are small, and any may be large.
+_MEAN_DELAY, _LEVEL_SD, STEP_SCALE = 1.0, 2.5, 0.4
 # Prior sd of the slope of hazards along the rank of the score (-1 to 1): common, and difference between classes.
 _SLOPE_SD = (1.0, 0.5)
 # Prior sd of the drift of the prevalence over all ages: trend, and random walk. A quick change has the last walk.
@@ -77,10 +77,9 @@ class DelayData:
 
 
 class Setting(NamedTuple):
-    """Assumptions of one model: who is reviewed, and the sd of steps of hazards and of the walk of the prevalence."""
+    """Assumptions of one model: who is reviewed, and the sd of the walk of the prevalence."""
 
     reviewed: str
-    step_sd: float
     walk_sd: float = WALK_SD
 
 
@@ -97,7 +96,7 @@ class DelayModel(NamedTuple):
     rates: IntArray
 
 
-def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = None) -> DelayModel:
+def declare(data: DelayData, setting: Setting, *, known: FloatArray | None = None) -> DelayModel:
     """Declare the model of delayed labels.
 
     Parameters
@@ -106,9 +105,18 @@ def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = N
         What was observed.
     setting : Setting
         Assumptions.
-    rate_sd : array, optional
-        Prior sd of the steps of the review rate between score bins, which are Gaussian then instead of Cauchy.
+    known : array, optional
+        Parameters. Priors that are Cauchy become Gaussian: a Cauchy prior is a mixture of Gaussian ones, of which the
+        most likely one at these parameters is taken.
     """
+
+    def add_steps(n: int, scale: float) -> IntArray:
+        model.log_constant += _CAUCHY_VOLUME * n
+        if known is None:
+            return model.add_parameters(np.zeros(n), scale, cauchy=True)
+        steps = known[model.n_parameters : model.n_parameters + n]
+        return model.add_parameters(np.zeros(n), np.sqrt(0.5 * (scale**2 + steps**2)))
+
     reviewed = setting.reviewed
     grid, table, counts, model = data.grid, data.table, data.counts, Model()
     n_ages, n_zones, n_bins = grid.n_ages, counts.full.shape[1], grid.position.size
@@ -127,15 +135,16 @@ def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = N
     for y in (0, 1):
         if y == 0 and grid.maturity is not None and not (counts.full + counts.partial)[0].any():
             continue  # only positives arrive
-        mean, precision, is_certain = build_hazard_prior(grid, y, setting.step_sd)
-        hazard = model.add_parameters(mean, precision=precision)
+        mean, is_certain = guess_hazards(grid, y)
+        hazard = model.add_parameters(0.0, _LEVEL_SD)
+        hazard = np.append(hazard, add_steps(n_ages - 1, STEP_SCALE))
         hazards[y] = hazard
         position = grid.zone_position[zones % grid.zone_position.size][:, None] * np.array([1.0, y - 0.5])
         is_free = ~is_certain[bins][:, None]
-        terms = [(hazard, np.eye(n_ages)[bins] * is_free), (slope, position * is_free)]
+        terms = [(hazard, np.tril(np.ones((n_ages, n_ages)))[bins] * is_free), (slope, position * is_free)]
         if cohort is not None:
             terms.append((cohort[y : y + 1], (zones >= grid.zone_position.size)[:, None] * is_free))
-        offset = np.where(is_certain, CERTAIN, 0.0)[bins]
+        offset = np.where(is_certain, CERTAIN, mean)[bins]
         shape = n_zones, n_ages, 2
         full = model.add_decisions(*terms, offset=offset).reshape(shape)
         own_days = [(day, k) for day, (label_, k) in zip(days, data.days, strict=True) if label_ == y]
@@ -144,10 +153,7 @@ def declare(data: DelayData, setting: Setting, *, rate_sd: FloatArray | None = N
     if reviewed == "by_score":
         columns = build_rate_columns(grid)
         rates = model.add_parameters(np.array([_RATE_MEAN, 0.0]), np.array([_RATE_LEVEL_SD, _RATE_STEP_SD]))
-        steps = np.zeros(columns.shape[1] - 2)
-        sd = RATE_SCALE if rate_sd is None else rate_sd
-        rates = np.append(rates, model.add_parameters(steps, sd, cauchy=rate_sd is None))
-        model.log_constant += _CAUCHY_VOLUME * steps.size
+        rates = np.append(rates, add_steps(columns.shape[1] - 2, RATE_SCALE))
         outcomes = model.add_decisions((rates, columns))
         review = np.stack([outcomes, outcomes])
     elif reviewed == "propensity":
@@ -228,8 +234,8 @@ def build_rate_columns(grid: AgeGrid) -> FloatArray:
     return np.column_stack([np.ones(n), flagged, np.tril(np.ones((n, n)))[:, 1:]])
 
 
-def build_hazard_prior(grid: AgeGrid, y: int, step_sd: float) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return mean and precision of the hazards' log odds, and in which age bins every label left arrives."""
+def guess_hazards(grid: AgeGrid, y: int) -> tuple[FloatArray, BoolArray]:
+    """Return the log odds of hazards before labels are seen, and in which age bins every label left arrives."""
     mean = np.log(np.expm1(np.diff(grid.edges) / (_MEAN_DELAY * grid.oldest)))
     is_certain = np.zeros(grid.n_ages, dtype=np.bool_)
     if grid.maturity is not None and y == 1:
@@ -238,6 +244,4 @@ def build_hazard_prior(grid: AgeGrid, y: int, step_sd: float) -> tuple[FloatArra
         left -= np.exp(-grid.maturity / (_MEAN_DELAY * grid.oldest))
         odds = left[:-1] / np.maximum(left[1:], 1e-300) - 1.0
         mean = np.append(np.log(np.clip(odds, np.exp(-_MAX_PRIOR), np.exp(_MAX_PRIOR))), 0.0)
-    steps = np.append(_LEVEL_SD, np.full(grid.n_ages - 1, step_sd))
-    differences = np.eye(grid.n_ages) - np.eye(grid.n_ages, k=-1)
-    return mean, np.asarray((differences.T * steps**-2.0) @ differences), is_certain
+    return mean, is_certain

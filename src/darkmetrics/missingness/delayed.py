@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.special import chdtrc, softmax
@@ -26,11 +27,11 @@ from darkmetrics.missingness.delay_fit import (
     MissingCounts,
     compute_label_probability,
     count_missing,
+    expand_posterior,
 )
 from darkmetrics.missingness.delay_model import (
     COHORT_SD,
     QUICK_SD,
-    STEP_SDS,
     WALK_SD,
     DelayData,
     Setting,
@@ -51,8 +52,6 @@ REVIEWED = ("all", "by_score", "propensity")
 _CLEAR_RATIO, _MIN_WEIGHT = 20.0, 0.25
 # Groups of scores by which the fit is tested, and fractions of rows without a label that do not matter.
 SCORE_GROUPS, SMALL_FRACTION = 3, 0.02
-# A smooth model that is so much worse, in log evidence, is not tried with rough hazards.
-_CLEARLY_WORSE = 9.0
 # Probability of a review by score from which on it is mentioned; differences between old rows that are.
 _MIN_MENTIONED, _MIN_DIFFERENCE, _CLEAR_SQUARE = 0.02, 0.1, 9.0
 
@@ -148,13 +147,9 @@ class LateLabels(LabelModel):
 
 def _fit_settings(data: DelayData, reviewed: tuple[str, ...]) -> list[FittedSetting]:
     """Fit the settings that may explain the data."""
-    smooth, rough = STEP_SDS
     fits: list[FittedSetting] = []
     for name in reviewed:
-        fits.append(FittedSetting.of(data, Setting(name, smooth), fits[-1] if fits else None))
-    best = max(fit.log_evidence for fit in fits)
-    likely = [fit for fit in fits if fit.log_evidence > best - _CLEARLY_WORSE]
-    fits += [FittedSetting.of(data, fit.setting._replace(step_sd=rough), fit) for fit in likely]
+        fits.append(FittedSetting.of(data, Setting(name), fits[-1] if fits else None))
     winner = max(fits, key=lambda fit: fit.log_evidence)
     drift = winner.mode.theta[winner.declared.drift]
     precision = build_drift_precision(data, winner.setting.walk_sd)
@@ -346,8 +341,8 @@ def test_cohorts(
     start = np.zeros(theta.size + 2)
     start[others] = theta
     free = np.sort(np.append(others, tested))
-    null = find_mode(likelihood.expand, start, others)
-    mode = find_mode(likelihood.expand, null.theta, free)
+    null = find_mode(partial(expand_posterior, likelihood), start, others)
+    mode = find_mode(partial(expand_posterior, likelihood), null.theta, free)
     effect = mode.theta[tested]
     gain = mode.value - null.value + 0.5 * float(effect @ effect) / COHORT_SD**2
     return float(chdtrc(tested.size, 2.0 * max(0.0, gain))), effect

@@ -1,7 +1,7 @@
 """The evaluation of one group, and what is kept of it; the same in any process."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -158,10 +158,11 @@ class Task:
         notes: "Notes",
     ) -> Evaluation:
         """All groups together: the sum of what they say, and never a fit that contradicts them."""
+        fitted = _delays_of(groups)
         if len(groups) == 1:
             with notes.taken():
-                return results[0].evaluation or self.evaluated(groups[0])
-        fitted = _delays_of(groups)
+                total = results[0].evaluation or self.evaluated(groups[0])
+                return total if fitted is None else _warn_of(total, arrival_of(fitted, total.data).doubts())
         with self.naming("all rows together"), notes.taken():
             data, nodes, borrowing, shared = stack_groups(
                 [group.data for group in groups],
@@ -178,11 +179,8 @@ class Task:
                 text = in_words(len(groups), borrowing, said, shared=shared and len(nodes) > 1, late=late)
             settings: dict[str, Any] = {"assumption": text, "arguments": arguments, "groups": len(groups)}
             total = self.question.answer_given(nodes, data, seed, **settings)
-            doubts = self.question.doubts(data, None if fitted is None else arrival_of(fitted, data))
-            for category, message in doubts:
-                warn(message, category)
-            warned = [Warned(category.__name__, message) for category, message in doubts]
-            return self.question.in_scope(replace(total, warnings=tuple(dict.fromkeys([*total.warnings, *warned]))))
+            doubts = self.question.doubts(total, None if fitted is None else arrival_of(fitted, data))
+            return self.question.in_scope(_warn_of(total, doubts))
 
     def _fit(self, data: EvaluationSet) -> Posterior:
         return self.question.model_of(data).nodes(data)
@@ -269,6 +267,14 @@ class Notes:
                 self.kinds.append(warning.category)
             else:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def _warn_of(total: Evaluation, doubts: Iterable[tuple[type[Warning], str]]) -> Evaluation:
+    """Issue warnings about all rows, and return their evaluation with them."""
+    for category, message in doubts:
+        warn(message, category)
+    warned = [Warned(category.__name__, message) for category, message in doubts]
+    return replace(total, warnings=tuple(dict.fromkeys([*total.warnings, *warned])))
 
 
 def _lacking(data: EvaluationSet) -> str:

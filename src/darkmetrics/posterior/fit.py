@@ -23,7 +23,7 @@ MAX_PARETO_K, MIN_EFFICIENCY = 0.7, 0.1
 # The next proposal is tried below this fraction.
 _GOOD_EFFICIENCY = 0.4
 # Weights that fail are truncated so that the largest of them, this fraction of all, are equal.
-_TRUNCATED = 1.0 / 16.0
+TRUNCATED = 1.0 / 16.0
 # Conditional modes of nuisance parameters need not be exact where only the proposal depends on them.
 _ROUGH_STEP = 1.0
 # The search for the mode of an approximate evidence ends where a step raises the log posterior by less.
@@ -142,7 +142,9 @@ def fit_model(
     if attempt.is_reliable:
         log_evidence, limit = attempt.log_evidence, n_draws**-0.5  # truncated importance sampling
     else:
-        log_evidence, limit = attempt.proposal.log_evidence, float(np.quantile(attempt.weight, 1.0 - _TRUNCATED))
+        # The limit is 0 if fewer draws have any weight.
+        limit = float(np.quantile(attempt.weight, 1.0 - TRUNCATED)) or n_draws**-0.5
+        log_evidence = attempt.proposal.log_evidence
     weight = np.minimum(attempt.weight, limit)
     return FittedModel(
         model,
