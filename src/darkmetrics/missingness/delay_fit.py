@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy  # its modules are loaded when they are first used
 from scipy.special import chdtrc, softmax
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
@@ -26,8 +25,9 @@ from darkmetrics.missingness.delay_model import (
 )
 from darkmetrics.posterior import Model
 from darkmetrics.posterior.fit import MAX_PARETO_K, draw_around_mode, estimate_pareto_k
-from darkmetrics.posterior.likelihood import LOG_2PI, Likelihood, Prior
+from darkmetrics.posterior.likelihood import Likelihood, Prior
 from darkmetrics.posterior.mode import Mode, find_mode
+from darkmetrics.posterior.proposal import ConditionalGaussian
 
 _SEED = 7
 # Rows with and without a label that each count of a test needs.
@@ -125,8 +125,10 @@ class FittedSetting:
         Its likelihood and prior.
     mode : Mode
         Its posterior mode.
+    axes : array (n_parameters, n_parameters)
+        Moves of the parameters along independent standard normal axes, by Laplace's approximation.
     log_evidence : float
-        Log evidence, by Laplace's approximation.
+        Log evidence, by the same approximation.
     """
 
     data: DelayData
@@ -134,6 +136,7 @@ class FittedSetting:
     declared: DelayModel
     likelihood: Likelihood
     mode: Mode
+    axes: FloatArray
     log_evidence: float
 
     @classmethod
@@ -151,9 +154,9 @@ class FittedSetting:
             n_shared = start.size if known.setting.reviewed == setting.reviewed else int(declared.rates[0])
             start[:n_shared] = known.mode.theta[:n_shared]
         mode = find_mode(likelihood.expand, start)
-        root = _cholesky(mode.precision)
-        log_volume = 0.5 * len(root) * LOG_2PI - float(np.log(np.diag(root)).sum())
-        return cls(data, setting, declared, likelihood, mode, mode.value + log_volume + declared.model.log_constant)
+        gaussian = ConditionalGaussian.from_mode(mode, likelihood.main, likelihood.nuisance, None)
+        log_evidence = gaussian.log_integral + declared.model.log_constant
+        return cls(data, setting, declared, likelihood, mode, gaussian.axes, log_evidence)
 
     def draw(self, n_draws: int) -> tuple[DelayDraws, FloatArray]:
         """Return weighted posterior draws."""
@@ -166,9 +169,9 @@ class FittedSetting:
             mode = find_mode(likelihood.expand, mode.theta)
         elif (self.data.counts.full + self.data.counts.partial).any():
             # With arrival times the posterior is nearly Gaussian.
-            root, n_weighted = _cholesky(mode.precision), 2 * n_draws
-            z = normal_points(n_weighted, len(root), _SEED).T
-            theta = mode.theta[:, None] + scipy.linalg.solve_triangular(root, z, trans="T", lower=True)
+            n_weighted = 2 * n_draws
+            z = normal_points(n_weighted, mode.theta.size, _SEED).T
+            theta = mode.theta[:, None] + self.axes @ z
             weight = np.asarray(softmax(likelihood.log_posterior(theta) + 0.5 * (z * z).sum(axis=0)))
             if estimate_pareto_k(weight) <= MAX_PARETO_K:
                 weight = np.minimum(weight, n_weighted**-0.5)
@@ -289,13 +292,3 @@ def _guess_rates(data: DelayData) -> FloatArray:
     above = build_rate_columns(grid)[table.score_bin, 1] > 0.0
     odds = [(labels[is_old & s].sum() + 1.0) / (table.missing[is_old & s].sum() + 1.0) for s in (~above, above)]
     return np.array([np.log(odds[0]), np.log(odds[1] / odds[0])])
-
-
-def _cholesky(precision: FloatArray) -> FloatArray:
-    scale = np.sqrt(np.maximum(np.diag(precision), 1e-300))
-    scaled = precision / np.outer(scale, scale)
-    root, failed = scipy.linalg.lapack.dpotrf(scaled, lower=1, clean=1)
-    if failed or root.diagonal().min() < 1e-5:
-        values, vectors = np.linalg.eigh(scaled)
-        root = np.linalg.cholesky((vectors * np.maximum(values, 1e-8 * values.max())) @ vectors.T)
-    return np.asarray(scale[:, None] * root)
