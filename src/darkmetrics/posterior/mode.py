@@ -44,18 +44,35 @@ def find_mode(
     min_gain : float
         The search ends with a Newton step that raises the log posterior by less; the Hessian is the one before it.
     """
-
-    def expand_points(theta: FloatArray) -> Expansions:
-        value, gradient, precision = expand(theta[:, 0])
-        return Expansions(np.array([value]), gradient[None], precision[None])
-
-    return find_modes(expand_points, start[:, None], np.arange(start.size) if free is None else free, min_gain)[0]
+    free = np.arange(start.size) if free is None else free
+    block = free[:, None], free
+    theta, expansion = start.copy(), expand(start)
+    if not free.size:
+        return Mode(theta, expansion.value, expansion.precision)
+    for _ in range(_MAX_STEPS):
+        gradient = expansion.gradient[free]
+        step = _compute_step(expansion.precision[block], gradient)
+        gain = float(gradient @ step)
+        if gain < 2.0 * min_gain:
+            theta[free] += step
+            return Mode(theta, expansion.value + 0.5 * gain, expansion.precision)
+        for _ in range(_MAX_HALVINGS):
+            candidate = theta.copy()
+            candidate[free] += step
+            new = expand(candidate)
+            if new.value >= expansion.value + 1e-4 * float(gradient @ step):
+                break
+            step = 0.5 * step
+        else:
+            break
+        theta, expansion = candidate, new
+    return Mode(theta, expansion.value, expansion.precision)
 
 
 def find_modes(
     expand: Callable[[FloatArray], Expansions], start: FloatArray, free: IntArray, min_gain: float
 ) -> list[Mode]:
-    """Find conditional modes from several points at once, as `find_mode` does from one.
+    """Find conditional modes from several points at once; as `find_mode` does.
 
     Parameters
     ----------
@@ -100,8 +117,6 @@ def find_modes(
 
 def _compute_steps(precision: FloatArray, gradient: FloatArray) -> FloatArray:
     """Return Newton steps of several points (n_points x n_parameters)."""
-    if len(precision) == 1:
-        return _compute_step(precision[0], gradient[0])[None]
     try:
         root = np.linalg.cholesky(precision)
     except np.linalg.LinAlgError:
