@@ -1,7 +1,6 @@
 """Models of every shape for tests of the engine, an oracle of their likelihood written out plainly, and a sampler."""
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -131,8 +130,8 @@ def sample_posterior_by_metropolis(model, *, power=1.0, n_chains=128, n_steps=20
     root = np.linalg.cholesky(np.linalg.inv(mode.precision))
     size = mode.theta.size
     theta = mode.theta[:, None] + root @ rng.standard_normal((size, n_chains))
+    draws: list[np.ndarray] = []
     value, n_dropped = likelihood.log_posterior(theta), n_steps // 4
-    draws: list[Any] = []
     for step in range(n_steps):
         if step == n_dropped:
             root, draws = np.linalg.cholesky(np.cov(np.concatenate(draws, axis=1))), []

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy  # its modules are loaded when they are first used
-from scipy.special import chdtrc, softmax
+from scipy.special import chdtrc
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.log_odds import chance
-from darkmetrics._kernels.sobol import normal_points
 from darkmetrics.missingness.age_cells import (
     AgeGrid,
     AgeTable,
@@ -25,7 +24,7 @@ from darkmetrics.missingness.delay_model import (
     declare,
     guess_hazards,
 )
-from darkmetrics.posterior.fit import MAX_PARETO_K, MIN_EFFICIENCY, TRUNCATED, estimate_pareto_k, fit_model
+from darkmetrics.posterior.fit import draw_around_mode, fit_model
 from darkmetrics.posterior.likelihood import LOG_2PI, Expansion, Likelihood, Prior
 from darkmetrics.posterior.mode import Mode, find_mode
 
@@ -165,20 +164,12 @@ class FittedSetting:
 
     def draw(self, n_draws: int) -> tuple[DelayDraws, FloatArray]:
         """Return weighted posterior draws."""
-        declared = declare(self.data, self.setting, known=self.mode.theta)
         if (self.data.counts.full + self.data.counts.partial).any():
             # With arrival times the posterior is nearly Gaussian.
-            likelihood = copy.copy(self.likelihood)  # the same but for the prior
-            likelihood.prior = Prior(declared.model)
-            root, n_weighted = _cholesky(self.mode.precision), 2 * n_draws
-            z = normal_points(n_weighted, len(root), _SEED).T
-            theta = self.mode.theta[:, None] + scipy.linalg.solve_triangular(root, z, trans="T", lower=True)
-            weight = np.asarray(softmax(likelihood.log_posterior(theta) + 0.5 * (z * z).sum(axis=0)))
-            size = 1.0 / float(weight @ weight)
-            is_reliable = estimate_pareto_k(weight) <= MAX_PARETO_K or size >= MIN_EFFICIENCY * n_weighted
-            limit = n_weighted**-0.5 if is_reliable else np.quantile(weight, 1.0 - TRUNCATED)
-            weight = np.minimum(weight, limit)
-            return self.to_draws(theta.T), weight / weight.sum()
+            model, likelihood = self.declared.model, self.likelihood
+            fitted = draw_around_mode(model, likelihood, self.mode, 2 * n_draws, max_proposals=1)
+            return self.to_draws(fitted.theta), fitted.weight
+        declared = declare(self.data, self.setting, known=self.mode.theta)
         fitted = fit_model(declared.model, 2 * n_draws, likelihood_power=self.data.credit, start=self.mode.theta)
         return self.to_draws(fitted.theta), fitted.weight
 

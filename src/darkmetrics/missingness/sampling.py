@@ -9,6 +9,9 @@ from darkmetrics.posterior import Cells, FittedModel, Model, Posterior, fit_mode
 from darkmetrics.posterior.model import Term
 from darkmetrics.posterior.representatives import representatives
 
+# With effects of the label in several strata, importance weights vary more: this many times the draws are needed.
+_DRAWS_IN_STRATA = 4
+
 
 @dataclass(frozen=True, eq=False)
 class MechanismPosterior:
@@ -44,7 +47,8 @@ def sample_posterior(
     effect : pair (indices, columns), optional
         Parameters and columns of the label effect: the log odds ratio between being missing and being positive.
     """
-    fitted = fit_model(model, draws_for(n_nodes), likelihood_power=likelihood_power)
+    n_draws = draws_for(n_nodes) * (_DRAWS_IN_STRATA if effect is not None and rows.n_strata > 1 else 1)
+    fitted = fit_model(model, n_draws, likelihood_power=likelihood_power)
     p = fitted.label_probability(missing.select(slice(0, rows.n_bins)))
     in_bins = rows.missing[: rows.n_bins]
     selected = representatives(p @ rows.decided, p @ (in_bins - rows.decided), fitted.weight, n_nodes)

@@ -11,10 +11,10 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.log_odds import chance
 from darkmetrics._kernels.sobol import sobol_points
 from darkmetrics.posterior.likelihood import Likelihood
-from darkmetrics.posterior.mode import find_mode
+from darkmetrics.posterior.mode import Mode, find_mode
 from darkmetrics.posterior.model import Cells, Model
 from darkmetrics.posterior.nuisance import Marginal, NuisanceIntegral
-from darkmetrics.posterior.proposal import MAX_RETRIED, ConditionalGaussian, Proposal, iterate_proposals
+from darkmetrics.posterior.proposal import ConditionalGaussian, Proposal, iterate_proposals
 from darkmetrics.posterior.tables import FormTable, log_total
 
 # Importance weights fail above this tail shape (Vehtari et al. 2024), unless the effective size is at least this
@@ -127,12 +127,18 @@ def fit_model(
         Where to start looking for the mode; the prior mean if not passed.
     """
     likelihood = Likelihood(model, likelihood_power)
-    nuisance = NuisanceIntegral(likelihood)
     mode = find_mode(likelihood.expand, likelihood.prior.mean if start is None else start)
-    n_tries = 1 if likelihood.main.size > MAX_RETRIED else 3
+    return draw_around_mode(model, likelihood, mode, n_draws)
+
+
+def draw_around_mode(
+    model: Model, likelihood: Likelihood, mode: Mode, n_draws: int, *, max_proposals: int = 3
+) -> FittedModel:
+    """Draw from the posterior of a model with a known mode, from the best of up to three proposals."""
+    nuisance = NuisanceIntegral(likelihood)
     proposals = iterate_proposals(likelihood, mode, lambda theta: nuisance.integrate(theta, _ROUGH_STEP).log_posterior)
     attempt = None
-    for proposal in islice(proposals, n_tries):
+    for proposal in islice(proposals, max_proposals):
         new = _weigh(proposal, nuisance, n_draws)
         if attempt is None or new.effective_size > attempt.effective_size:
             attempt = new

@@ -44,6 +44,7 @@ class NuisanceIntegral:
             return
         columns = likelihood.compute_linear_columns()[self.first :, nuisance]
         touches = scipy.sparse.csr_matrix((columns != 0.0).astype(np.float64))  # n_forms x n_nuisance
+        self.main_matrix = histories.matrix[:, : self.first]
         self.matrix = scipy.sparse.csr_matrix(histories.matrix[:, self.first :])
         self.transposed = self.matrix.T.tocsr()
         self.common = histories.common[self.first :]
@@ -106,7 +107,7 @@ class NuisanceIntegral:
         forms = likelihood.forms.evaluate(fixed)
         eta = forms[self.first :]
         value = likelihood.histories.common[: self.first] @ forms[: self.first]
-        log_weight = likelihood.histories.matrix[:, : self.first] @ forms[: self.first]
+        log_weight = self.main_matrix @ forms[: self.first]
         u = np.where(self.is_padding[:, :, None], 0.0, theta[self.position])
         conditional, gradient, precision = self._expand(u, eta, log_weight)
         step = _solve(precision, gradient)

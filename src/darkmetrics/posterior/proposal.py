@@ -25,9 +25,8 @@ LogDensity = Callable[[FloatArray], FloatArray]
 # distance of so many standard deviations.
 _BENT, _BENT_DISTANCE = 0.25, 2.0
 # Below this a Gaussian is tried nevertheless if the prior is Gaussian, because importance weights correct it; of a
-# Cauchy tail they may not show that it is missed. With more than `MAX_RETRIED` parameters weights often fail, so that
-# there is a single try.
-_VERY_BENT, MAX_RETRIED = 1.0, 20
+# Cauchy tail they may not show that it is missed. With more than `_MANY` parameters weights often fail.
+_VERY_BENT, _MANY = 1.0, 20
 # A parameter with a Cauchy prior gets a grid if its standard deviation is above this fraction of the prior's scale: its
 # posterior then has a heavy tail, which no Gaussian reaches.
 _HEAVY = 0.3
@@ -256,7 +255,7 @@ def iterate_proposals(likelihood: Likelihood, mode: Mode, log_density: LogDensit
     deviation = np.abs(np.log(drop / (0.5 * _BENT_DISTANCE**2))).max(axis=0)
     cauchy = np.searchsorted(main, likelihood.prior.cauchy)
     deviation[cauchy] += sd[cauchy] > _HEAVY * likelihood.prior.scale
-    limit = np.full(main.size, _BENT if main.size > MAX_RETRIED else _VERY_BENT)
+    limit = np.full(main.size, _BENT if main.size > _MANY else _VERY_BENT)
     limit[cauchy] = _BENT
     if (deviation <= limit).all():
         yield Proposal(main, None, [center], _measure_widths(log_density, center))
